@@ -1,0 +1,2 @@
+/** The deepep command: test and benchmark harness. */
+package io.deepep.bench;

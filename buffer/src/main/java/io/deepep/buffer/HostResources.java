@@ -1,0 +1,124 @@
+package io.deepep.buffer;
+
+import io.deepep.BufferOptions;
+import io.deepep.CallOptions;
+import io.deepep.DType;
+import io.deepep.Event;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.host.HostContext;
+import io.deepep.host.HostHeaps;
+import io.deepep.host.HostStream;
+import io.deepep.host.HostWait;
+import io.deepep.lowlatency.LowLatencyKernels;
+import io.deepep.lowlatency.host.HostLowLatencyKernels;
+import io.deepep.normal.NormalKernels;
+import io.deepep.normal.host.HostNormalKernels;
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+
+/** The host backend of one rank. Synchronous calls run on the calling thread, asynchronous ones on the communication stream's. */
+final class HostResources implements Resources {
+    private final HostHeaps heaps;
+    private final HostStream stream;
+    private final NormalKernels normal;
+    private final LowLatencyKernels lowLatency;
+
+    private HostResources(HostHeaps heaps, HostStream stream, NormalKernels normal, LowLatencyKernels lowLatency) {
+        this.heaps = heaps;
+        this.stream = stream;
+        this.normal = normal;
+        this.lowLatency = lowLatency;
+    }
+
+    /** Allocates and meets the peers: collective. */
+    static HostResources open(BufferOptions options, BufferSizes sizes) {
+        HostHeaps heaps = HostHeaps.open(
+                options.communicator(), options.topology(), options.numNvlBytes(), options.numRdmaBytes(), options.timeout());
+        int rank = options.topology().rank();
+        HostWait waiter = new HostWait(rank, heaps.doorbell(), options.timeout().toNanos());
+        NormalKernels normal = null;
+        if (options.normal() != null) {
+            HostContext context = new HostContext(
+                    options.topology(), heaps.nvl(), heaps.rdma().window(0, sizes.normalRdmaBytes()), waiter);
+            normal = new HostNormalKernels(context, options.normal(), options.dispatchConfig(), options.combineConfig());
+        }
+        LowLatencyKernels lowLatency = null;
+        if (options.lowLatency() != null) {
+            HostContext context = new HostContext(
+                    options.topology(), null, heaps.rdma().window(sizes.normalRdmaBytes(), sizes.lowLatencyRdmaBytes()), waiter);
+            lowLatency = new HostLowLatencyKernels(context, options.lowLatency(), options.maskTimedOutRanks());
+        }
+        return new HostResources(heaps, new HostStream("deepep-comm-" + rank), normal, lowLatency);
+    }
+
+    @Override
+    public NormalKernels normal() {
+        return normal;
+    }
+
+    @Override
+    public LowLatencyKernels lowLatency() {
+        return lowLatency;
+    }
+
+    @Override
+    public Stream communicationStream() {
+        return stream;
+    }
+
+    @Override
+    public <R> R run(PlannedOperation<R> operation, CallOptions options) {
+        if (options.asyncFinish()) {
+            return runAsync(operation, options);
+        }
+        await(options);
+        stream.runInline(operation.hooked() ? operation.beginWork() : operation.wholeWork());
+        return operation.result(Event.completed());
+    }
+
+    private <R> R runAsync(PlannedOperation<R> operation, CallOptions options) {
+        Event start = startOf(options);
+        if (!start.isDone()) {
+            stream.waitFor(start);
+        }
+        if (operation.fixedShape()) {
+            return operation.result(stream.submit(operation.wholeWork()));
+        }
+        Event begun = stream.submit(operation.beginWork());
+        begun.synchronize();
+        return operation.result(operation.hooked() ? begun : stream.submit(operation.completeWork()));
+    }
+
+    @Override
+    public void receive(PlannedOperation<?> operation) {
+        stream.runInline(operation.completeWork());
+    }
+
+    @Override
+    public void await(CallOptions options) {
+        startOf(options).synchronize();
+    }
+
+    /** What an operation comes after: the previous event, else all work of the compute stream, else what the calling thread has done. */
+    private static Event startOf(CallOptions options) {
+        if (options.previousEvent() != null) {
+            return options.previousEvent();
+        }
+        return options.computeStream() != null ? options.computeStream().record() : Event.completed();
+    }
+
+    @Override
+    public Tensor localTensor(DType dtype, long numElements, long offset, boolean rdma) {
+        MemorySegment memory = rdma ? heaps.rdma().local() : heaps.nvl().local();
+        long numBytes = Math.multiplyExact(numElements, dtype.sizeBytes());
+        Objects.checkFromIndexSize(offset, numBytes, memory.byteSize());
+        return Tensor.of(memory.asSlice(offset, numBytes), dtype, numElements);
+    }
+
+    @Override
+    public void close() {
+        stream.close();
+        heaps.close();
+    }
+}

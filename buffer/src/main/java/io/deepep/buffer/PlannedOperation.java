@@ -1,0 +1,95 @@
+package io.deepep.buffer;
+
+import io.deepep.Event;
+import io.deepep.error.CapacityExceededException;
+import io.deepep.error.RankMismatchException;
+import io.deepep.error.RoutingException;
+import io.deepep.spi.Operation;
+
+/**
+ * An operation together with the buffer that prepared it: what a request keeps between calls. Notes failures that leave the ranks out of step, after which the
+ * buffer refuses further calls.
+ */
+final class PlannedOperation<R> {
+    private final RankBuffer owner;
+    private final Operation<R> operation;
+    private final boolean hooked;
+    private final boolean fixedShape;
+    private final Runnable hook;
+    private final Runnable beginWork = this::begin;
+    private final Runnable completeWork = this::complete;
+    private final Runnable wholeWork = this::runWhole;
+
+    /**
+     * Plans {@code operation}.
+     *
+     * @param hooked whether the caller asked to receive by hook
+     * @param fixedShape whether the result is known without waiting for {@link Operation#begin}
+     */
+    PlannedOperation(RankBuffer owner, Operation<R> operation, boolean hooked, boolean fixedShape) {
+        this.owner = owner;
+        this.operation = operation;
+        this.hooked = hooked;
+        this.fixedShape = fixedShape;
+        this.hook = hooked ? () -> owner.receive(this) : null;
+    }
+
+    boolean belongsTo(RankBuffer buffer) {
+        return owner == buffer;
+    }
+
+    boolean hooked() {
+        return hooked;
+    }
+
+    boolean fixedShape() {
+        return fixedShape;
+    }
+
+    /** {@link #begin} as an object made once, for streams. */
+    Runnable beginWork() {
+        return beginWork;
+    }
+
+    /** {@link #complete} as an object made once. */
+    Runnable completeWork() {
+        return completeWork;
+    }
+
+    /** Both halves as an object made once. */
+    Runnable wholeWork() {
+        return wholeWork;
+    }
+
+    private void begin() {
+        try {
+            operation.begin();
+        } catch (RoutingException | CapacityExceededException | RankMismatchException | IllegalArgumentException agreed) {
+            // Every rank learned of it, or nothing was sent: the ranks are still in step.
+            throw agreed;
+        } catch (RuntimeException | Error failure) {
+            owner.fail(failure);
+            throw failure;
+        }
+    }
+
+    private void complete() {
+        try {
+            operation.complete();
+        } catch (RoutingException | CapacityExceededException | RankMismatchException agreed) {
+            throw agreed;
+        } catch (RuntimeException | Error failure) {
+            owner.fail(failure);
+            throw failure;
+        }
+    }
+
+    private void runWhole() {
+        begin();
+        complete();
+    }
+
+    R result(Event event) {
+        return operation.result(event, hook);
+    }
+}

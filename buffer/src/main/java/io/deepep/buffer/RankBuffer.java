@@ -1,0 +1,206 @@
+package io.deepep.buffer;
+
+import io.deepep.Buffer;
+import io.deepep.BufferOptions;
+import io.deepep.CallOptions;
+import io.deepep.CombineRequest;
+import io.deepep.CombineResult;
+import io.deepep.DType;
+import io.deepep.DispatchHandle;
+import io.deepep.DispatchLayout;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.Event;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyHandle;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.lowlatency.LowLatencyKernels;
+import io.deepep.normal.NormalKernels;
+import io.deepep.spi.Operation;
+import io.deepep.spi.Request;
+import java.util.Objects;
+
+/** One rank's buffer: keeps the life cycle and the plans of requests, and leaves protocol to the kernels and ordering to the backend's {@link Resources}. */
+final class RankBuffer implements Buffer {
+    private final BufferOptions options;
+    private final Resources resources;
+    private volatile Throwable failure;
+    private volatile boolean closed;
+
+    RankBuffer(BufferOptions options, Resources resources) {
+        this.options = options;
+        this.resources = resources;
+    }
+
+    @Override
+    public BufferOptions options() {
+        return options;
+    }
+
+    @Override
+    public DispatchLayout getDispatchLayout(Tensor topkIdx, int numExperts, CallOptions callOptions) {
+        NormalKernels normal = normal();
+        resources.await(callOptions);
+        return normal.layout(topkIdx, numExperts, Event.completed());
+    }
+
+    @Override
+    public DispatchResult dispatch(DispatchRequest request, CallOptions callOptions) {
+        NormalKernels normal = normal();
+        PlannedOperation<DispatchResult> plan = planOf(request);
+        if (plan == null) {
+            plan = keep(request, normal.prepareDispatch(request), false, request.numWorstTokens() > 0);
+        }
+        return resources.run(plan, callOptions);
+    }
+
+    @Override
+    public CombineResult combine(CombineRequest request, CallOptions callOptions) {
+        NormalKernels normal = normal();
+        PlannedOperation<CombineResult> plan = planOf(request);
+        if (plan == null) {
+            plan = keep(request, normal.prepareCombine(request), false, true);
+        }
+        return resources.run(plan, callOptions);
+    }
+
+    @Override
+    public Tensor getCombineBuffer(DispatchHandle handle) {
+        return normal().combineBuffer(Objects.requireNonNull(handle, "handle"));
+    }
+
+    @Override
+    public LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchRequest request, CallOptions callOptions) {
+        LowLatencyKernels lowLatency = lowLatency();
+        PlannedOperation<LowLatencyDispatchResult> plan = planOf(request);
+        if (plan == null) {
+            plan = keep(request, lowLatency.prepareDispatch(request), request.receiveHook(), false);
+        }
+        return resources.run(plan, callOptions);
+    }
+
+    @Override
+    public LowLatencyCombineResult lowLatencyCombine(LowLatencyCombineRequest request, CallOptions callOptions) {
+        LowLatencyKernels lowLatency = lowLatency();
+        PlannedOperation<LowLatencyCombineResult> plan = planOf(request);
+        if (plan == null) {
+            plan = keep(request, lowLatency.prepareCombine(request), request.receiveHook(), false);
+        }
+        return resources.run(plan, callOptions);
+    }
+
+    @Override
+    public Tensor getNextLowLatencyCombineBuffer(LowLatencyHandle handle) {
+        return lowLatency().combineBuffer(Objects.requireNonNull(handle, "handle"));
+    }
+
+    @Override
+    public void cleanLowLatencyBuffer() {
+        LowLatencyKernels lowLatency = lowLatency();
+        resources.communicationStream().synchronize();
+        options.communicator().barrier(options.timeout());
+        lowLatency.reset();
+        options.communicator().barrier(options.timeout());
+    }
+
+    @Override
+    public void lowLatencyUpdateMask(int rank, boolean masked) {
+        Objects.checkIndex(rank, options.topology().numRanks());
+        if (masked && rank == options.topology().rank()) {
+            throw new IllegalArgumentException("rank=" + rank + " is this rank; it cannot mask itself");
+        }
+        lowLatency().updateMask(rank, masked);
+    }
+
+    @Override
+    public int[] lowLatencyQueryMask() {
+        return lowLatency().queryMask();
+    }
+
+    @Override
+    public void lowLatencyCleanMask() {
+        LowLatencyKernels lowLatency = lowLatency();
+        for (int rank = 0; rank < options.topology().numRanks(); rank++) {
+            lowLatency.updateMask(rank, false);
+        }
+    }
+
+    @Override
+    public Stream communicationStream() {
+        requireUsable();
+        return resources.communicationStream();
+    }
+
+    @Override
+    public Tensor getLocalBufferTensor(DType dtype, long numElements, long offset, boolean rdma) {
+        requireUsable();
+        if (offset % dtype.sizeBytes() != 0) {
+            throw new IllegalArgumentException("offset=" + offset + " is not a multiple of the " + dtype.sizeBytes() + " bytes of " + dtype);
+        }
+        return resources.localTensor(dtype, numElements, offset, rdma);
+    }
+
+    @Override
+    public void close() {
+        if (!closed) {
+            closed = true;
+            resources.close();
+        }
+    }
+
+    /** Runs the receive half of a hook. */
+    void receive(PlannedOperation<?> plan) {
+        requireUsable();
+        resources.receive(plan);
+    }
+
+    /** Notes a failure after which the ranks are out of step. */
+    void fail(Throwable cause) {
+        if (failure == null) {
+            failure = cause;
+        }
+    }
+
+    private NormalKernels normal() {
+        requireUsable();
+        return requireMode(resources.normal(), "normal");
+    }
+
+    private LowLatencyKernels lowLatency() {
+        requireUsable();
+        return requireMode(resources.lowLatency(), "lowLatency");
+    }
+
+    private static <K> K requireMode(K kernels, String mode) {
+        if (kernels == null) {
+            throw new IllegalStateException("the buffer was opened without " + mode + " limits; give Buffer.builder(...)." + mode + "(...)");
+        }
+        return kernels;
+    }
+
+    private void requireUsable() {
+        if (closed) {
+            throw new IllegalStateException("the buffer of rank " + options.topology().rank() + " is closed");
+        }
+        Throwable cause = failure;
+        if (cause != null) {
+            throw new IllegalStateException(
+                    "the buffer of rank " + options.topology().rank() + " failed earlier; close it and open a new one: " + cause.getMessage(), cause);
+        }
+    }
+
+    @SuppressWarnings("unchecked") // a request's plan has the result type of the one method that takes the request
+    private <R> PlannedOperation<R> planOf(Request request) {
+        return Objects.requireNonNull(request, "request").plan() instanceof PlannedOperation<?> plan && plan.belongsTo(this) ? (PlannedOperation<R>) plan : null;
+    }
+
+    private <R> PlannedOperation<R> keep(Request request, Operation<R> operation, boolean hooked, boolean fixedShape) {
+        PlannedOperation<R> plan = new PlannedOperation<>(this, operation, hooked, fixedShape);
+        request.plan(plan);
+        return plan;
+    }
+}

@@ -1,0 +1,46 @@
+package io.deepep.buffer;
+
+import io.deepep.Buffer;
+import io.deepep.BufferOptions;
+import io.deepep.Config;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyLimits;
+import io.deepep.NormalLimits;
+import io.deepep.spi.BufferProvider;
+
+/** Opens {@link RankBuffer}s. */
+public final class RankBufferProvider implements BufferProvider {
+    /** For the service loader. */
+    public RankBufferProvider() {}
+
+    @Override
+    public Buffer open(BufferOptions given) {
+        BufferOptions options;
+        BufferSizes sizes;
+        try {
+            BufferOptions chosen = BackendChoice.resolve(given);
+            sizes = BufferSizes.of(chosen);
+            options = sizes.applyTo(chosen);
+        } catch (RuntimeException unusable) {
+            Handshake.refuse(given, unusable);
+            throw unusable;
+        }
+        Handshake.agree(options, sizes);
+        return new RankBuffer(options, HostResources.open(options, sizes));
+    }
+
+    @Override
+    public long normalNvlBytes(Config config, NormalLimits limits, EpTopology topology) {
+        return BufferSizes.normalNvl(config, limits, topology);
+    }
+
+    @Override
+    public long normalRdmaBytes(Config config, NormalLimits limits, EpTopology topology) {
+        return BufferSizes.normalRdma(config, limits, topology);
+    }
+
+    @Override
+    public long lowLatencyRdmaBytes(LowLatencyLimits limits, EpTopology topology) {
+        return BufferSizes.lowLatencyRdma(limits, topology);
+    }
+}

@@ -1,0 +1,35 @@
+package io.deepep.buffer;
+
+import io.deepep.CallOptions;
+import io.deepep.DType;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.lowlatency.LowLatencyKernels;
+import io.deepep.normal.NormalKernels;
+
+/** What a backend gives one rank: memory, the kernels of both modes, and the order in which operations run. */
+interface Resources extends AutoCloseable {
+    /** Normal mode, or null. */
+    NormalKernels normal();
+
+    /** Low-latency mode, or null. */
+    LowLatencyKernels lowLatency();
+
+    /** The stream of asynchronous calls. */
+    Stream communicationStream();
+
+    /** Runs a planned operation in stream order and gives its result. */
+    <R> R run(PlannedOperation<R> operation, CallOptions options);
+
+    /** Runs the second half of an operation whose first half has run, in stream order, and waits for it. */
+    void receive(PlannedOperation<?> operation);
+
+    /** Waits until work issued before, and the options' previous event, are over. */
+    void await(CallOptions options);
+
+    /** A view of this rank's own memory. */
+    Tensor localTensor(DType dtype, long numElements, long offset, boolean rdma);
+
+    @Override
+    void close();
+}

@@ -1,0 +1,247 @@
+package io.deepep;
+
+import io.deepep.spi.BufferProvider;
+import java.time.Duration;
+import java.util.Objects;
+
+/**
+ * One rank's end of the expert-parallel communication: dispatch sends tokens to the ranks of their experts, combine brings the results back.
+ *
+ * <p>Calls are collective: every rank makes the same calls in the same order. A buffer is used by one thread at a time (its rank); asynchronous calls run on
+ * {@link #communicationStream()}. Memory handed out as views belongs to the buffer.
+ *
+ * <p>Every call may throw {@link IllegalArgumentException} for arguments that do not fit (nothing was started: mend the call and make it again), {@link
+ * IllegalStateException} on a closed or failed buffer, and the {@link io.deepep.error.DeepEpException}s: {@code RankMismatchException}, {@code
+ * RoutingException} and {@code CapacityExceededException} reach every rank and leave the buffer usable; after a {@code DeepEpTimeoutException} the buffer
+ * refuses further calls.
+ */
+public interface Buffer extends AutoCloseable {
+    /** Starts to open a buffer. */
+    static Builder builder(Communicator communicator) {
+        return new Builder(communicator);
+    }
+
+    /** Bytes of RDMA-visible memory each rank needs for low-latency mode. */
+    static long lowLatencyRdmaSizeHint(LowLatencyLimits limits, EpTopology topology) {
+        return BufferProvider.load().lowLatencyRdmaBytes(limits, topology);
+    }
+
+    /** What this buffer was opened with, sizes and backend filled in. */
+    BufferOptions options();
+
+    /** This rank's place in the group. */
+    default EpTopology topology() {
+        return options().topology();
+    }
+
+    /**
+     * Counts who gets how many tokens.
+     *
+     * @param topkIdx I64 [T,K], contiguous, -1 for no selection
+     * @param numExperts a multiple of the number of ranks
+     * @return new tensors, owned by the garbage collector
+     */
+    default DispatchLayout getDispatchLayout(Tensor topkIdx, int numExperts) {
+        return getDispatchLayout(topkIdx, numExperts, CallOptions.sync());
+    }
+
+    /** {@link #getDispatchLayout(Tensor, int)} with ordering. */
+    DispatchLayout getDispatchLayout(Tensor topkIdx, int numExperts, CallOptions options);
+
+    /** Sends tokens to the ranks of their experts, synchronously. */
+    default DispatchResult dispatch(DispatchRequest request) {
+        return dispatch(request, CallOptions.sync());
+    }
+
+    /** Sends tokens to the ranks of their experts. Blocks until the received count is known, in worst-case mode not even that. */
+    DispatchResult dispatch(DispatchRequest request, CallOptions options);
+
+    /** Sums what the ranks computed for this rank's tokens, synchronously. */
+    default CombineResult combine(CombineRequest request) {
+        return combine(request, CallOptions.sync());
+    }
+
+    /** Sums what the ranks computed for this rank's tokens. */
+    CombineResult combine(CombineRequest request, CallOptions options);
+
+    /**
+     * The buffer's memory for combine inputs, BF16 [N,H] for {@code handle}: what is computed into it is combined without staging. Valid until the next normal
+     * dispatch on the buffer; the same memory for every handle.
+     */
+    Tensor getCombineBuffer(DispatchHandle handle);
+
+    /** Low-latency dispatch, synchronously (with a hook: its send half). */
+    default LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchRequest request) {
+        return lowLatencyDispatch(request, CallOptions.sync());
+    }
+
+    /** Low-latency dispatch. */
+    LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchRequest request, CallOptions options);
+
+    /** Low-latency combine, synchronously (with a hook: its send half). */
+    default LowLatencyCombineResult lowLatencyCombine(LowLatencyCombineRequest request) {
+        return lowLatencyCombine(request, CallOptions.sync());
+    }
+
+    /** Low-latency combine. */
+    LowLatencyCombineResult lowLatencyCombine(LowLatencyCombineRequest request, CallOptions options);
+
+    /** The buffer's own input memory for the combine of {@code handle}, BF16 [El, R*maxTokens, H]; fill it and ask for zero copy. */
+    Tensor getNextLowLatencyCombineBuffer(LowLatencyHandle handle);
+
+    /**
+     * Collective: waits for all ranks, then forgets whatever low-latency state is in flight. Never needed between normal and low-latency calls (their memory
+     * is separate); it restores a known state after an engine abandoned calls midway. Handles and results from before become invalid.
+     */
+    void cleanLowLatencyBuffer();
+
+    /** Masks (true) or unmasks a rank: low-latency calls neither send to nor wait for a masked rank, its tokens and results count as absent. */
+    void lowLatencyUpdateMask(int rank, boolean masked);
+
+    /** Which ranks are masked, I32 [R] on the host, 1 for masked; a copy. */
+    int[] lowLatencyQueryMask();
+
+    /** Unmasks all ranks. */
+    void lowLatencyCleanMask();
+
+    /** The stream that asynchronous calls run on. */
+    Stream communicationStream();
+
+    /** Marks the present end of {@code stream}, for {@link CallOptions#after}. */
+    static Event capture(Stream stream) {
+        return stream.record();
+    }
+
+    /**
+     * A flat view of this rank's buffer memory.
+     *
+     * @param offset in bytes, a multiple of the element size
+     * @param rdma the RDMA buffer instead of the NVL buffer
+     */
+    Tensor getLocalBufferTensor(DType dtype, long numElements, long offset, boolean rdma);
+
+    /**
+     * Releases this rank's memory once no peer uses it. Does not wait for other ranks to close; calls in flight finish or fail first. Idempotent.
+     */
+    @Override
+    void close();
+
+    /** Collects the options of a {@link Buffer}. */
+    final class Builder {
+        private static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(30);
+
+        private final Communicator communicator;
+        private int ranksPerNode;
+        private Backend backend = Backend.AUTO;
+        private Device device = Device.host();
+        private NormalLimits normal;
+        private LowLatencyLimits lowLatency;
+        private long numNvlBytes;
+        private long numRdmaBytes;
+        private Config dispatchConfig;
+        private Config combineConfig;
+        private Duration timeout = DEFAULT_TIMEOUT;
+        private boolean maskTimedOutRanks;
+
+        private Builder(Communicator communicator) {
+            this.communicator = Objects.requireNonNull(communicator, "communicator");
+        }
+
+        /** Ranks per node, 1 to 8; by default all ranks are one node if they are at most 8, else nodes have 8. */
+        public Builder ranksPerNode(int number) {
+            if (number < 1) {
+                throw new IllegalArgumentException("ranksPerNode=" + number + " must be at least 1");
+            }
+            this.ranksPerNode = number;
+            return this;
+        }
+
+        /** Who moves the bytes; {@link Backend#AUTO} by default. */
+        public Builder backend(Backend which) {
+            this.backend = which;
+            return this;
+        }
+
+        /** Where this rank's tensors lie; the host by default. */
+        public Builder device(Device where) {
+            this.device = where;
+            return this;
+        }
+
+        /** Allows normal mode up to these shapes. */
+        public Builder normal(NormalLimits limits) {
+            this.normal = limits;
+            return this;
+        }
+
+        /** Allows low-latency mode with these shapes. */
+        public Builder lowLatency(LowLatencyLimits limits) {
+            this.lowLatency = limits;
+            return this;
+        }
+
+        /** Size of the NVL buffer; at least {@link Config#nvlBufferSizeHint}, which is the default. */
+        public Builder numNvlBytes(long bytes) {
+            this.numNvlBytes = bytes;
+            return this;
+        }
+
+        /** Size of the RDMA buffer; at least the sum of {@link Config#rdmaBufferSizeHint} and {@link Buffer#lowLatencyRdmaSizeHint}, the default. */
+        public Builder numRdmaBytes(long bytes) {
+            this.numRdmaBytes = bytes;
+            return this;
+        }
+
+        /** Configuration of normal dispatches; {@link Config#recommendedForDispatch} by default. */
+        public Builder dispatchConfig(Config config) {
+            this.dispatchConfig = config;
+            return this;
+        }
+
+        /** Configuration of normal combines; {@link Config#recommendedForCombine} by default. */
+        public Builder combineConfig(Config config) {
+            this.combineConfig = config;
+            return this;
+        }
+
+        /** How long to wait for a peer before a call fails; 30 s by default. */
+        public Builder timeout(Duration limit) {
+            this.timeout = limit;
+            return this;
+        }
+
+        /** Low-latency calls mask a rank that does not come in time, instead of failing. Off by default. */
+        public Builder maskTimedOutRanks(boolean on) {
+            this.maskTimedOutRanks = on;
+            return this;
+        }
+
+        /**
+         * Opens the buffer: collective. Ranks that gave different options learn it here, all of them.
+         *
+         * @throws IllegalArgumentException if this rank's options do not fit together
+         * @throws io.deepep.error.RankMismatchException if the ranks' options differ
+         * @throws io.deepep.error.DeepEpUnavailableException if the backend cannot be used here
+         */
+        public Buffer open() {
+            int numRanks = communicator.size();
+            int nodeSize = ranksPerNode != 0 ? ranksPerNode : Math.min(numRanks, EpTopology.MAX_NVL_RANKS);
+            Config dispatch = dispatchConfig != null ? dispatchConfig : Config.recommendedForDispatch(numRanks);
+            Config combine = combineConfig != null ? combineConfig : Config.recommendedForCombine(numRanks);
+            return BufferProvider.load()
+                    .open(new BufferOptions(
+                            communicator,
+                            new EpTopology(communicator.rank(), numRanks, nodeSize),
+                            backend,
+                            device,
+                            normal,
+                            lowLatency,
+                            numNvlBytes,
+                            numRdmaBytes,
+                            dispatch,
+                            combine,
+                            timeout,
+                            maskTimedOutRanks));
+        }
+    }
+}

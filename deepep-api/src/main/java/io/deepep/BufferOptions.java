@@ -1,0 +1,60 @@
+package io.deepep;
+
+import java.time.Duration;
+import java.util.Objects;
+
+/**
+ * Everything a {@link Buffer} is opened with. Built by {@link Buffer.Builder}.
+ *
+ * @param communicator this rank's end of the group
+ * @param topology this rank's place in it
+ * @param backend who moves the bytes
+ * @param device where this rank's tensors lie
+ * @param normal limits of normal mode, or null if it is not used
+ * @param lowLatency limits of low-latency mode, or null if it is not used
+ * @param numNvlBytes NVL buffer size; 0 to take what the limits need
+ * @param numRdmaBytes RDMA buffer size; 0 to take what the limits need
+ * @param dispatchConfig configuration of normal dispatches
+ * @param combineConfig configuration of normal combines
+ * @param timeout how long to wait for a peer
+ * @param maskTimedOutRanks whether a low-latency call masks a rank that does not come, instead of failing
+ */
+public record BufferOptions(
+        Communicator communicator,
+        EpTopology topology,
+        Backend backend,
+        Device device,
+        NormalLimits normal,
+        LowLatencyLimits lowLatency,
+        long numNvlBytes,
+        long numRdmaBytes,
+        Config dispatchConfig,
+        Config combineConfig,
+        Duration timeout,
+        boolean maskTimedOutRanks) {
+    /** Validates what can be judged without the other ranks. */
+    public BufferOptions {
+        Objects.requireNonNull(communicator, "communicator");
+        Objects.requireNonNull(topology, "topology");
+        Objects.requireNonNull(backend, "backend");
+        Objects.requireNonNull(device, "device");
+        Objects.requireNonNull(dispatchConfig, "dispatchConfig");
+        Objects.requireNonNull(combineConfig, "combineConfig");
+        if (normal == null && lowLatency == null) {
+            throw new IllegalArgumentException("neither normal nor lowLatency limits given; a buffer needs at least one mode");
+        }
+        if (numNvlBytes < 0 || numRdmaBytes < 0) {
+            throw new IllegalArgumentException("numNvlBytes=" + numNvlBytes + " and numRdmaBytes=" + numRdmaBytes + " must not be negative");
+        }
+        if (timeout.isNegative() || timeout.isZero()) {
+            throw new IllegalArgumentException("timeout=" + timeout + " must be positive");
+        }
+        if (lowLatency != null && lowLatency.numExperts() % topology.numRanks() != 0) {
+            throw new IllegalArgumentException(
+                    "numExperts=" + lowLatency.numExperts() + " is not a multiple of numRanks=" + topology.numRanks());
+        }
+        if (backend == Backend.CUDA && device.isHost()) {
+            throw new IllegalArgumentException("device=host does not go with backend=CUDA; give Device.cuda(index)");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+package io.deepep;
+
+/**
+ * How a call is ordered against other work. Immutable, so one instance can serve every call.
+ *
+ * @param computeStream the stream that produces the inputs and consumes the outputs; {@code null} means the calling thread on the host backend and the
+ *     default stream on a GPU
+ * @param previousEvent the call starts after this event instead of after all work of {@code computeStream}; may be {@code null}
+ * @param asyncFinish if true the call returns once its shapes are known and the result's event tells when its tensors are; if false the compute stream
+ *     (on the host: the caller) waits
+ */
+public record CallOptions(Stream computeStream, Event previousEvent, boolean asyncFinish) {
+    private static final CallOptions SYNC = new CallOptions(null, null, false);
+    private static final CallOptions ASYNC = new CallOptions(null, null, true);
+
+    /** The call finishes before the compute stream goes on. */
+    public static CallOptions sync() {
+        return SYNC;
+    }
+
+    /** The call goes on in the background; the result's event tells when it has finished. */
+    public static CallOptions async() {
+        return ASYNC;
+    }
+
+    /** The same options, starting after {@code event}. */
+    public CallOptions after(Event event) {
+        return new CallOptions(computeStream, event, asyncFinish);
+    }
+
+    /** The same options on another compute stream. */
+    public CallOptions on(Stream stream) {
+        return new CallOptions(stream, previousEvent, asyncFinish);
+    }
+}

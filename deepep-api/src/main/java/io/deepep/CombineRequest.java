@@ -1,0 +1,129 @@
+package io.deepep;
+
+import io.deepep.spi.Request;
+import java.util.Objects;
+
+/**
+ * The inputs of one normal-mode combine: the unweighted sum, in fp32, of what the ranks computed for each of this rank's tokens. Immutable and reusable like
+ * {@link DispatchRequest}: the result of its latest combine belongs to it.
+ */
+public final class CombineRequest extends Request {
+    private final Tensor x;
+    private final DispatchHandle handle;
+    private final Builder from;
+
+    private CombineRequest(Builder from) {
+        this.x = from.x;
+        this.handle = from.handle;
+        this.from = from.copy();
+    }
+
+    /**
+     * Starts a request.
+     *
+     * @param x BF16 [N,H] in the order the dispatch delivered ([M,H] in the expanded layout: a token's rows are summed on this rank first), rows
+     *     contiguous. Memory of the buffer ({@link Buffer#getCombineBuffer}, or the received view itself) is read in place, other memory is staged
+     * @param handle the dispatch whose tokens come home
+     */
+    public static Builder builder(Tensor x, DispatchHandle handle) {
+        return new Builder(x, handle);
+    }
+
+    /** BF16 [N,H]. */
+    public Tensor x() {
+        return x;
+    }
+
+    /** The dispatch whose tokens come home. */
+    public DispatchHandle handle() {
+        return handle;
+    }
+
+    /** F32 [N,K] (expanded: [M]), or null. */
+    public Tensor topkWeights() {
+        return from.topkWeights;
+    }
+
+    /** BF16 [T,H] added once, or null. */
+    public Tensor bias0() {
+        return from.bias0;
+    }
+
+    /** BF16 [T,H] added once, or null. */
+    public Tensor bias1() {
+        return from.bias1;
+    }
+
+    /** BF16 [T,H] to write into, or null. */
+    public Tensor out() {
+        return from.out;
+    }
+
+    /** The configuration, or null for the buffer's. */
+    public Config config() {
+        return from.config;
+    }
+
+    /** Builds a {@link CombineRequest}. */
+    public static final class Builder {
+        private final Tensor x;
+        private final DispatchHandle handle;
+        private Tensor topkWeights;
+        private Tensor bias0;
+        private Tensor bias1;
+        private Tensor out;
+        private Config config;
+
+        private Builder(Tensor x, DispatchHandle handle) {
+            this.x = Objects.requireNonNull(x, "x");
+            this.handle = Objects.requireNonNull(handle, "handle");
+        }
+
+        private Builder copy() {
+            Builder b = new Builder(x, handle);
+            b.topkWeights = topkWeights;
+            b.bias0 = bias0;
+            b.bias1 = bias1;
+            b.out = out;
+            b.config = config;
+            return b;
+        }
+
+        /** Weights to sum alongside, F32 [N,K] as received (expanded: [M]), contiguous. */
+        public Builder topkWeights(Tensor weights) {
+            this.topkWeights = weights;
+            return this;
+        }
+
+        /** One bias, BF16 [T,H]. */
+        public Builder bias(Tensor bias) {
+            this.bias0 = bias;
+            this.bias1 = null;
+            return this;
+        }
+
+        /** Two biases, BF16 [T,H] each. */
+        public Builder bias(Tensor first, Tensor second) {
+            this.bias0 = Objects.requireNonNull(first, "first");
+            this.bias1 = Objects.requireNonNull(second, "second");
+            return this;
+        }
+
+        /** Memory for the result, BF16 [T,H], rows contiguous. */
+        public Builder out(Tensor target) {
+            this.out = target;
+            return this;
+        }
+
+        /** Overrides the buffer's combine configuration; the same on every rank. */
+        public Builder config(Config override) {
+            this.config = override;
+            return this;
+        }
+
+        /** The request. Shapes are checked when a buffer first combines it. */
+        public CombineRequest build() {
+            return new CombineRequest(this);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+package io.deepep;
+
+import io.deepep.spi.BufferProvider;
+
+/**
+ * How normal-mode operations use the machine: multiprocessors and chunk sizes. Immutable; the same values on every rank.
+ *
+ * @param numSms streaming multiprocessors an operation may hold, even, at least 2. The host backend takes half of it as the number of RDMA channels,
+ *     like the GPU
+ * @param nvlSendChunk tokens sent over NVLink before the receiver is told
+ * @param nvlRecvChunk tokens a NVLink staging queue holds, more than {@code nvlSendChunk}
+ * @param rdmaSendChunk tokens sent over RDMA before the receiver is told, at most half of {@code rdmaRecvChunk}
+ * @param rdmaRecvChunk tokens the RDMA ring of one channel and one source node holds
+ */
+public record Config(int numSms, int nvlSendChunk, int nvlRecvChunk, int rdmaSendChunk, int rdmaRecvChunk) {
+    private static final int DEFAULT_SMS = 20;
+
+    /** Validates the numbers. */
+    public Config {
+        if (numSms < 2 || numSms % 2 != 0) {
+            throw new IllegalArgumentException("numSms=" + numSms + " is not an even number of at least 2");
+        }
+        requirePositive("nvlSendChunk", nvlSendChunk);
+        requirePositive("rdmaSendChunk", rdmaSendChunk);
+        if (nvlSendChunk >= nvlRecvChunk) {
+            throw new IllegalArgumentException(
+                    "nvlSendChunk=" + nvlSendChunk + " is not below nvlRecvChunk=" + nvlRecvChunk);
+        }
+        if (rdmaSendChunk > rdmaRecvChunk / 2) {
+            throw new IllegalArgumentException(
+                    "rdmaSendChunk=" + rdmaSendChunk + " is above half of rdmaRecvChunk=" + rdmaRecvChunk);
+        }
+    }
+
+    private static void requirePositive(String name, int value) {
+        if (value < 1) {
+            throw new IllegalArgumentException(name + "=" + value + " must be at least 1");
+        }
+    }
+
+    /** The configuration to start from for dispatch among {@code numRanks} ranks. */
+    public static Config recommendedForDispatch(int numRanks) {
+        requirePositive("numRanks", numRanks);
+        if (numRanks <= EpTopology.MAX_NVL_RANKS) {
+            return new Config(DEFAULT_SMS, 6, 256, 8, 64);
+        }
+        // More nodes: fewer tokens go to each, so chunks stay small while the ring covers the longer round trip.
+        return new Config(DEFAULT_SMS, 16, 288, numRanks <= 64 ? 16 : 8, 128);
+    }
+
+    /** The configuration to start from for combine among {@code numRanks} ranks. */
+    public static Config recommendedForCombine(int numRanks) {
+        requirePositive("numRanks", numRanks);
+        if (numRanks <= EpTopology.MAX_NVL_RANKS) {
+            return new Config(DEFAULT_SMS, 4, 256, 8, 64);
+        }
+        return new Config(DEFAULT_SMS, 8, 288, numRanks <= 64 ? 16 : 8, 128);
+    }
+
+    /** Pairs of sender and receiver roles that work side by side: half of the multiprocessors. */
+    public int numChannels() {
+        return numSms / 2;
+    }
+
+    /** The same configuration with another number of multiprocessors. */
+    public Config withNumSms(int sms) {
+        return new Config(sms, nvlSendChunk, nvlRecvChunk, rdmaSendChunk, rdmaRecvChunk);
+    }
+
+    /**
+     * Bytes of NVLink-visible memory each rank needs for normal mode; what {@link Buffer.Builder} allocates when no size is given.
+     *
+     * @param limits largest shapes the buffer will see
+     * @param topology the group; the rank does not matter
+     */
+    public long nvlBufferSizeHint(NormalLimits limits, EpTopology topology) {
+        return BufferProvider.load().normalNvlBytes(this, limits, topology);
+    }
+
+    /** Bytes of RDMA-visible memory each rank needs for normal mode; 0 when the group is one node. */
+    public long rdmaBufferSizeHint(NormalLimits limits, EpTopology topology) {
+        return BufferProvider.load().normalRdmaBytes(this, limits, topology);
+    }
+}

@@ -1,0 +1,32 @@
+package io.deepep;
+
+/**
+ * Element types that travel through a {@link Buffer}.
+ *
+ * <p>The bit layout of every type is little-endian in memory. {@link Bf16} and {@link Fp8E4m3} convert single elements; the backends convert whole rows.
+ */
+public enum DType {
+    /** Brain floating point: the upper 16 bits of an IEEE binary32. */
+    BF16(2),
+    /** 8-bit float, 4 exponent and 3 mantissa bits, no infinities (OCP "E4M3FN"), maximum 448. */
+    FP8_E4M3(1),
+    /** IEEE binary32. */
+    F32(4),
+    /** 32-bit signed integer. Also the carrier of four packed UE8M0 scales, see {@link Ue8m0}. */
+    I32(4),
+    /** 64-bit signed integer. */
+    I64(8),
+    /** One byte, 0 or 1. */
+    BOOL(1);
+
+    private final int sizeBytes;
+
+    DType(int sizeBytes) {
+        this.sizeBytes = sizeBytes;
+    }
+
+    /** Size of one element in bytes. */
+    public int sizeBytes() {
+        return sizeBytes;
+    }
+}

@@ -1,0 +1,25 @@
+package io.deepep;
+
+/**
+ * The routing of one dispatch: which token went where, and to which row. Consumed by {@link Buffer#combine} and by cached dispatches. It belongs to the buffer
+ * and the request it came from: dispatching that request again replaces its routing, closing the buffer ends it.
+ */
+public interface DispatchHandle {
+    /** T: tokens this rank dispatched. */
+    int numTokens();
+
+    /** N: rows this rank received. In worst-case mode the number of rows of the result. */
+    int numRecvTokens();
+
+    /** H: hidden size of the dispatch. */
+    int hidden();
+
+    /** K: experts per token, 0 if the dispatch had no top-k. */
+    int numTopk();
+
+    /** E: number of experts, 0 if the dispatch had no top-k. */
+    int numExperts();
+
+    /** Whether received rows are grouped by expert. */
+    boolean expanded();
+}

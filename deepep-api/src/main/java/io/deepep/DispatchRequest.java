@@ -1,0 +1,200 @@
+package io.deepep;
+
+import io.deepep.spi.Request;
+import java.util.Objects;
+
+/**
+ * The inputs of one normal-mode dispatch. Immutable and reusable: a request owns the result of its latest dispatch, so dispatching the same request again
+ * overwrites that result (and its handle) and makes no garbage. Use one request per micro-batch that is in flight.
+ *
+ * <p>The tensors must stay valid and unchanged until the dispatch has finished. Shapes: see the {@link Builder}.
+ */
+public final class DispatchRequest extends Request {
+    private final Builder from;
+
+    private DispatchRequest(Builder from) {
+        this.from = from.copy();
+    }
+
+    /** Starts a request for the tokens {@code x}: BF16 [T,H], or FP8 [T,H] together with {@link Builder#scales}. */
+    public static Builder builder(Tensor x) {
+        return new Builder(x);
+    }
+
+    /** Tokens, BF16 or FP8 [T,H], rows contiguous. */
+    public Tensor x() {
+        return from.x;
+    }
+
+    /** F32 [T,H/128] with any strides, or null for BF16. */
+    public Tensor scales() {
+        return from.scales;
+    }
+
+    /** I64 [T,K], or null. */
+    public Tensor topkIdx() {
+        return from.topkIdx;
+    }
+
+    /** F32 [T,K], or null. */
+    public Tensor topkWeights() {
+        return from.topkWeights;
+    }
+
+    /** Number of experts; 0 for a cached dispatch. */
+    public int numExperts() {
+        return from.numExperts;
+    }
+
+    /** A layout computed before, or null. */
+    public DispatchLayout layout() {
+        return from.layout;
+    }
+
+    /** The handle whose routing is used again, or null. */
+    public DispatchHandle handle() {
+        return from.handle;
+    }
+
+    /** Counts per expert are rounded up to a multiple of this. */
+    public int expertAlignment() {
+        return from.expertAlignment;
+    }
+
+    /** Rows of the result when its size must not depend on the routing; 0 for exact counts. */
+    public int numWorstTokens() {
+        return from.numWorstTokens;
+    }
+
+    /** Whether rows are grouped by local expert. */
+    public boolean expanded() {
+        return from.expanded;
+    }
+
+    /** Whether the result is a view of the buffer or a copy. */
+    public Receive receive() {
+        return from.receive;
+    }
+
+    /** The configuration, or null for the buffer's. */
+    public Config config() {
+        return from.config;
+    }
+
+    /** Where received rows are handed over. */
+    public enum Receive {
+        /** A view of the buffer's symmetric memory: nothing is copied. Valid until the next normal dispatch on the buffer starts. */
+        VIEW,
+        /** Memory of the result's own, valid until the same request is dispatched again. */
+        COPY
+    }
+
+    /** Builds a {@link DispatchRequest}. */
+    public static final class Builder {
+        private final Tensor x;
+        private Tensor scales;
+        private Tensor topkIdx;
+        private Tensor topkWeights;
+        private int numExperts;
+        private DispatchLayout layout;
+        private DispatchHandle handle;
+        private int expertAlignment = 1;
+        private int numWorstTokens;
+        private boolean expanded;
+        private Receive receive = Receive.VIEW;
+        private Config config;
+
+        private Builder(Tensor x) {
+            this.x = Objects.requireNonNull(x, "x");
+        }
+
+        private Builder copy() {
+            Builder b = new Builder(x);
+            b.scales = scales;
+            b.topkIdx = topkIdx;
+            b.topkWeights = topkWeights;
+            b.numExperts = numExperts;
+            b.layout = layout;
+            b.handle = handle;
+            b.expertAlignment = expertAlignment;
+            b.numWorstTokens = numWorstTokens;
+            b.expanded = expanded;
+            b.receive = receive;
+            b.config = config;
+            return b;
+        }
+
+        /** Scales of FP8 tokens, F32 [T,H/128], any strides. */
+        public Builder scales(Tensor scales) {
+            this.scales = scales;
+            return this;
+        }
+
+        /**
+         * Routing by experts.
+         *
+         * @param idx I64 [T,K] global expert indices, contiguous, -1 for no selection; an expert named twice in a row counts as two selections
+         * @param weights F32 [T,K], contiguous, or null
+         * @param experts number of experts of all ranks, a multiple of the number of ranks; the same on every rank
+         */
+        public Builder topk(Tensor idx, Tensor weights, int experts) {
+            this.topkIdx = Objects.requireNonNull(idx, "idx");
+            this.topkWeights = weights;
+            this.numExperts = experts;
+            return this;
+        }
+
+        /**
+         * Routing by a layout from {@link Buffer#getDispatchLayout}: its {@code isTokenInRank} decides who receives what. With {@link #topk} as well, the
+         * two must agree; without, no indices or weights are received.
+         */
+        public Builder layout(DispatchLayout layout) {
+            this.layout = layout;
+            return this;
+        }
+
+        /** Routing of an earlier dispatch ("cached"): no indices, weights or counts are exchanged. Excludes {@link #topk} and {@link #layout}. */
+        public Builder handle(DispatchHandle handle) {
+            this.handle = handle;
+            return this;
+        }
+
+        /** Rounds the counts per expert up to a multiple of {@code alignment}; with {@link #expanded} each expert's rows are padded to it with zeros. */
+        public Builder expertAlignment(int alignment) {
+            this.expertAlignment = alignment;
+            return this;
+        }
+
+        /**
+         * Gives the result {@code rows} rows whatever arrives, so that nobody waits for counts; rows past the received ones have top-k indices -1 and
+         * undefined data. With {@link #expanded}, {@code rows} counts expanded rows.
+         */
+        public Builder numWorstTokens(int rows) {
+            this.numWorstTokens = rows;
+            return this;
+        }
+
+        /** Groups received rows by local expert for grouped GEMMs: a token appears once per selected local expert. Needs {@link #topk}. */
+        public Builder expanded(boolean on) {
+            this.expanded = on;
+            return this;
+        }
+
+        /** View (default) or copy. */
+        public Builder receive(Receive how) {
+            this.receive = Objects.requireNonNull(how, "how");
+            return this;
+        }
+
+        /** Overrides the buffer's dispatch configuration; the same on every rank. */
+        public Builder config(Config override) {
+            this.config = override;
+            return this;
+        }
+
+        /** The request. Shapes are checked when a buffer first dispatches it. */
+        public DispatchRequest build() {
+            return new DispatchRequest(this);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+package io.deepep;
+
+/**
+ * Conversions between binary32 and {@link DType#FP8_E4M3} (OCP 8-bit floating point, E4M3: bias 7, no infinities, NaN is {@code S.1111.111}).
+ */
+public final class Fp8E4m3 {
+    /** Largest finite value. */
+    public static final float MAX = 448f;
+
+    /** Channels that share one scale. */
+    public static final int CHANNELS_PER_SCALE = 128;
+
+    private static final int MANTISSA_BITS = 3;
+    private static final int DROPPED_BITS = 23 - MANTISSA_BITS;
+    private static final int BIAS_DIFFERENCE = 127 - 7;
+    private static final float SMALLEST_NORMAL = 0x1p-6f;
+    private static final float[] VALUES = new float[256];
+
+    static {
+        for (int i = 0; i < 256; i++) {
+            VALUES[i] = decode(i);
+        }
+    }
+
+    private Fp8E4m3() {}
+
+    /** The value of an E4M3 bit pattern; exact. */
+    public static float toFloat(byte bits) {
+        return VALUES[bits & 0xff];
+    }
+
+    /** Rounds to the nearest E4M3, ties to even; magnitudes above 448 (infinity too) saturate to ±448, NaN gives NaN (0x7f). */
+    public static byte fromFloat(float value) {
+        if (Float.isNaN(value)) {
+            return 0x7f;
+        }
+        int bits = Float.floatToRawIntBits(value);
+        int sign = (bits >>> 24) & 0x80;
+        float magnitude = Math.abs(value);
+        if (magnitude >= MAX) {
+            return (byte) (sign | 0x7e);
+        }
+        if (magnitude < SMALLEST_NORMAL) {
+            // Subnormals are multiples of 2^-9; rint is ties-to-even, and 8 is the code of the smallest normal.
+            return (byte) (sign | (int) Math.rint(magnitude * 0x1p9f));
+        }
+        int abs = bits & 0x7fffffff;
+        int rounded = abs + (1 << (DROPPED_BITS - 1)) - 1 + ((abs >>> DROPPED_BITS) & 1);
+        int code = (rounded >>> DROPPED_BITS) - (BIAS_DIFFERENCE << MANTISSA_BITS);
+        return (byte) (sign | Math.min(code, 0x7e));
+    }
+
+    private static float decode(int code) {
+        int exponent = (code >>> MANTISSA_BITS) & 0xf;
+        int mantissa = code & 0x7;
+        float magnitude;
+        if (exponent == 0xf && mantissa == 0x7) {
+            magnitude = Float.NaN;
+        } else if (exponent == 0) {
+            magnitude = mantissa * 0x1p-9f;
+        } else {
+            magnitude = Math.scalb(1f + mantissa / 8f, exponent - 7);
+        }
+        return (code & 0x80) == 0 ? magnitude : -magnitude;
+    }
+}

@@ -1,0 +1,90 @@
+package io.deepep;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.stream.IntStream;
+
+/**
+ * A group whose ranks are threads of this JVM.
+ *
+ * <pre>{@code
+ * try (InProcessGroup group = InProcessGroup.of(8)) {
+ *     group.run(communicator -> {
+ *         try (Buffer buffer = Buffer.builder(communicator).normal(limits).open()) { ... }
+ *     });
+ * }
+ * }</pre>
+ */
+public final class InProcessGroup implements AutoCloseable {
+    private final InProcessExchange exchange;
+    private final List<Communicator> communicators;
+
+    private InProcessGroup(int numRanks) {
+        exchange = new InProcessExchange(numRanks);
+        communicators = IntStream.range(0, numRanks)
+                .<Communicator>mapToObj(rank -> new InProcessCommunicator(rank, exchange))
+                .toList();
+    }
+
+    /** A group of {@code numRanks} ranks. */
+    public static InProcessGroup of(int numRanks) {
+        if (numRanks < 1) {
+            throw new IllegalArgumentException("numRanks=" + numRanks + " must be at least 1");
+        }
+        return new InProcessGroup(numRanks);
+    }
+
+    /** Number of ranks. */
+    public int size() {
+        return communicators.size();
+    }
+
+    /** The communicator of one rank. */
+    public Communicator communicator(int rank) {
+        return communicators.get(rank);
+    }
+
+    /** What one rank does. */
+    @FunctionalInterface
+    public interface RankTask {
+        /** Runs as the rank of {@code communicator}. */
+        void run(Communicator communicator) throws Exception;
+    }
+
+    /**
+     * Runs {@code task} once for each rank, each on a thread of its own, and waits for all.
+     *
+     * @throws RankFailedException if any rank failed; its cause is the first failure in time, the others are suppressed
+     * @throws InterruptedException if the caller is interrupted; the ranks are interrupted too
+     */
+    public void run(RankTask task) throws InterruptedException {
+        RankFailures failures = new RankFailures();
+        CountDownLatch done = new CountDownLatch(size());
+        List<Thread> threads = new ArrayList<>();
+        for (Communicator communicator : communicators) {
+            threads.add(Thread.ofPlatform().name("deepep-rank-" + communicator.rank()).daemon().start(() -> {
+                try {
+                    task.run(communicator);
+                } catch (Throwable failure) {
+                    failures.add(communicator.rank(), failure);
+                } finally {
+                    done.countDown();
+                }
+            }));
+        }
+        try {
+            done.await();
+        } catch (InterruptedException interrupted) {
+            threads.forEach(Thread::interrupt);
+            throw interrupted;
+        }
+        failures.throwIfAny();
+    }
+
+    /** Ends the group: calls still waiting for a rank fail. */
+    @Override
+    public void close() {
+        exchange.close();
+    }
+}

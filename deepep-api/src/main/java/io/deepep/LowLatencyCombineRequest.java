@@ -1,0 +1,141 @@
+package io.deepep;
+
+import io.deepep.spi.Request;
+import java.util.Objects;
+
+/** The inputs of one low-latency combine: the weighted sum, in fp32, of what the experts computed for each of this rank's tokens. Immutable, reusable. */
+public final class LowLatencyCombineRequest extends Request {
+    private final Tensor x;
+    private final Tensor topkIdx;
+    private final Tensor topkWeights;
+    private final LowLatencyHandle handle;
+    private final boolean logFmt;
+    private final boolean zeroCopy;
+    private final Tensor out;
+    private final Tensor waitCostStats;
+    private final boolean receiveHook;
+
+    private LowLatencyCombineRequest(Builder from) {
+        x = from.x;
+        topkIdx = from.topkIdx;
+        topkWeights = from.topkWeights;
+        handle = from.handle;
+        logFmt = from.logFmt;
+        zeroCopy = from.zeroCopy;
+        out = from.out;
+        waitCostStats = from.waitCostStats;
+        receiveHook = from.receiveHook;
+    }
+
+    /**
+     * Starts a request.
+     *
+     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous
+     * @param topkIdx I64 [T,K], the indices that were dispatched
+     * @param topkWeights F32 [T,K], contiguous
+     * @param handle the dispatch whose tokens come home
+     */
+    public static Builder builder(Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
+        return new Builder(x, topkIdx, topkWeights, handle);
+    }
+
+    /** BF16 [El, R*maxTokens, H]. */
+    public Tensor x() {
+        return x;
+    }
+
+    /** I64 [T,K]. */
+    public Tensor topkIdx() {
+        return topkIdx;
+    }
+
+    /** F32 [T,K]. */
+    public Tensor topkWeights() {
+        return topkWeights;
+    }
+
+    /** The dispatch whose tokens come home. */
+    public LowLatencyHandle handle() {
+        return handle;
+    }
+
+    /** Whether rows travel as 10-bit LogFMT. */
+    public boolean logFmt() {
+        return logFmt;
+    }
+
+    /** Whether {@link #x} is the buffer's own combine buffer. */
+    public boolean zeroCopy() {
+        return zeroCopy;
+    }
+
+    /** BF16 [T,H] to write into, or null. */
+    public Tensor out() {
+        return out;
+    }
+
+    /** I64 [R] or null. */
+    public Tensor waitCostStats() {
+        return waitCostStats;
+    }
+
+    /** Whether the receive half waits for the hook. */
+    public boolean receiveHook() {
+        return receiveHook;
+    }
+
+    /** Builds a {@link LowLatencyCombineRequest}. */
+    public static final class Builder {
+        private final Tensor x;
+        private final Tensor topkIdx;
+        private final Tensor topkWeights;
+        private final LowLatencyHandle handle;
+        private boolean logFmt;
+        private boolean zeroCopy;
+        private Tensor out;
+        private Tensor waitCostStats;
+        private boolean receiveHook;
+
+        private Builder(Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
+            this.x = Objects.requireNonNull(x, "x");
+            this.topkIdx = Objects.requireNonNull(topkIdx, "topkIdx");
+            this.topkWeights = Objects.requireNonNull(topkWeights, "topkWeights");
+            this.handle = Objects.requireNonNull(handle, "handle");
+        }
+
+        /** Sends rows as 10-bit logarithmic numbers per 128 channels instead of BF16: 5/8 of the bytes, a relative error of some percent. */
+        public Builder logFmt(boolean on) {
+            this.logFmt = on;
+            return this;
+        }
+
+        /** Declares that {@code x} is {@link Buffer#getNextLowLatencyCombineBuffer}, which is sent from in place. */
+        public Builder zeroCopy(boolean on) {
+            this.zeroCopy = on;
+            return this;
+        }
+
+        /** Memory for the result, BF16 [T,H], rows contiguous. */
+        public Builder out(Tensor target) {
+            this.out = target;
+            return this;
+        }
+
+        /** I64 [R], contiguous: the nanoseconds waited for each rank are added to it. */
+        public Builder waitCostStats(Tensor stats) {
+            this.waitCostStats = stats;
+            return this;
+        }
+
+        /** Only sends; the result's hook receives and sums. */
+        public Builder receiveHook(boolean on) {
+            this.receiveHook = on;
+            return this;
+        }
+
+        /** The request. Shapes are checked when a buffer first combines it. */
+        public LowLatencyCombineRequest build() {
+            return new LowLatencyCombineRequest(this);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+package io.deepep;
+
+import io.deepep.spi.Request;
+import java.util.Objects;
+
+/**
+ * The inputs of one low-latency dispatch. Immutable and reusable: results belong to the buffer, which keeps the latest two alive.
+ *
+ * <p>The tensors must stay valid and unchanged until the dispatch (with a hook: its send half) has finished.
+ */
+public final class LowLatencyDispatchRequest extends Request {
+    private final Tensor x;
+    private final Tensor topkIdx;
+    private final LowLatencyFormat format;
+    private final Tensor cumulativeStats;
+    private final Tensor waitCostStats;
+    private final boolean receiveHook;
+
+    private LowLatencyDispatchRequest(Builder from) {
+        x = from.x;
+        topkIdx = from.topkIdx;
+        format = from.format;
+        cumulativeStats = from.cumulativeStats;
+        waitCostStats = from.waitCostStats;
+        receiveHook = from.receiveHook;
+    }
+
+    /**
+     * Starts a request.
+     *
+     * @param x BF16 [T,H], rows contiguous; T up to the limit, may differ between ranks and be 0
+     * @param topkIdx I64 [T,K] global experts, contiguous, -1 for no selection; an expert named twice in a row counts as two selections
+     */
+    public static Builder builder(Tensor x, Tensor topkIdx) {
+        return new Builder(x, topkIdx);
+    }
+
+    /** BF16 [T,H]. */
+    public Tensor x() {
+        return x;
+    }
+
+    /** I64 [T,K]. */
+    public Tensor topkIdx() {
+        return topkIdx;
+    }
+
+    /** What travels. */
+    public LowLatencyFormat format() {
+        return format;
+    }
+
+    /** I32 [El] or null. */
+    public Tensor cumulativeStats() {
+        return cumulativeStats;
+    }
+
+    /** I64 [R] or null. */
+    public Tensor waitCostStats() {
+        return waitCostStats;
+    }
+
+    /** Whether the receive half waits for the hook. */
+    public boolean receiveHook() {
+        return receiveHook;
+    }
+
+    /** Builds a {@link LowLatencyDispatchRequest}. */
+    public static final class Builder {
+        private final Tensor x;
+        private final Tensor topkIdx;
+        private LowLatencyFormat format = LowLatencyFormat.FP8;
+        private Tensor cumulativeStats;
+        private Tensor waitCostStats;
+        private boolean receiveHook;
+
+        private Builder(Tensor x, Tensor topkIdx) {
+            this.x = Objects.requireNonNull(x, "x");
+            this.topkIdx = Objects.requireNonNull(topkIdx, "topkIdx");
+        }
+
+        /** What travels; {@link LowLatencyFormat#FP8} by default. */
+        public Builder format(LowLatencyFormat what) {
+            this.format = Objects.requireNonNull(what, "what");
+            return this;
+        }
+
+        /** I32 [El], contiguous: the received count of each local expert is added to it. */
+        public Builder cumulativeStats(Tensor stats) {
+            this.cumulativeStats = stats;
+            return this;
+        }
+
+        /** I64 [R], contiguous: the nanoseconds waited for each source rank are added to it. */
+        public Builder waitCostStats(Tensor stats) {
+            this.waitCostStats = stats;
+            return this;
+        }
+
+        /** Only sends; the result's hook receives. Between the halves nothing of the device is held. */
+        public Builder receiveHook(boolean on) {
+            this.receiveHook = on;
+            return this;
+        }
+
+        /** The request. Shapes are checked when a buffer first dispatches it. */
+        public LowLatencyDispatchRequest build() {
+            return new LowLatencyDispatchRequest(this);
+        }
+    }
+}

@@ -1,0 +1,222 @@
+package io.deepep;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.Objects;
+
+/**
+ * A view over memory with element type, shape and strides (in elements). It never owns the memory: whoever made it says how long it lives.
+ *
+ * <p>On the host the memory is a native {@link MemorySegment}, bounds and lifetime checked; on a GPU it is an address that only kernels read. Immutable and
+ * safe to share; the elements are not synchronised.
+ */
+public final class Tensor {
+    private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
+    private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
+    private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
+    private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
+
+    private final MemorySegment segment;
+    private final Device device;
+    private final DType dtype;
+    private final long[] shape;
+    private final long[] strides;
+    private final long numElements;
+
+    private Tensor(MemorySegment segment, Device device, DType dtype, long[] shape, long[] strides) {
+        this.segment = segment;
+        this.device = device;
+        this.dtype = dtype;
+        this.shape = shape;
+        this.strides = strides;
+        this.numElements = TensorShapes.numElements(shape);
+        TensorShapes.checkBounds(segment.byteSize(), dtype, shape, strides);
+    }
+
+    /**
+     * A contiguous (row-major) view that starts at the beginning of {@code segment}.
+     *
+     * @throws IllegalArgumentException if the segment is a Java array's or too small
+     */
+    public static Tensor of(MemorySegment segment, DType dtype, long... shape) {
+        return strided(segment, dtype, shape, TensorShapes.contiguousStrides(shape));
+    }
+
+    /** A view with given strides in elements; strides are not negative, 0 repeats elements. */
+    public static Tensor strided(MemorySegment segment, DType dtype, long[] shape, long[] strides) {
+        Objects.requireNonNull(segment, "segment");
+        if (!segment.isNative()) {
+            throw new IllegalArgumentException("segment " + segment + " lies in the Java heap; a tensor needs off-heap memory from an Arena");
+        }
+        return new Tensor(segment, Device.host(), Objects.requireNonNull(dtype, "dtype"), shape.clone(), strides.clone());
+    }
+
+    /**
+     * A view over GPU memory.
+     *
+     * @param address device address of the first element
+     * @param numBytes bytes from there that may be used
+     */
+    public static Tensor onDevice(Device device, long address, long numBytes, DType dtype, long[] shape, long[] strides) {
+        if (device.isHost()) {
+            throw new IllegalArgumentException("device=host: use Tensor.of with a MemorySegment, which is bounds checked");
+        }
+        return new Tensor(DeviceSegments.of(address, numBytes), device, dtype, shape.clone(), strides.clone());
+    }
+
+    /** A new contiguous, zeroed host tensor whose memory lives as long as {@code arena}. Its first element lies on a 128-byte line. */
+    public static Tensor allocate(Arena arena, DType dtype, long... shape) {
+        long numBytes = Math.multiplyExact(TensorShapes.numElements(shape), dtype.sizeBytes());
+        return of(arena.allocate(Math.max(numBytes, 1), 128), dtype, shape);
+    }
+
+    /** Element type. */
+    public DType dtype() {
+        return dtype;
+    }
+
+    /** Where the memory lies. */
+    public Device device() {
+        return device;
+    }
+
+    /** Number of dimensions. */
+    public int rank() {
+        return shape.length;
+    }
+
+    /** Extent of dimension {@code dim}. */
+    public long size(int dim) {
+        return shape[dim];
+    }
+
+    /** Distance, in elements, between neighbours along dimension {@code dim}. */
+    public long stride(int dim) {
+        return strides[dim];
+    }
+
+    /** A copy of the shape. */
+    public long[] shape() {
+        return shape.clone();
+    }
+
+    /** A copy of the strides, in elements. */
+    public long[] strides() {
+        return strides.clone();
+    }
+
+    /** Product of the shape. */
+    public long numElements() {
+        return numElements;
+    }
+
+    /** Whether the elements lie in row-major order without gaps. */
+    public boolean isContiguous() {
+        return TensorShapes.isContiguous(shape, strides);
+    }
+
+    /** Address of the first element. */
+    public long address() {
+        return segment.address();
+    }
+
+    /**
+     * The memory of a host tensor, starting at its first element.
+     *
+     * @throws IllegalStateException if this tensor lies on a GPU
+     */
+    public MemorySegment segment() {
+        if (!device.isHost()) {
+            throw new IllegalStateException("tensor lies on " + device + "; copy it to the host to read it");
+        }
+        return segment;
+    }
+
+    /** Bytes from the first element to the end of the memory this tensor may use. */
+    public long capacityBytes() {
+        return segment.byteSize();
+    }
+
+    /** Byte offset of an element from the first one. */
+    public long offsetBytes(long... index) {
+        if (index.length != shape.length) {
+            throw new IllegalArgumentException("index " + Arrays.toString(index) + " has not the rank of " + this);
+        }
+        long offset = 0;
+        for (int d = 0; d < index.length; d++) {
+            offset += Objects.checkIndex(index[d], shape[d]) * strides[d];
+        }
+        return offset * dtype.sizeBytes();
+    }
+
+    /** The sub-range {@code [from, from + length)} of dimension {@code dim}, over the same memory. */
+    public Tensor slice(int dim, long from, long length) {
+        Objects.checkFromIndexSize(from, length, shape[dim]);
+        long[] newShape = shape.clone();
+        newShape[dim] = length;
+        return view(length == 0 ? 0 : from * strides[dim], newShape, strides);
+    }
+
+    /** Index {@code at} of dimension {@code dim}; the result has one dimension less. */
+    public Tensor select(int dim, long at) {
+        Objects.checkIndex(at, shape[dim]);
+        return view(at * strides[dim], TensorShapes.without(shape, dim), TensorShapes.without(strides, dim));
+    }
+
+    private Tensor view(long firstElement, long[] newShape, long[] newStrides) {
+        return new Tensor(segment.asSlice(firstElement * dtype.sizeBytes()), device, dtype, newShape, newStrides.clone());
+    }
+
+    /** An element of a host tensor as a float: BF16, FP8 and F32 by value, integers converted. */
+    public float getFloat(long... index) {
+        long at = offsetBytes(index);
+        return switch (dtype) {
+            case BF16 -> Bf16.toFloat(segment().get(SHORT, at));
+            case FP8_E4M3 -> Fp8E4m3.toFloat(segment().get(ValueLayout.JAVA_BYTE, at));
+            case F32 -> segment().get(FLOAT, at);
+            case I32, I64, BOOL -> getLong(index);
+        };
+    }
+
+    /** Stores a float into a host tensor, rounded to nearest even where the type is narrower. */
+    public void setFloat(float value, long... index) {
+        long at = offsetBytes(index);
+        switch (dtype) {
+            case BF16 -> segment().set(SHORT, at, Bf16.fromFloat(value));
+            case FP8_E4M3 -> segment().set(ValueLayout.JAVA_BYTE, at, Fp8E4m3.fromFloat(value));
+            case F32 -> segment().set(FLOAT, at, value);
+            case I32, I64, BOOL -> setLong((long) value, index);
+        }
+    }
+
+    /** An element of a host tensor as a long: integers by value, floating-point types as their raw bits, zero-extended. */
+    public long getLong(long... index) {
+        long at = offsetBytes(index);
+        return switch (dtype) {
+            case I64 -> segment().get(LONG, at);
+            case I32 -> segment().get(INT, at);
+            case F32 -> segment().get(INT, at) & 0xffffffffL;
+            case BF16 -> segment().get(SHORT, at) & 0xffffL;
+            case FP8_E4M3, BOOL -> segment().get(ValueLayout.JAVA_BYTE, at) & 0xffL;
+        };
+    }
+
+    /** Stores an integer, or the raw bits of a floating-point type, into a host tensor. */
+    public void setLong(long value, long... index) {
+        long at = offsetBytes(index);
+        switch (dtype) {
+            case I64 -> segment().set(LONG, at, value);
+            case I32, F32 -> segment().set(INT, at, (int) value);
+            case BF16 -> segment().set(SHORT, at, (short) value);
+            case FP8_E4M3, BOOL -> segment().set(ValueLayout.JAVA_BYTE, at, (byte) value);
+        }
+    }
+
+    @Override
+    public String toString() {
+        String where = isContiguous() ? "" : " strides " + Arrays.toString(strides);
+        return dtype + Arrays.toString(shape) + where + " on " + device;
+    }
+}

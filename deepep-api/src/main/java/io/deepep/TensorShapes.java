@@ -1,0 +1,70 @@
+package io.deepep;
+
+import java.util.Arrays;
+
+/** Arithmetic on shapes and strides. */
+final class TensorShapes {
+    private TensorShapes() {}
+
+    static long numElements(long[] shape) {
+        long product = 1;
+        for (long size : shape) {
+            if (size < 0) {
+                throw new IllegalArgumentException("shape " + Arrays.toString(shape) + " has a negative size");
+            }
+            product = Math.multiplyExact(product, size);
+        }
+        return product;
+    }
+
+    static long[] contiguousStrides(long[] shape) {
+        long[] strides = new long[shape.length];
+        long next = 1;
+        for (int d = shape.length - 1; d >= 0; d--) {
+            strides[d] = next;
+            next = Math.multiplyExact(next, Math.max(shape[d], 1));
+        }
+        return strides;
+    }
+
+    static boolean isContiguous(long[] shape, long[] strides) {
+        long next = 1;
+        for (int d = shape.length - 1; d >= 0; d--) {
+            if (shape[d] != 1 && strides[d] != next) {
+                return false;
+            }
+            next *= Math.max(shape[d], 1);
+        }
+        return true;
+    }
+
+    static void checkBounds(long capacityBytes, DType dtype, long[] shape, long[] strides) {
+        if (shape.length != strides.length) {
+            throw new IllegalArgumentException(
+                    "shape " + Arrays.toString(shape) + " and strides " + Arrays.toString(strides) + " differ in rank");
+        }
+        long last = 0;
+        for (int d = 0; d < shape.length; d++) {
+            if (strides[d] < 0) {
+                throw new IllegalArgumentException("strides " + Arrays.toString(strides) + " are negative");
+            }
+            if (shape[d] == 0) {
+                return;
+            }
+            last = Math.addExact(last, Math.multiplyExact(shape[d] - 1, strides[d]));
+        }
+        long needed = Math.multiplyExact(last + 1, dtype.sizeBytes());
+        if (needed > capacityBytes) {
+            throw new IllegalArgumentException(
+                    dtype + Arrays.toString(shape) + " with strides " + Arrays.toString(strides) + " needs " + needed + " bytes, the memory has "
+                            + capacityBytes);
+        }
+    }
+
+    static long[] without(long[] values, int dim) {
+        long[] rest = new long[values.length - 1];
+        System.arraycopy(values, 0, rest, 0, dim);
+        System.arraycopy(values, dim + 1, rest, dim, rest.length - dim);
+        return rest;
+    }
+}

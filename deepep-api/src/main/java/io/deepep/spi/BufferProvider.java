@@ -1,0 +1,35 @@
+package io.deepep.spi;
+
+import io.deepep.Buffer;
+import io.deepep.BufferOptions;
+import io.deepep.Config;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyLimits;
+import io.deepep.NormalLimits;
+import io.deepep.error.DeepEpUnavailableException;
+import java.util.ServiceLoader;
+
+/** The implementation behind {@link Buffer}, found by {@link ServiceLoader}. */
+public interface BufferProvider {
+    /** Opens one rank's buffer; collective. */
+    Buffer open(BufferOptions options);
+
+    /** Bytes of NVL buffer that normal mode needs. */
+    long normalNvlBytes(Config config, NormalLimits limits, EpTopology topology);
+
+    /** Bytes of RDMA buffer that normal mode needs; 0 on one node. */
+    long normalRdmaBytes(Config config, NormalLimits limits, EpTopology topology);
+
+    /** Bytes of RDMA buffer that low-latency mode needs. */
+    long lowLatencyRdmaBytes(LowLatencyLimits limits, EpTopology topology);
+
+    /** The provider on the class path. */
+    static BufferProvider load() {
+        return ServiceLoader.load(BufferProvider.class, BufferProvider.class.getClassLoader())
+                .findFirst()
+                .orElseThrow(() -> new DeepEpUnavailableException(
+                        "no implementation of " + BufferProvider.class.getName() + " on the class path",
+                        "add the artifact io.deepep:deepep-buffer",
+                        null));
+    }
+}

@@ -1,0 +1,102 @@
+package io.deepep.spi;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * How a piece of symmetric memory is divided: regions in order, each starting on a 128-byte line. The one place where offsets and sizes are derived; size
+ * hints, host code and the structs handed to kernels all read them from here.
+ */
+public final class Layout {
+    /** Alignment of regions, and of rows: an NVLink and cache line. */
+    public static final long LINE_BYTES = 128;
+
+    private final String name;
+    private final List<Region> regions;
+    private final long sizeBytes;
+
+    private Layout(Builder builder) {
+        this.name = builder.name;
+        this.regions = List.copyOf(builder.regions);
+        this.sizeBytes = builder.next;
+    }
+
+    /** Starts a layout. */
+    public static Builder builder(String name) {
+        return new Builder(name);
+    }
+
+    /** Rounds up to a multiple of {@link #LINE_BYTES}. */
+    public static long alignToLine(long bytes) {
+        return Math.addExact(bytes, LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    }
+
+    /** The regions in memory order. */
+    public List<Region> regions() {
+        return regions;
+    }
+
+    /** Bytes of all regions, a multiple of {@link #LINE_BYTES}. */
+    public long sizeBytes() {
+        return sizeBytes;
+    }
+
+    /** A number that differs when any region's name, offset, strides or size differ; compared between ranks and with binaries. */
+    public long hash() {
+        long hash = name.hashCode();
+        for (Region region : regions) {
+            hash = mix(hash, region.name().hashCode());
+            hash = mix(hash, region.offset());
+            hash = mix(hash, region.recordBytes());
+            hash = mix(hash, region.stride0());
+            hash = mix(hash, region.stride1());
+            hash = mix(hash, region.sizeBytes());
+        }
+        return mix(hash, sizeBytes);
+    }
+
+    private static long mix(long hash, long value) {
+        long mixed = (hash ^ value) * 0x9E3779B97F4A7C15L;
+        return mixed ^ (mixed >>> 29);
+    }
+
+    @Override
+    public String toString() {
+        return name + " " + sizeBytes + " B " + regions;
+    }
+
+    /** Collects regions. */
+    public static final class Builder {
+        private final String name;
+        private final List<Region> regions = new ArrayList<>();
+        private long next;
+
+        private Builder(String name) {
+            this.name = name;
+        }
+
+        /** Appends {@code d0} records. */
+        public Region region(String regionName, long recordBytes, long d0) {
+            return region(regionName, recordBytes, d0, 1, 1);
+        }
+
+        /** Appends {@code d0 * d1} records. */
+        public Region region(String regionName, long recordBytes, long d0, long d1) {
+            return region(regionName, recordBytes, d0, d1, 1);
+        }
+
+        /** Appends {@code d0 * d1 * d2} records. */
+        public Region region(String regionName, long recordBytes, long d0, long d1, long d2) {
+            long size = Math.multiplyExact(Math.multiplyExact(recordBytes, d0), Math.multiplyExact(d1, d2));
+            Region region = new Region(regionName, next, recordBytes, d0, d1, d2);
+            regions.add(region);
+            next = alignToLine(Math.addExact(next, size));
+            return region;
+        }
+
+        /** The layout of what was appended. */
+        public Layout build() {
+            return new Layout(this);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+package io.deepep.spi;
+
+import io.deepep.Event;
+
+/**
+ * One prepared dispatch or combine: arguments checked, outputs allocated. A buffer runs it as often as its request is used, always {@link #begin} then {@link
+ * #complete}, on one thread at a time.
+ *
+ * @param <R> the result record
+ */
+public interface Operation<R> {
+    /**
+     * The first half. Normal mode: exchanges headers and counts, so that the result's shape is known; low latency: sends. Throws what concerns every rank
+     * (routing, capacity, mismatch); then {@link #complete} is not called.
+     */
+    void begin();
+
+    /** The second half: afterwards the result's tensors are final. */
+    void complete();
+
+    /**
+     * The result of the latest run; may be asked for after {@link #begin}. Returns the same object as last time if nothing in it changed.
+     *
+     * @param event when the tensors are ready
+     * @param receiveHook the hook to hand out, or null
+     */
+    R result(Event event, Runnable receiveHook);
+}

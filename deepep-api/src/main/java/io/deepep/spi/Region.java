@@ -1,0 +1,86 @@
+package io.deepep.spi;
+
+import java.util.Objects;
+
+/**
+ * A dense array of fixed-size records inside a {@link Layout}: one to three dimensions, offsets relative to the layout's start.
+ *
+ * <p>All index arithmetic on symmetric memory goes through here, on 64 bits and bounds checked.
+ */
+public final class Region {
+    private final String name;
+    private final long offset;
+    private final long recordBytes;
+    private final long d0;
+    private final long d1;
+    private final long d2;
+
+    Region(String name, long offset, long recordBytes, long d0, long d1, long d2) {
+        this.name = name;
+        this.offset = offset;
+        this.recordBytes = recordBytes;
+        this.d0 = d0;
+        this.d1 = d1;
+        this.d2 = d2;
+    }
+
+    /** Name in the layout's diagram and generated struct. */
+    public String name() {
+        return name;
+    }
+
+    /** First byte. */
+    public long offset() {
+        return offset;
+    }
+
+    /** Bytes of one record. */
+    public long recordBytes() {
+        return recordBytes;
+    }
+
+    /** Bytes of one step of the first dimension. */
+    public long stride0() {
+        return recordBytes * d1 * d2;
+    }
+
+    /** Bytes of one step of the second dimension. */
+    public long stride1() {
+        return recordBytes * d2;
+    }
+
+    /** Bytes of the whole region. */
+    public long sizeBytes() {
+        return recordBytes * d0 * d1 * d2;
+    }
+
+    /** First byte after the region. */
+    public long end() {
+        return offset + sizeBytes();
+    }
+
+    /** Records along the first dimension. */
+    public long count() {
+        return d0;
+    }
+
+    /** Offset of record {@code i}; the other dimensions, if any, at 0. */
+    public long at(long i) {
+        return offset + Objects.checkIndex(i, d0) * stride0();
+    }
+
+    /** Offset of record {@code [i][j]}. */
+    public long at(long i, long j) {
+        return at(i) + Objects.checkIndex(j, d1) * stride1();
+    }
+
+    /** Offset of record {@code [i][j][k]}. */
+    public long at(long i, long j, long k) {
+        return at(i, j) + Objects.checkIndex(k, d2) * recordBytes;
+    }
+
+    @Override
+    public String toString() {
+        return name + "[" + d0 + "][" + d1 + "][" + d2 + "] of " + recordBytes + " B at " + offset;
+    }
+}

@@ -1,0 +1,22 @@
+package io.deepep.spi;
+
+/**
+ * Base of the reusable requests: gives the buffer that executes a request a place to keep what it derived from it (checked shapes, resolved addresses, result
+ * objects), so that the next call with the same request derives nothing again. Not for engines.
+ */
+public abstract class Request {
+    private volatile Object plan;
+
+    /** For the subclasses of {@code io.deepep}. */
+    protected Request() {}
+
+    /** What the last buffer left here, or null. */
+    public final Object plan() {
+        return plan;
+    }
+
+    /** Leaves the executing buffer's derived state. */
+    public final void plan(Object derived) {
+        this.plan = derived;
+    }
+}

@@ -1,0 +1,97 @@
+package io.deepep.host;
+
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/**
+ * One rank's NVL and RDMA memory together with its peers'. Memory is freed when the last rank of the group has closed, so that ranks may close in any order.
+ */
+public final class HostHeaps implements AutoCloseable {
+    private final HostHeap nvl;
+    private final HostHeap rdma;
+    private final HostDoorbell doorbell;
+    private final SharedGroup group;
+    private boolean closed;
+
+    private HostHeaps(HostHeap nvl, HostHeap rdma, HostDoorbell doorbell, SharedGroup group) {
+        this.nvl = nvl;
+        this.rdma = rdma;
+        this.doorbell = doorbell;
+        this.group = group;
+    }
+
+    /** What each rank shows the others; rank 0's group frees the memory. */
+    private record Share(MemorySegment nvl, MemorySegment rdma, HostDoorbell doorbell, SharedGroup group) {}
+
+    /** The arena of a whole group's memory, closed by the last rank. */
+    private record SharedGroup(Arena arena, AtomicInteger users) {
+        void release() {
+            if (users.decrementAndGet() == 0) {
+                arena.close();
+            }
+        }
+    }
+
+    /** Allocates this rank's memory and meets the peers: collective. All ranks must be threads of this JVM. */
+    @SuppressWarnings("unchecked")
+    public static HostHeaps open(Communicator communicator, EpTopology topology, long nvlBytes, long rdmaBytes, Duration timeout) {
+        if (!communicator.isInProcess()) {
+            throw new IllegalArgumentException(
+                    communicator + " spans processes; the host backend runs ranks as threads of one JVM: use InProcessGroup");
+        }
+        SharedGroup mine = new SharedGroup(Arena.ofShared(), new AtomicInteger(topology.numRanks()));
+        List<Object> groups = communicator.exchangeReferences(mine, timeout);
+        SharedGroup group = (SharedGroup) groups.getFirst();
+        if (group != mine) {
+            mine.arena().close();
+        }
+        HostDoorbell doorbell = new HostDoorbell();
+        Share share = new Share(
+                HostMemory.allocate(group.arena(), nvlBytes), HostMemory.allocate(group.arena(), rdmaBytes), doorbell, group);
+        List<Share> shares = (List<Share>) (List<?>) communicator.exchangeReferences(share, timeout);
+        return meet(topology, shares, doorbell, group);
+    }
+
+    private static HostHeaps meet(EpTopology topology, List<Share> shares, HostDoorbell doorbell, SharedGroup group) {
+        int numRanks = topology.numRanks();
+        MemorySegment[] nvl = new MemorySegment[numRanks];
+        MemorySegment[] rdma = new MemorySegment[numRanks];
+        HostDoorbell[] doorbells = new HostDoorbell[numRanks];
+        for (int peer = 0; peer < numRanks; peer++) {
+            boolean sameNode = peer / topology.numNvlRanks() == topology.rdmaRank();
+            nvl[peer] = sameNode ? shares.get(peer).nvl() : null;
+            rdma[peer] = shares.get(peer).rdma();
+            doorbells[peer] = shares.get(peer).doorbell();
+        }
+        return new HostHeaps(
+                new HostHeap(topology.rank(), nvl, doorbells), new HostHeap(topology.rank(), rdma, doorbells), doorbell, group);
+    }
+
+    /** NVL memory: the ranks of this node. */
+    public HostHeap nvl() {
+        return nvl;
+    }
+
+    /** RDMA memory: all ranks. */
+    public HostHeap rdma() {
+        return rdma;
+    }
+
+    /** This rank's doorbell. */
+    public HostDoorbell doorbell() {
+        return doorbell;
+    }
+
+    @Override
+    public void close() {
+        if (!closed) {
+            closed = true;
+            group.release();
+        }
+    }
+}

@@ -1,0 +1,68 @@
+package io.deepep.host;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandle;
+import java.util.Optional;
+
+/**
+ * Zeroed off-heap memory. Large worst-case buffers cost only the pages that are touched: memory comes from C's {@code calloc}, which maps fresh zero pages,
+ * where {@link Arena#allocate} would write every byte. Without native access it falls back to the latter.
+ */
+public final class HostMemory {
+    private static final long ALIGNMENT = 128;
+    private static final Optional<Allocator> CALLOC = Allocator.find();
+
+    private HostMemory() {}
+
+    /** Allocates {@code bytes} zeroed bytes on a 128-byte line, freed when {@code arena} closes. */
+    public static MemorySegment allocate(Arena arena, long bytes) {
+        long size = Math.max(bytes, 1);
+        return CALLOC.isPresent() ? CALLOC.get().allocate(arena, size) : arena.allocate(size, ALIGNMENT);
+    }
+
+    private record Allocator(MethodHandle calloc, MethodHandle free) {
+        @SuppressWarnings("restricted")
+        static Optional<Allocator> find() {
+            if (!HostMemory.class.getModule().isNativeAccessEnabled()) {
+                return Optional.empty();
+            }
+            Linker linker = Linker.nativeLinker();
+            var lookup = linker.defaultLookup();
+            var sizes = FunctionDescriptor.of(ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG);
+            return lookup.find("calloc").flatMap(calloc -> lookup.find("free").map(free -> new Allocator(
+                    linker.downcallHandle(calloc, sizes),
+                    linker.downcallHandle(free, FunctionDescriptor.ofVoid(ValueLayout.ADDRESS)))));
+        }
+
+        @SuppressWarnings("restricted")
+        MemorySegment allocate(Arena arena, long size) {
+            long padded = Math.addExact(size, ALIGNMENT);
+            MemorySegment block = callCalloc(padded);
+            if (block.address() == 0) {
+                throw new OutOfMemoryError("no " + padded + " bytes of off-heap memory");
+            }
+            long skip = -block.address() & (ALIGNMENT - 1);
+            return block.reinterpret(padded, arena, this::callFree).asSlice(skip, size);
+        }
+
+        private MemorySegment callCalloc(long size) {
+            try {
+                return (MemorySegment) calloc.invokeExact(1L, size);
+            } catch (Throwable failure) {
+                throw new AssertionError("calloc does not throw", failure);
+            }
+        }
+
+        private void callFree(MemorySegment block) {
+            try {
+                free.invokeExact(block);
+            } catch (Throwable failure) {
+                throw new AssertionError("free does not throw", failure);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+package io.deepep.host;
+
+import io.deepep.error.DeepEpTimeoutException;
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * How a rank thread waits: a few spins, then parked until its doorbell rings. One instance per rank; not reentrant.
+ *
+ * <pre>{@code
+ * wait.start();
+ * while (!done()) {
+ *     if (doWork()) wait.progress(); else wait.idle(peer, "dispatch.data", expected, observed);
+ * }
+ * }</pre>
+ */
+public final class HostWait {
+    private static final int SPINS = 64;
+    private static final long MAX_PARK_NANOS = 500_000;
+
+    private final int rank;
+    private final HostDoorbell doorbell;
+    private final long timeoutNanos;
+    private long since;
+    private int idles;
+
+    /** Waits of {@code rank}, each at most {@code timeoutNanos} without progress. */
+    public HostWait(int rank, HostDoorbell doorbell, long timeoutNanos) {
+        this.rank = rank;
+        this.doorbell = doorbell;
+        this.timeoutNanos = timeoutNanos;
+    }
+
+    /** Begins a wait. */
+    public void start() {
+        progress();
+    }
+
+    /** Notes that something came: the time allowed starts again. */
+    public void progress() {
+        idles = 0;
+        since = 0;
+    }
+
+    /** Whether the time allowed without progress is over; for callers that go on without the peer. */
+    public boolean expired() {
+        return since != 0 && System.nanoTime() - since > timeoutNanos;
+    }
+
+    /** The time allowed without progress, in nanoseconds. */
+    public long timeoutNanos() {
+        return timeoutNanos;
+    }
+
+    /** Waits a little without a deadline check. */
+    public void pause() {
+        if (since == 0) {
+            since = System.nanoTime();
+        }
+        idles++;
+        if (idles <= SPINS) {
+            Thread.onSpinWait();
+        } else {
+            doorbell.listen(Thread.currentThread());
+            LockSupport.parkNanos(this, Math.min(MAX_PARK_NANOS, 2_000L * (idles - SPINS)));
+        }
+        if (Thread.interrupted()) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("rank " + rank + " was interrupted while it waited for its peers");
+        }
+    }
+
+    /**
+     * Waits a little.
+     *
+     * @throws DeepEpTimeoutException if nothing came for the time allowed
+     */
+    public void idle(int peer, String phase, long expected, long observed) {
+        pause();
+        if (expired()) {
+            throw new DeepEpTimeoutException(rank, peer, phase, expected, observed, timeoutNanos);
+        }
+    }
+
+    /** Waits until the flag at {@code offset} of this rank's memory is at least {@code value}; pairs with {@link HostHeap#signal}. */
+    public void untilAtLeast(HostHeap heap, long offset, long value, int peer, String phase) {
+        progress();
+        long seen = heap.flag(offset);
+        while (seen < value) {
+            idle(peer, phase, value, seen);
+            seen = heap.flag(offset);
+        }
+    }
+}

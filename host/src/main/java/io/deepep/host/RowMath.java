@@ -1,0 +1,63 @@
+package io.deepep.host;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+
+/**
+ * Arithmetic on rows of hidden states: sums of BF16 rows in fp32, and the cast to FP8.
+ *
+ * <p>Elements lie in native byte order (little-endian on every supported machine) at byte offsets that need no alignment. Accumulators are plain arrays owned by
+ * the caller; a row of 7168 channels is 28 KiB of them. Nothing here allocates or synchronises. Every method checks its bounds and throws {@link
+ * IndexOutOfBoundsException}.
+ */
+public final class RowMath {
+    private RowMath() {}
+
+    /** Sets {@code acc[0, n)} to zero. */
+    public static void clear(float[] acc, int n) {
+        Arrays.fill(acc, 0, n, 0f);
+    }
+
+    /** {@code acc[i] += src[i]} for {@code n} BF16 elements from byte {@code offset} of {@code src}. */
+    public static void addBf16(float[] acc, MemorySegment src, long offset, int n) {
+        PlainRows.addBf16(acc, src, offset, n);
+    }
+
+    /**
+     * {@code acc[i] += weight * src[i]} for {@code n} BF16 elements. The product is rounded to fp32 before it is added: no fused multiply-add, so that a GPU that
+     * does the same gets the same bits.
+     */
+    public static void addScaledBf16(float[] acc, float weight, MemorySegment src, long offset, int n) {
+        PlainRows.addScaledBf16(acc, weight, src, offset, n);
+    }
+
+    /** Stores {@code acc[0, n)} as BF16, each element as {@link io.deepep.Bf16#fromFloat} rounds it. */
+    public static void storeBf16(float[] acc, MemorySegment dst, long offset, int n) {
+        PlainRows.storeBf16(acc, dst, offset, n);
+    }
+
+    /**
+     * Casts {@code n} BF16 elements to FP8 E4M3, with one F32 scale for every 128 of them.
+     *
+     * <p>Let {@code amax} be the largest magnitude of the group, NaN left out, clamped to [1e-4, {@link Float#MAX_VALUE}]. The scale is {@code amax * (1f / 448f)}
+     * and elements are multiplied by {@code 448f / amax}; with {@code powerOfTwo} the scale is {@code Ue8m0.ceilPowerOfTwo(amax / 448f)} and elements are
+     * multiplied by its inverse. Each product is rounded by {@link io.deepep.Fp8E4m3#fromFloat}: NaN stays NaN (0x7f), infinities saturate to ±448 with a
+     * finite scale.
+     *
+     * @param bf16 the row, read from byte {@code offset}
+     * @param fp8 receives {@code n} bytes at {@code fp8Offset}
+     * @param scales receives {@code n / 128} floats at {@code scalesOffset}, one after the other
+     * @param n a multiple of 128
+     */
+    public static void castFp8(
+            MemorySegment bf16,
+            long offset,
+            MemorySegment fp8,
+            long fp8Offset,
+            MemorySegment scales,
+            long scalesOffset,
+            int n,
+            boolean powerOfTwo) {
+        PlainRows.castFp8(bf16, offset, fp8, fp8Offset, scales, scalesOffset, n, powerOfTwo);
+    }
+}

@@ -1,0 +1,35 @@
+package io.deepep.lowlatency;
+
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyHandle;
+import io.deepep.Tensor;
+import io.deepep.spi.Operation;
+
+/**
+ * The low-latency mode of one rank on one backend. A buffer calls it from one thread at a time and orders the operations on its communication stream.
+ *
+ * <p>The prepare methods check a request against the limits ({@link IllegalArgumentException}), and allocate what its runs need; running the operation
+ * allocates nothing.
+ */
+public interface LowLatencyKernels {
+    /** Prepares a dispatch: begin sends, complete receives. */
+    Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchRequest request);
+
+    /** Prepares a combine: begin sends, complete receives and sums. */
+    Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombineRequest request);
+
+    /** The zero-copy combine input of {@code handle}, BF16 [El, R*maxTokens, H]. */
+    Tensor combineBuffer(LowLatencyHandle handle);
+
+    /** Forgets this rank's state in flight; the buffer calls it on every rank between two barriers. */
+    void reset();
+
+    /** Masks or unmasks a rank. */
+    void updateMask(int rank, boolean masked);
+
+    /** 1 for each masked rank; a copy. */
+    int[] queryMask();
+}

@@ -1,0 +1,2 @@
+/** The low-latency protocol. */
+package io.deepep.lowlatency;

@@ -1,0 +1,121 @@
+// First phase of dispatch: who gets which token, and where among this rank's tokens it stands there.
+#pragma once
+
+#include "exchange.cuh"
+#include "normal_params.cuh"
+
+namespace deepep::normal {
+
+constexpr int kWarps = kThreads / 32;
+constexpr int kSelectionBatch = 8;
+
+// The tokens of a block are contiguous, so that rows, in order of token, follow from one count per block.
+struct TokenRange {
+    int begin, end;
+};
+
+__device__ __forceinline__ TokenRange block_tokens(int num_tokens) {
+    int per_block = (num_tokens + gridDim.x - 1) / gridDim.x;
+    int begin = min(num_tokens, static_cast<int>(blockIdx.x) * per_block);
+    return {begin, min(num_tokens, begin + per_block)};
+}
+
+struct LayoutShared {
+    int32_t warp_counts[kWarps][kMaxRanks];
+    int32_t running[kMaxRanks];
+};
+
+// Ranks that token t goes to, as a bit mask. Counts its selections in hist; a bad one is kept in state.bad_expert.
+__device__ inline uint32_t token_mask(const DispatchParams& p, int t, uint32_t* hist) {
+    uint32_t mask = 0;
+    if (p.topk == 0) {
+        auto row = at<const uint8_t>(p.is_token_in_rank) + static_cast<size_t>(t) * p.group.num_ranks;
+        for (int d = 0; d < p.group.num_ranks; ++d) mask |= (row[d] != 0) << d;
+        return mask;
+    }
+    auto row = at<const int64_t>(p.topk_idx) + static_cast<size_t>(t) * p.topk;
+    uint32_t experts_per_rank = p.num_experts / p.group.num_ranks;
+    for (int k0 = 0; k0 < p.topk; k0 += kSelectionBatch) {
+        int64_t expert[kSelectionBatch];
+#pragma unroll
+        for (int j = 0; j < kSelectionBatch; ++j) expert[j] = k0 + j < p.topk ? row[k0 + j] : -1;
+#pragma unroll
+        for (int j = 0; j < kSelectionBatch; ++j) {
+            if (expert[j] == -1) continue;
+            if (expert[j] < 0 || expert[j] >= p.num_experts) {
+                uint64_t key = ~(static_cast<uint64_t>(t) << 8 | (k0 + j));
+                atomicMax(reinterpret_cast<unsigned long long*>(&state_of(p.group)->bad_expert), key);
+                continue;
+            }
+            mask |= 1u << (static_cast<uint32_t>(expert[j]) / experts_per_rank);
+            atomicAdd(&hist[expert[j]], 1);
+        }
+    }
+    return mask;
+}
+
+// Writes token_rows of this block's tokens, counted from the block's first, and block_counts; adds to expert_hist.
+// hist: num_experts words of shared memory. All threads of the block.
+__device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& shared, uint32_t* hist) {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
+    TokenRange tokens = block_tokens(p.num_tokens);
+    for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
+    if (threadIdx.x < kMaxRanks) shared.running[threadIdx.x] = 0;
+    __syncthreads();
+    for (int first = tokens.begin; first < tokens.end; first += kThreads) {
+        int t = first + threadIdx.x;
+        uint32_t mask = t < tokens.end ? token_mask(p, t, hist) : 0;
+        int32_t in_warp[kMaxRanks];
+#pragma unroll
+        for (int d = 0; d < kMaxRanks; ++d) {
+            uint32_t senders = __ballot_sync(~0u, mask >> d & 1);
+            in_warp[d] = __popc(senders & ((1u << lane) - 1));
+            if (lane == d) shared.warp_counts[warp][d] = __popc(senders);
+        }
+        __syncthreads();
+        if (threadIdx.x < kMaxRanks) {
+            int32_t sum = shared.running[threadIdx.x];
+            for (int w = 0; w < kWarps; ++w) {
+                int32_t count = shared.warp_counts[w][threadIdx.x];
+                shared.warp_counts[w][threadIdx.x] = sum;
+                sum += count;
+            }
+            shared.running[threadIdx.x] = sum;
+        }
+        __syncthreads();
+        if (t < tokens.end) {
+            auto rows = at<int32_t>(p.token_rows) + static_cast<size_t>(t) * num_ranks;
+#pragma unroll
+            for (int d = 0; d < kMaxRanks; ++d)
+                if (d < num_ranks) rows[d] = mask >> d & 1 ? shared.warp_counts[warp][d] + in_warp[d] : -1;
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x < kMaxRanks) state_of(p.group)->block_counts[blockIdx.x][threadIdx.x] = shared.running[threadIdx.x];
+    auto total = at<uint32_t>(p.expert_hist);
+    for (int e = threadIdx.x; e < p.num_experts; e += kThreads)
+        if (hist[e] != 0) atomicAdd(&total[e], hist[e]);
+}
+
+// Turns token_rows of this block's tokens into rows at their destinations. All threads of the block.
+__device__ inline void place_tokens(const DispatchParams& p, LayoutShared& shared) {
+    const LocalState* state = state_of(p.group);
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
+    if (warp < num_ranks) {
+        int32_t before = 0;
+        for (int b = lane; b < static_cast<int>(blockIdx.x); b += 32) before += state->block_counts[b][warp];
+        before = __reduce_add_sync(~0u, before);
+        if (lane == 0) shared.running[warp] = state->row_base[warp] + before;
+    }
+    __syncthreads();
+    TokenRange tokens = block_tokens(p.num_tokens);
+    auto rows = at<int32_t>(p.token_rows) + static_cast<size_t>(tokens.begin) * num_ranks;
+    int count = (tokens.end - tokens.begin) * num_ranks;
+    for (int i = threadIdx.x; i < count; i += kThreads) {
+        int32_t row = rows[i];
+        if (row >= 0) rows[i] = row + shared.running[i % num_ranks];
+    }
+    __syncthreads();
+}
+
+}  // namespace deepep::normal

@@ -1,0 +1,148 @@
+// Second phase of dispatch: the leading block exchanges headers, judges the call and tells the rank and its host.
+#pragma once
+
+#include "dispatch_layout.cuh"
+#include "exchange.cuh"
+#include "normal_params.cuh"
+
+namespace deepep::normal {
+
+// All threads of the leading block.
+__device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable& table) {
+    LocalState* state = state_of(p.group);
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (warp == kMaxRanks) {
+        int32_t value = 0;
+        switch (lane) {
+            case kOp: value = p.cached ? kOpCachedDispatch : kOpDispatch; break;
+            case kNumExperts: value = p.num_experts; break;
+            case kHidden: value = p.hidden; break;
+            case kRowBytes: value = p.row_stride; break;
+            case kTopk: value = p.topk; break;
+            case kNumScales: value = p.num_scales; break;
+            case kHasWeights: value = p.topk_weights != 0; break;
+            case kRowLimit: value = p.row_limit; break;
+        }
+        uint64_t bad = p.cached ? 0 : state->bad_expert;
+        if (bad != 0) {
+            uint64_t key = ~bad;
+            int64_t expert = at<const int64_t>(p.topk_idx)[(key >> 8) * p.topk + (key & 255)];
+            switch (lane) {
+                case kStatus: value = kExpertOutOfRange; break;
+                case kStatusToken: value = static_cast<int32_t>(key >> 8); break;
+                case kStatusK: value = static_cast<int32_t>(key & 255); break;
+                case kStatusValueLow: value = static_cast<int32_t>(expert); break;
+                case kStatusValueHigh: value = static_cast<int32_t>(expert >> 32); break;
+            }
+            __syncwarp();
+            state->bad_expert = 0;
+        }
+        if (lane < kHeaderCounts) table.mine[lane] = value;
+    } else if (warp < kMaxRanks) {
+        int32_t count = 0;
+        if (!p.cached)
+            for (int b = lane; b < static_cast<int>(gridDim.x); b += 32) count += state->block_counts[b][warp];
+        count = __reduce_add_sync(~0u, count);
+        if (lane == 0) table.mine[kHeaderCounts + warp] = count;
+    }
+    __syncthreads();
+}
+
+// Rows that each rank receives against what it can take; lane d places this rank's tokens at rank d. One warp.
+__device__ inline void place_rows(const Group& g, const HeaderTable& table, Fault& fault) {
+    LocalState* state = state_of(g);
+    int lane = threadIdx.x % 32, before = 0;
+    int64_t rows = 0;
+    if (lane < g.num_ranks)
+        for (int s = 0; s < g.num_ranks; ++s) {
+            int32_t count = table.of[s][kHeaderCounts + lane];
+            rows += count;
+            if (s < g.rank) before += count;
+        }
+    bool fits = lane >= g.num_ranks || rows <= table.of[lane][kRowLimit];
+    uint32_t full = __ballot_sync(~0u, !fits);
+    if (fault.code == kOk && full != 0) {
+        fault.code = kTooManyRows;
+        fault.rank = __ffs(full) - 1;
+        fault.expected = table.of[fault.rank][kRowLimit];
+        fault.seen = __shfl_sync(~0u, rows, fault.rank);
+    }
+    if (lane < g.num_ranks) state->row_base[lane] = before;
+    if (lane == g.rank) state->num_rows = fault.code == kOk ? static_cast<int32_t>(rows) : 0;
+}
+
+// All threads of the leading block. Publishes go, with row_base and num_rows for all blocks.
+__device__ inline void notify_dispatch(const DispatchParams& p, uint32_t epoch, HeaderTable& table) {
+    const Group& g = p.group;
+    LocalState* state = state_of(g);
+    int num_local_experts = p.cached ? 0 : p.num_experts / g.num_ranks;
+    auto hist = at<uint32_t>(p.expert_hist);
+    fill_dispatch_header(p, table);
+    bool arrived = exchange_headers(g, epoch, table, reinterpret_cast<const int32_t*>(hist), num_local_experts);
+    if (threadIdx.x < 32) {
+        Fault fault;
+        if (arrived) fault = judge_headers(g, table);
+        if (arrived && !p.cached) place_rows(g, table, fault);
+        if (!arrived && !p.cached && threadIdx.x == 0) state->num_rows = 0;
+        __syncwarp();
+        if (threadIdx.x == 0) {
+            if (fault.code != kOk) record_fault(g, epoch, fault);
+            table.verdict = arrived ? fault.code : atomicOr(&state->code, 0);
+            publish_go(g, epoch, table.verdict);
+        }
+    } else if (!p.cached) {
+        for (int e = threadIdx.x - 32; e < p.num_experts; e += kThreads - 32) hist[e] = 0;
+    }
+    __syncthreads();
+}
+
+// One warp of the leading block, after go, beside the copies: counts for the consumer on the device and for the host.
+__device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, const HeaderTable& table) {
+    const Group& g = p.group;
+    const LocalState* state = state_of(g);
+    auto status = at<StatusBlock>(g.status);
+    int lane = threadIdx.x % 32;
+    bool ok = table.verdict == kOk;
+    int num_local_experts = p.num_experts / g.num_ranks;
+    uint64_t deadline = now_ns() + g.timeout_ns;
+    int32_t expanded = 0;
+    for (int e = lane; e < num_local_experts; e += 32) {
+        int32_t count = 0;
+        for (int s = 0; s < g.num_ranks && ok; ++s) {
+            uint64_t seen;
+            Code code = wait_word<true>(header_slot(g, g.rank, s, epoch) + kHeaderWords + e, epoch, deadline, seen);
+            if (code != kOk) record_fault(g, epoch, wait_fault(g, code, kPhaseHeader, s, epoch, seen));
+            count += code == kOk ? word_value(seen) : 0;
+        }
+        int32_t aligned = (count + p.expert_alignment - 1) / p.expert_alignment * p.expert_alignment;
+        expanded += aligned;
+        if (p.out_raw_expert_counts) at<int32_t>(p.out_raw_expert_counts)[e] = count;
+        if (p.out_expert_counts) at<int32_t>(p.out_expert_counts)[e] = aligned;
+        if (p.host_expert_counts) at<volatile int32_t>(p.host_expert_counts)[e] = aligned;
+    }
+    expanded = __reduce_add_sync(~0u, expanded);
+    if (lane <= g.num_ranks && p.out_source_rows) {
+        int32_t before = 0;
+        for (int s = 0; s < lane && ok; ++s) before += table.of[s][kHeaderCounts + g.rank];
+        at<int32_t>(p.out_source_rows)[lane] = before;
+    }
+    if (lane == 0) {
+        if (p.out_num_rows) *at<int32_t>(p.out_num_rows) = state->num_rows;
+        status->num_rows = state->num_rows;
+        status->num_expanded_rows = expanded;
+        if (ok && p.expanded_limit > 0 && expanded > p.expanded_limit) {
+            Fault fault;
+            fault.code = kTooManyExpanded;
+            fault.rank = g.rank;
+            fault.expected = p.expanded_limit;
+            fault.seen = expanded;
+            record_fault(g, epoch, fault);
+        }
+    }
+    fence_sys();
+    __syncwarp();
+    // release; pairs with the host's acquire of `ready`. The counts above come before it.
+    if (lane == 0) store_release_sys(&status->ready, pack_word(epoch, table.verdict));
+}
+
+}  // namespace deepep::normal

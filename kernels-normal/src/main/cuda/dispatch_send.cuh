@@ -1,0 +1,182 @@
+// Third phase of dispatch: rows and their metadata, straight to their places at the receivers; then the epilogue.
+#pragma once
+
+#include "deepep/bulk_copy.cuh"
+#include "dispatch_layout.cuh"
+#include "exchange.cuh"
+#include "normal_params.cuh"
+
+namespace deepep::normal {
+
+// What of a row the copy engine can load: it needs multiples of 16 bytes throughout.
+struct RowSource {
+    bool bulk_x, bulk_scales;
+};
+
+__device__ __forceinline__ RowSource row_source(const DispatchParams& p) {
+    uint64_t scale_bytes = static_cast<uint64_t>(p.num_scales) * 4;
+    return {((p.x | p.x_stride | p.x_bytes) & 15) == 0,
+            p.num_scales > 0 && p.scales_group_stride == 1 &&
+                ((p.scales | p.scales_token_stride * 4 | scale_bytes | p.scales_offset) & 15) == 0};
+}
+
+// Copies num_bytes (a multiple of 4) from any address, by one warp.
+__device__ inline void copy_unaligned(uint8_t* to, uint64_t from, int num_bytes, int lane) {
+    if ((from & 3) == 0) {
+        for (int i = lane; i < num_bytes / 4; i += 32) reinterpret_cast<uint32_t*>(to)[i] = at<const uint32_t>(from)[i];
+    } else {
+        for (int i = lane; i < num_bytes; i += 32) to[i] = at<const uint8_t>(from)[i];
+    }
+}
+
+// Starts loading token t into a stage that no store reads any more. All lanes of the warp.
+__device__ inline void load_row(const DispatchParams& p, RowSource source, int t, uint8_t* stage, uint64_t* barrier,
+                                int lane) {
+    uint64_t x = p.x + static_cast<uint64_t>(t) * p.x_stride;
+    uint64_t scales = p.scales + static_cast<uint64_t>(t) * p.scales_token_stride * 4;
+    if (!source.bulk_x) copy_unaligned(stage, x, p.x_bytes, lane);
+    if (p.num_scales > 0 && !source.bulk_scales)
+        for (int j = lane; j < p.num_scales; j += 32)
+            reinterpret_cast<uint32_t*>(stage + p.scales_offset)[j] = at<const uint32_t>(scales)[j * p.scales_group_stride];
+    if (!source.bulk_x || (p.num_scales > 0 && !source.bulk_scales)) fence_async_proxy();
+    __syncwarp();
+    if (lane != 0) return;
+    uint32_t bytes = (source.bulk_x ? p.x_bytes : 0) + (source.bulk_scales ? p.num_scales * 4 : 0);
+    barrier_arrive_expect(barrier, bytes);
+    if (source.bulk_x) bulk_load(stage, at<const uint8_t>(x), p.x_bytes, barrier);
+    if (source.bulk_scales) bulk_load(stage + p.scales_offset, at<const uint8_t>(scales), p.num_scales * 4, barrier);
+}
+
+// The next token of the block that goes anywhere, and in lane l its row at rank (rank + 1 + l) % num_ranks, or -1.
+__device__ __forceinline__ int next_token(const DispatchParams& p, int* cursor, int end, int dest, int lane, int& row) {
+    for (;;) {
+        int t = 0;
+        if (lane == 0) t = atomicAdd(cursor, 1);
+        t = __shfl_sync(~0u, t, 0);
+        if (t >= end) return end;
+        row = lane < p.group.num_ranks
+                  ? at<const int32_t>(p.token_rows)[static_cast<size_t>(t) * p.group.num_ranks + dest]
+                  : -1;
+        if (__any_sync(~0u, row >= 0)) return t;
+    }
+}
+
+// A copy warp: one load of a token, one store to each rank it goes to; a token is loaded while the last one leaves.
+__device__ inline void send_rows(const DispatchParams& p, int* cursor, uint8_t* stages, uint64_t* barriers) {
+    static_assert(kDispatchStages == 2);
+    int lane = threadIdx.x % 32, end = block_tokens(p.num_tokens).end;
+    RowSource source = row_source(p);
+    for (int i = lane; i < 2 * p.row_stride / 4; i += 32)  // padding is sent too: let it be the same on every run
+        if (i * 4 % p.row_stride >= p.x_bytes) reinterpret_cast<uint32_t*>(stages)[i] = 0;
+    fence_async_proxy();
+    __syncwarp();
+    int dest = (p.group.rank + 1 + lane) % p.group.num_ranks;
+    uint64_t base = lane < p.group.num_ranks ? p.group.heap[dest] + p.recv_offset : 0;
+    int row = -1, next_row = -1;
+    int t = next_token(p, cursor, end, dest, lane, row);
+    if (t < end) load_row(p, source, t, stages, &barriers[0], lane);
+    for (uint32_t i = 0; t < end; ++i) {
+        uint8_t* stage = stages + (i & 1) * p.row_stride;
+        int next = next_token(p, cursor, end, dest, lane, next_row);
+        bulk_wait_read<0>();
+        __syncwarp();
+        if (next < end) load_row(p, source, next, stages + (~i & 1) * p.row_stride, &barriers[~i & 1], lane);
+        barrier_wait(&barriers[i & 1], i >> 1 & 1);
+        if (row >= 0) bulk_store(at<uint8_t>(base, static_cast<uint64_t>(row) * p.row_stride), stage, p.row_stride);
+        bulk_commit();
+        t = next;
+        row = next_row;
+    }
+    bulk_wait_written();
+    fence_async_proxy();
+}
+
+// Source index, experts and weights of the block's tokens, in runs: rows of 32 tokens at one rank are neighbours.
+__device__ inline void send_metadata(const DispatchParams& p, uint8_t* list, int meta_warp, int num_meta_warps) {
+    int lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
+    int experts_per_rank = p.num_experts / num_ranks;
+    TokenRange tokens = block_tokens(p.num_tokens);
+    for (int first = tokens.begin + meta_warp * 32; first < tokens.end; first += num_meta_warps * 32)
+        for (int i = 0; i < num_ranks; ++i) {
+            int dest = (p.group.rank + 1 + i) % num_ranks, t = first + lane;
+            int row = t < tokens.end ? at<const int32_t>(p.token_rows)[static_cast<size_t>(t) * num_ranks + dest] : -1;
+            uint32_t senders = __ballot_sync(~0u, row >= 0);
+            if (senders == 0) continue;
+            if (row >= 0) list[__popc(senders & ((1u << lane) - 1))] = lane;
+            __syncwarp();
+            uint64_t heap = p.group.heap[dest];
+            int first_row = __shfl_sync(~0u, row, __ffs(senders) - 1), count = __popc(senders);
+            if (lane < count) at<int32_t>(heap, p.recv_src_offset)[first_row + lane] = first + list[lane];
+            auto to_topk = at<int32_t>(heap, p.recv_topk_offset) + static_cast<size_t>(first_row) * p.topk;
+            auto to_weights = at<float>(heap, p.recv_weights_offset) + static_cast<size_t>(first_row) * p.topk;
+            for (int j = lane; j < count * p.topk; j += 32) {
+                size_t from = static_cast<size_t>(first + list[j / p.topk]) * p.topk + j % p.topk;
+                int expert = static_cast<int>(at<const int64_t>(p.topk_idx)[from]) - dest * experts_per_rank;
+                bool local = expert >= 0 && expert < experts_per_rank;
+                to_topk[j] = local ? expert : -1;
+                if (p.topk_weights) to_weights[j] = local ? at<const float>(p.topk_weights)[from] : 0.0f;
+            }
+            __syncwarp();
+        }
+}
+
+// Waits for everybody's metadata. All meta warps of the block; false after a fault.
+__device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch, int num_meta_threads, bool first_warp) {
+    __shared__ bool arrived;
+    LocalState* state = state_of(p.group);
+    int lane = threadIdx.x % 32;
+    asm volatile("bar.sync 1, %0;" ::"r"(num_meta_threads) : "memory");
+    if (first_warp) {
+        bool last = false;
+        if (lane == 0) {
+            fence_sys();
+            last = add_acq_rel_gpu(&state->meta_arrivals, 1) == gridDim.x - 1;
+            if (last) state->meta_arrivals = 0;
+        }
+        last = __shfl_sync(~0u, last, 0);
+        bool ok = true;
+        if (lane < p.group.num_ranks) {
+            fence_sys();
+            // release; pairs with the acquire in wait_peers. The metadata of all blocks comes before it.
+            if (last) store_release_sys(meta_flag(p.group, lane, p.group.rank), pack_word(epoch, kOk));
+            ok = wait_peers(p.group, epoch, kPhaseMeta, now_ns() + p.group.timeout_ns, lane);
+        }
+        ok = __all_sync(~0u, ok);
+        if (lane == 0) arrived = ok;
+    }
+    asm volatile("bar.sync 1, %0;" ::"r"(num_meta_threads) : "memory");
+    return arrived;
+}
+
+// Received metadata to the consumer's tensors. thread of num_threads over the whole grid.
+__device__ inline void write_outputs(const DispatchParams& p, int num_rows, int thread, int num_threads) {
+    uint64_t heap = p.group.heap[p.group.rank];
+    auto topk = at<const int32_t>(heap, p.recv_topk_offset);
+    auto weights = at<const float>(heap, p.recv_weights_offset);
+    auto out_topk = at<int64_t>(p.out_topk_idx);
+    auto out_weights = at<float>(p.out_topk_weights);
+    size_t count = static_cast<size_t>(num_rows) * p.topk, worst = static_cast<size_t>(p.num_worst_rows) * p.topk;
+    // Four at a time: offsets are multiples of 128, and outputs of 16.
+    for (size_t i = static_cast<size_t>(thread) * 4; i < count; i += static_cast<size_t>(num_threads) * 4) {
+        if (i + 4 <= count) {
+            int4 v = *reinterpret_cast<const int4*>(topk + i);
+            if (out_weights) *reinterpret_cast<float4*>(out_weights + i) = *reinterpret_cast<const float4*>(weights + i);
+            if (out_topk) {
+                *reinterpret_cast<longlong2*>(out_topk + i) = make_longlong2(v.x, v.y);
+                *reinterpret_cast<longlong2*>(out_topk + i + 2) = make_longlong2(v.z, v.w);
+            }
+        } else {
+            for (size_t j = i; j < count; ++j) {
+                if (out_topk) out_topk[j] = topk[j];
+                if (out_weights) out_weights[j] = weights[j];
+            }
+        }
+    }
+    if (out_topk)
+        for (size_t i = count + thread; i < worst; i += num_threads) out_topk[i] = -1;
+    if (p.out_src_idx)
+        for (int i = thread; i < num_rows; i += num_threads)
+            at<int32_t>(p.out_src_idx)[i] = at<const int32_t>(heap, p.recv_src_offset)[i];
+}
+
+}  // namespace deepep::normal

@@ -1,0 +1,191 @@
+// The header exchange that opens every call, and the fault record that closes a failed one.
+//
+// A rank writes one header to each peer, as 64-bit words that carry the epoch beside the value, so a word needs no
+// flag and no second trip. Reading every peer's header is also the barrier that lets rows of the last call be
+// overwritten: a peer writes its header in stream order, after its readers of those rows.
+// Headers alternate between two slots: a peer may open call e + 1 while this rank still reads its header of e, but
+// not e + 2, because that needs this rank's header of e + 1.
+#pragma once
+
+#include "deepep/memory.cuh"
+#include "deepep/status.cuh"
+#include "deepep/wait.cuh"
+#include "normal_params.cuh"
+
+namespace deepep::normal {
+
+__device__ __forceinline__ LocalState* state_of(const Group& g) { return at<LocalState>(g.state); }
+
+__device__ __forceinline__ uint64_t* header_slot(const Group& g, int holder, int source, uint32_t epoch) {
+    return at<uint64_t>(g.heap[holder],
+                        g.header_offset + (epoch & 1) * g.header_parity_stride + source * g.header_rank_stride);
+}
+
+__device__ __forceinline__ uint64_t* done_flag(const Group& g, int holder, int source) {
+    return at<uint64_t>(g.heap[holder], g.done_flag_offset + static_cast<uint64_t>(source) * kFlagStrideBytes);
+}
+
+__device__ __forceinline__ uint64_t* meta_flag(const Group& g, int holder, int source) {
+    return at<uint64_t>(g.heap[holder], g.meta_flag_offset + static_cast<uint64_t>(source) * kFlagStrideBytes);
+}
+
+// The first fault of an epoch is the one the host reads; the others are consequences.
+__device__ inline void record_fault(const Group& g, uint32_t epoch, const Fault& fault) {
+    LocalState* state = state_of(g);
+    if (atomicExch(&state->claimed_epoch, epoch) == epoch) return;
+    auto status = at<volatile StatusBlock>(g.status);
+    status->code = fault.code;
+    status->phase = fault.phase;
+    status->rank = fault.rank;
+    status->peer = fault.peer;
+    status->token = fault.token;
+    status->k = fault.k;
+    status->expected = fault.expected;
+    status->seen = fault.seen;
+    fence_sys();
+    atomicExch(&state->code, fault.code);
+}
+
+__device__ inline Fault wait_fault(const Group& g, Code code, Phase phase, int peer, uint32_t epoch, uint64_t seen) {
+    Fault fault;
+    fault.code = code;
+    fault.phase = phase;
+    fault.rank = g.rank;
+    fault.peer = peer;
+    fault.expected = epoch;
+    fault.seen = code == kOutOfStep ? word_epoch(seen) : static_cast<int64_t>(seen);
+    return fault;
+}
+
+// Waits for a flag of every peer, one thread per peer. A peer that gave up says so in its flag.
+__device__ inline bool wait_peers(const Group& g, uint32_t epoch, Phase phase, uint64_t deadline, int peer) {
+    uint64_t seen;
+    auto flag = phase == kPhaseMeta ? meta_flag(g, g.rank, peer) : done_flag(g, g.rank, peer);
+    Code code = wait_word<true>(flag, epoch, deadline, seen);  // acquire; pairs with announce()
+    if (code == kOk && word_value(seen) != kOk) code = kPeerAborted;
+    if (code == kOk) return true;
+    record_fault(g, epoch, wait_fault(g, code, phase, peer, epoch, code == kPeerAborted ? word_value(seen) : seen));
+    return false;
+}
+
+// Shared by the leading block.
+struct HeaderTable {
+    int32_t mine[kHeaderWords];
+    int32_t of[kMaxRanks][kHeaderWords];
+    uint32_t verdict;
+};
+
+// Sends table.mine with the counts of the receiver's experts, if any, and collects every rank's header.
+// All threads of the block call; at least num_ranks warps. A wait that fails is recorded and returns false.
+__device__ inline bool exchange_headers(const Group& g, uint32_t epoch, HeaderTable& table, const int32_t* expert_counts,
+                                        int num_local_experts) {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    bool arrived = true;
+    if (warp < g.num_ranks) {
+        uint64_t* there = header_slot(g, warp, g.rank, epoch);
+        fence_sys();  // release; with the words below it pairs with the acquire loads of the peer's wait_word
+        store_relaxed_sys(there + lane, pack_word(epoch, table.mine[lane]));
+        for (int e = lane; e < num_local_experts; e += 32)
+            store_relaxed_sys(there + kHeaderWords + e, pack_word(epoch, expert_counts[warp * num_local_experts + e]));
+
+        // A peer that timed out on us has left this epoch: its header stands, but its flag says so.
+        uint64_t flag = load_acquire_sys(done_flag(g, g.rank, warp));
+        uint64_t seen;
+        Code code = wait_word<true>(header_slot(g, g.rank, warp, epoch) + lane, epoch, now_ns() + g.timeout_ns, seen);
+        table.of[warp][lane] = word_value(seen);
+        int32_t ahead = static_cast<int32_t>(word_epoch(flag) - epoch);
+        if (code == kOk && (ahead > 0 || (ahead == 0 && word_value(flag) != kOk))) {
+            code = ahead > 0 ? kOutOfStep : kPeerAborted;
+            seen = ahead > 0 ? flag : word_value(flag);
+        }
+        arrived = code == kOk;
+        if (!arrived) record_fault(g, epoch, wait_fault(g, code, kPhaseHeader, warp, epoch, seen));
+    }
+    return __syncthreads_and(arrived);
+}
+
+// What all ranks conclude alike from the headers: a rank's own status first, then words that differ from rank 0's.
+// One warp; the result is the same in all lanes.
+__device__ inline Fault judge_headers(const Group& g, const HeaderTable& table) {
+    Fault fault;
+    int lane = threadIdx.x % 32;
+    uint32_t bad = __ballot_sync(~0u, lane < g.num_ranks && table.of[lane % kMaxRanks][kStatus] != kOk);
+    if (bad != 0) {
+        fault.rank = __ffs(bad) - 1;
+        const int32_t* header = table.of[fault.rank];
+        fault.code = header[kStatus];
+        fault.token = header[kStatusToken];
+        fault.k = header[kStatusK];
+        fault.seen = static_cast<int64_t>(static_cast<uint64_t>(static_cast<uint32_t>(header[kStatusValueHigh])) << 32 |
+                                          static_cast<uint32_t>(header[kStatusValueLow]));
+        return fault;
+    }
+    for (int r = 1; r < g.num_ranks; ++r) {
+        bad = __ballot_sync(~0u, lane < kNumCompared && table.of[r][lane] != table.of[0][lane]);
+        if (bad == 0) continue;
+        fault.code = kHeaderMismatch;
+        fault.rank = r;
+        fault.k = __ffs(bad) - 1;
+        fault.expected = table.of[0][fault.k];
+        fault.seen = table.of[r][fault.k];
+        return fault;
+    }
+    return fault;
+}
+
+// Thread 0 of the leading block, after the block has written what go announces.
+__device__ inline void publish_go(const Group& g, uint32_t epoch, uint32_t code) {
+    store_release_gpu(&state_of(g)->go, pack_word(epoch, code));  // release; pairs with the acquire in wait_go
+}
+
+// All threads of any block; returns the verdict on this call. Twice the timeout: the leader itself may wait once.
+__device__ inline uint32_t wait_go(const Group& g, uint32_t epoch) {
+    __shared__ uint32_t code;
+    if (threadIdx.x == 0) {
+        uint64_t seen;
+        Code waited = wait_word<false>(&state_of(g)->go, epoch, now_ns() + 2 * g.timeout_ns, seen);
+        code = waited == kOk ? word_value(seen) : waited;
+        if (waited != kOk) record_fault(g, epoch, wait_fault(g, kGridNotResident, kPhaseGrid, g.rank, epoch, seen));
+    }
+    __syncthreads();
+    return code;
+}
+
+// All threads of a block; true in the block that arrives last, with what the others did before visible to it.
+__device__ inline bool arrive_last(uint32_t* counter) {
+    __shared__ bool last;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        last = add_acq_rel_gpu(counter, 1) == gridDim.x - 1;  // release by all, acquire by the last
+        if (last) *counter = 0;
+    }
+    __syncthreads();
+    return last;
+}
+
+// Faults that end a call on this rank alone, in the middle; the peers must not wait for it. Every other code is either
+// concluded by all ranks from the same headers or concerns this rank's own output.
+__device__ __forceinline__ bool is_abort(uint32_t code) {
+    return code == kTimeout || code == kPeerAborted || code == kOutOfStep || code == kGridNotResident;
+}
+
+// Tells every peer that this rank is done with the epoch (or has given up), waits until all are, and ends the call.
+// All threads of the block that leaves last. Nothing waits in a call that never got past the headers: there was
+// no data, and a peer that is still on its way reads the verdict in this rank's header or its done flag.
+__device__ inline void finish_call(const Group& g, uint32_t epoch, uint32_t verdict) {
+    LocalState* state = state_of(g);
+    uint32_t code = state->claimed_epoch == epoch ? state->code : kOk;
+    if (threadIdx.x < g.num_ranks) {
+        // release; pairs with the acquire in wait_peers. Rows, metadata and pulls of all blocks come before it.
+        store_release_sys(done_flag(g, threadIdx.x, g.rank), pack_word(epoch, is_abort(code) ? code : kOk));
+        if (verdict == kOk && !is_abort(code)) wait_peers(g, epoch, kPhaseDone, now_ns() + g.timeout_ns, threadIdx.x);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        state->epoch = epoch;
+        code = state->claimed_epoch == epoch ? atomicOr(&state->code, 0) : kOk;
+        store_release_sys(&at<StatusBlock>(g.status)->done, pack_word(epoch, code));  // release; pairs with the host
+    }
+}
+
+}  // namespace deepep::normal

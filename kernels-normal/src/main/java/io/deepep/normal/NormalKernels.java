@@ -1,0 +1,31 @@
+package io.deepep.normal;
+
+import io.deepep.CombineRequest;
+import io.deepep.CombineResult;
+import io.deepep.DispatchHandle;
+import io.deepep.DispatchLayout;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.Event;
+import io.deepep.Tensor;
+import io.deepep.spi.Operation;
+
+/**
+ * The normal mode of one rank on one backend. A buffer calls it from one thread at a time and orders the operations on its communication stream.
+ *
+ * <p>The prepare methods check a request against the limits and the protocol ({@link IllegalArgumentException}), and allocate what its runs need; running the
+ * operation allocates nothing.
+ */
+public interface NormalKernels {
+    /** Computes a layout on the calling thread; the result carries {@code event}. */
+    DispatchLayout layout(Tensor topkIdx, int numExperts, Event event);
+
+    /** Prepares a dispatch. */
+    Operation<DispatchResult> prepareDispatch(DispatchRequest request);
+
+    /** Prepares a combine. */
+    Operation<CombineResult> prepareCombine(CombineRequest request);
+
+    /** The combine input region as BF16 rows for {@code handle}. */
+    Tensor combineBuffer(DispatchHandle handle);
+}

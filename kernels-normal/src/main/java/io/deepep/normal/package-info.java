@@ -1,0 +1,2 @@
+/** The normal (throughput) protocol. */
+package io.deepep.normal;
