@@ -6,6 +6,7 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 
@@ -26,7 +27,7 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
         long lowLatency = 0;
         long hash = 1;
         if (options.normal() != null) {
-            Config envelope = envelope(options);
+            Config envelope = NormalConfigs.envelope(options.dispatchConfig(), options.combineConfig());
             var nvlLayout = NormalNvlLayout.of(envelope, options.normal(), topology).layout();
             var rdmaLayout = NormalRdmaLayout.of(envelope, options.normal(), topology).layout();
             nvl = nvlLayout.sizeBytes();
@@ -39,18 +40,6 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
             hash = 31 * hash + layout.hash();
         }
         return new BufferSizes(nvl, normalRdma, lowLatency, hash);
-    }
-
-    /** The buffer is laid out for both configurations: the larger of each number. */
-    static Config envelope(BufferOptions options) {
-        Config a = options.dispatchConfig();
-        Config b = options.combineConfig();
-        return new Config(
-                Math.max(a.numSms(), b.numSms()),
-                Math.max(a.nvlSendChunk(), b.nvlSendChunk()),
-                Math.max(a.nvlRecvChunk(), b.nvlRecvChunk()),
-                Math.max(a.rdmaSendChunk(), b.rdmaSendChunk()),
-                Math.max(a.rdmaRecvChunk(), b.rdmaRecvChunk()));
     }
 
     static long normalNvl(Config config, NormalLimits limits, EpTopology topology) {

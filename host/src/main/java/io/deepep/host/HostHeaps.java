@@ -25,7 +25,7 @@ public final class HostHeaps implements AutoCloseable {
         this.group = group;
     }
 
-    /** What each rank shows the others; rank 0's group frees the memory. */
+    /** What each rank shows the others; rank 0's group is everybody's. */
     private record Share(MemorySegment nvl, MemorySegment rdma, HostDoorbell doorbell, SharedGroup group) {}
 
     /** The arena of a whole group's memory, closed by the last rank. */
@@ -47,7 +47,7 @@ public final class HostHeaps implements AutoCloseable {
         SharedGroup mine = new SharedGroup(Arena.ofShared(), new AtomicInteger(topology.numRanks()));
         List<Object> groups = communicator.exchangeReferences(mine, timeout);
         SharedGroup group = (SharedGroup) groups.getFirst();
-        if (group != mine) {
+        if (topology.rank() != 0) {
             mine.arena().close();
         }
         HostDoorbell doorbell = new HostDoorbell();

@@ -1,0 +1,64 @@
+package io.deepep.spi;
+
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.Tensor;
+import java.util.Arrays;
+
+/** Demands on the tensors of a request; each method throws {@link IllegalArgumentException} with what was given and what is wanted. */
+public final class TensorChecks {
+    /** A size that may be anything. */
+    public static final long ANY = -1;
+
+    private final Device device;
+
+    /** Checks for a buffer whose tensors lie on {@code device}. */
+    public TensorChecks(Device device) {
+        this.device = device;
+    }
+
+    /** Demands presence, type, shape ({@link #ANY} for a free size) and device. */
+    public void require(String name, Tensor tensor, DType dtype, long... shape) {
+        if (tensor == null) {
+            throw new IllegalArgumentException(name + "=null; give " + wanted(dtype, shape));
+        }
+        if (tensor.dtype() != dtype || !fits(tensor, shape)) {
+            throw new IllegalArgumentException(name + " is " + tensor + "; it must be " + wanted(dtype, shape));
+        }
+        if (!tensor.device().equals(device)) {
+            throw new IllegalArgumentException(
+                    name + " lies on " + tensor.device() + " but the buffer works on " + device + "; copy it there");
+        }
+    }
+
+    private static boolean fits(Tensor tensor, long[] shape) {
+        if (tensor.rank() != shape.length) {
+            return false;
+        }
+        for (int d = 0; d < shape.length; d++) {
+            if (shape[d] != ANY && tensor.size(d) != shape[d]) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static String wanted(DType dtype, long[] shape) {
+        return dtype + Arrays.toString(shape).replace(Long.toString(ANY), "any");
+    }
+
+    /** Demands row-major order without gaps. */
+    public void requireContiguous(String name, Tensor tensor) {
+        if (!tensor.isContiguous()) {
+            throw new IllegalArgumentException(name + " is " + tensor + "; it must be contiguous: copy it");
+        }
+    }
+
+    /** Demands that the last dimension has stride 1; rows may lie apart. */
+    public void requireContiguousRows(String name, Tensor tensor) {
+        int last = tensor.rank() - 1;
+        if (tensor.size(last) > 1 && tensor.stride(last) != 1) {
+            throw new IllegalArgumentException(name + " is " + tensor + "; the elements of a row must be contiguous (stride 1): copy it");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+package io.deepep.host;
+
+import io.deepep.Bf16;
+import io.deepep.Fp8E4m3;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import jdk.incubator.vector.ByteVector;
+import jdk.incubator.vector.FloatVector;
+import jdk.incubator.vector.IntVector;
+import jdk.incubator.vector.ShortVector;
+import jdk.incubator.vector.VectorMask;
+import jdk.incubator.vector.VectorOperators;
+import jdk.incubator.vector.VectorShape;
+import jdk.incubator.vector.VectorSpecies;
+
+/** {@link RowMath} with the Vector API. Only to be touched where the module {@code jdk.incubator.vector} is present. */
+final class VectorRows {
+    private static final VectorSpecies<Float> FLOATS = FloatVector.SPECIES_PREFERRED;
+    private static final VectorSpecies<Integer> INTS = FLOATS.withLanes(int.class);
+    private static final VectorSpecies<Short> SHORTS =
+            VectorSpecies.of(short.class, VectorShape.forBitSize(Math.max(64, FLOATS.vectorBitSize() / 2)));
+    private static final VectorSpecies<Short> FULL_SHORTS = FLOATS.withLanes(short.class);
+    private static final VectorSpecies<Byte> BYTES =
+            VectorSpecies.of(byte.class, VectorShape.forBitSize(Math.max(64, FLOATS.vectorBitSize() / 4)));
+    private static final ByteOrder ORDER = ByteOrder.nativeOrder();
+    private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
+    private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
+    private static final int LANES = FLOATS.length();
+    private static final int GROUP = Fp8E4m3.CHANNELS_PER_SCALE;
+    private static final short INFINITY = 0x7f80;
+
+    private VectorRows() {}
+
+    private static FloatVector load(MemorySegment src, long offset) {
+        ShortVector bits = ShortVector.fromMemorySegment(SHORTS, src, offset, ORDER);
+        return ((IntVector) bits.convertShape(VectorOperators.S2I, INTS, 0)).lanewise(VectorOperators.LSHL, 16).reinterpretAsFloats();
+    }
+
+    static void addBf16(float[] acc, MemorySegment src, long offset, int n) {
+        int i = 0;
+        for (; i <= n - LANES; i += LANES) {
+            FloatVector.fromArray(FLOATS, acc, i).add(load(src, offset + 2L * i)).intoArray(acc, i);
+        }
+        for (; i < n; i++) {
+            acc[i] += Bf16.toFloat(src.get(SHORT, offset + 2L * i));
+        }
+    }
+
+    static void addScaledBf16(float[] acc, float weight, MemorySegment src, long offset, int n) {
+        int i = 0;
+        for (; i <= n - LANES; i += LANES) {
+            FloatVector.fromArray(FLOATS, acc, i).add(load(src, offset + 2L * i).mul(weight)).intoArray(acc, i);
+        }
+        for (; i < n; i++) {
+            acc[i] += weight * Bf16.toFloat(src.get(SHORT, offset + 2L * i));
+        }
+    }
+
+    static void storeBf16(float[] acc, MemorySegment dst, long offset, int n) {
+        int i = 0;
+        for (; i <= n - LANES; i += LANES) {
+            FloatVector value = FloatVector.fromArray(FLOATS, acc, i);
+            IntVector bits = value.reinterpretAsInts();
+            IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
+            IntVector rounded = bits.add(0x7fff).add(odd).lanewise(VectorOperators.LSHR, 16);
+            VectorMask<Integer> nan = value.test(VectorOperators.IS_NAN).cast(INTS);
+            ((ShortVector) rounded.blend(0x7fff, nan).convertShape(VectorOperators.I2S, SHORTS, 0))
+                    .intoMemorySegment(dst, offset + 2L * i, ORDER);
+        }
+        for (; i < n; i++) {
+            dst.set(SHORT, offset + 2L * i, Bf16.fromFloat(acc[i]));
+        }
+    }
+
+    static void castFp8(
+            MemorySegment bf16,
+            long offset,
+            MemorySegment fp8,
+            long fp8Offset,
+            MemorySegment scales,
+            long scalesOffset,
+            int n,
+            boolean powerOfTwo) {
+        for (int from = 0; from < n; from += GROUP) {
+            float amax = PlainRows.clampAmax(largest(bf16, offset + 2L * from));
+            float scale = PlainRows.scale(amax, powerOfTwo);
+            float multiplier = PlainRows.multiplier(amax, scale, powerOfTwo);
+            scales.set(FLOAT, scalesOffset + from / GROUP * 4L, scale);
+            for (int i = from; i < from + GROUP; i += LANES) {
+                IntVector codes = toFp8(load(bf16, offset + 2L * i).mul(multiplier));
+                ((ByteVector) codes.convertShape(VectorOperators.I2B, BYTES, 0)).intoMemorySegment(fp8, fp8Offset + i, ORDER);
+            }
+        }
+    }
+
+    private static int largest(MemorySegment bf16, long offset) {
+        ShortVector largest = ShortVector.zero(FULL_SHORTS);
+        for (int i = 0; i < GROUP; i += FULL_SHORTS.length()) {
+            ShortVector magnitude = ShortVector.fromMemorySegment(FULL_SHORTS, bf16, offset + 2L * i, ORDER).and((short) 0x7fff);
+            VectorMask<Short> nan = magnitude.compare(VectorOperators.GT, INFINITY);
+            largest = largest.max(magnitude.blend((short) 0, nan));
+        }
+        return largest.reduceLanes(VectorOperators.MAX);
+    }
+
+    private static IntVector toFp8(FloatVector value) {
+        IntVector bits = value.reinterpretAsInts();
+        IntVector sign = bits.lanewise(VectorOperators.LSHR, 24).and(0x80);
+        IntVector abs = bits.and(0x7fffffff);
+        IntVector odd = abs.lanewise(VectorOperators.LSHR, 20).and(1);
+        IntVector normal = abs.add((1 << 19) - 1).add(odd).lanewise(VectorOperators.LSHR, 20).sub(120 << 3).min(0x7e);
+        // Adding 2^14, whose last place is 2^-9, rounds a magnitude below 2^-6 to the multiples of 2^-9 that are the subnormal codes.
+        IntVector subnormal = abs.reinterpretAsFloats().add(0x1p14f).reinterpretAsInts().sub(Float.floatToRawIntBits(0x1p14f));
+        VectorMask<Integer> small = abs.compare(VectorOperators.LT, Float.floatToRawIntBits(0x1p-6f));
+        VectorMask<Integer> nan = abs.compare(VectorOperators.GT, 0x7f800000);
+        return normal.blend(subnormal, small).or(sign).blend(0x7f, nan);
+    }
+}

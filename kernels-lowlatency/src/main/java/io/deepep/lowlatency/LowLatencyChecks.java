@@ -1,0 +1,72 @@
+package io.deepep.lowlatency;
+
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.spi.TensorChecks;
+
+/** What both backends demand of a low-latency request before anything is started. Every method throws {@link IllegalArgumentException} with the cure. */
+public final class LowLatencyChecks {
+    private final LowLatencyLimits limits;
+    private final int numLocalExperts;
+    private final long numSlots;
+    private final int numRanks;
+    private final TensorChecks tensors;
+
+    /** Checks for one rank's buffer whose tensors lie on {@code device}. */
+    public LowLatencyChecks(LowLatencyLimits limits, EpTopology topology, Device device) {
+        this.limits = limits;
+        this.numRanks = topology.numRanks();
+        this.numLocalExperts = limits.numLocalExperts(numRanks);
+        this.numSlots = (long) numRanks * limits.maxTokens();
+        this.tensors = new TensorChecks(device);
+    }
+
+    /** Checks a dispatch. */
+    public void dispatch(LowLatencyDispatchRequest request) {
+        Tensor x = request.x();
+        tensors.require("x", x, DType.BF16, TensorChecks.ANY, limits.hidden());
+        tensors.requireContiguousRows("x", x);
+        if (x.size(0) > limits.maxTokens()) {
+            throw new IllegalArgumentException(
+                    "x has " + x.size(0) + " tokens, the buffer was opened for maxTokens=" + limits.maxTokens() + "; raise LowLatencyLimits.maxTokens");
+        }
+        Tensor topkIdx = request.topkIdx();
+        tensors.require("topkIdx", topkIdx, DType.I64, x.size(0), TensorChecks.ANY);
+        tensors.requireContiguous("topkIdx", topkIdx);
+        if (topkIdx.size(1) < 1 || topkIdx.size(1) > limits.maxTopk()) {
+            throw new IllegalArgumentException("numTopk=" + topkIdx.size(1) + " is not in [1, maxTopk=" + limits.maxTopk()
+                    + "]; raise LowLatencyLimits.maxTopk");
+        }
+        optional("cumulativeStats", request.cumulativeStats(), DType.I32, numLocalExperts);
+        optional("waitCostStats", request.waitCostStats(), DType.I64, numRanks);
+    }
+
+    /** Checks a combine; that the handle belongs to the buffer is the backend's to check first. */
+    public void combine(LowLatencyCombineRequest request) {
+        long numTokens = request.handle().numTokens();
+        int numTopk = request.handle().numTopk();
+        tensors.require("x", request.x(), DType.BF16, numLocalExperts, numSlots, limits.hidden());
+        tensors.requireContiguousRows("x", request.x());
+        tensors.require("topkIdx", request.topkIdx(), DType.I64, numTokens, numTopk);
+        tensors.requireContiguous("topkIdx", request.topkIdx());
+        tensors.require("topkWeights", request.topkWeights(), DType.F32, numTokens, numTopk);
+        tensors.requireContiguous("topkWeights", request.topkWeights());
+        if (request.out() != null) {
+            tensors.require("out", request.out(), DType.BF16, numTokens, limits.hidden());
+            tensors.requireContiguousRows("out", request.out());
+        }
+        optional("waitCostStats", request.waitCostStats(), DType.I64, numRanks);
+    }
+
+    private void optional(String name, Tensor tensor, DType dtype, long size) {
+        if (tensor != null) {
+            tensors.require(name, tensor, dtype, size);
+            tensors.requireContiguous(name, tensor);
+        }
+    }
+}

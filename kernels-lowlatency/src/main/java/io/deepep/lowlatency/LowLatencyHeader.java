@@ -1,0 +1,46 @@
+package io.deepep.lowlatency;
+
+/**
+ * What a source announces to each rank with a low-latency dispatch.
+ *
+ * <pre>
+ *   long fields[8]          the constants below
+ *   int  selections[El]     selections of each of the receiver's experts
+ * </pre>
+ */
+public final class LowLatencyHeader {
+    /** One of the {@code STATUS_} constants. */
+    public static final int STATUS = 0;
+    /** First of three numbers that belong to the status: token, k, value. */
+    public static final int DETAIL = 1;
+    /** Ordinal of the {@link io.deepep.LowLatencyFormat}. */
+    public static final int FORMAT = 4;
+    /** K. */
+    public static final int NUM_TOPK = 5;
+    /** Rows that follow for this receiver. */
+    public static final int NUM_ROWS = 6;
+    /** Longs at the head of a header. */
+    public static final int NUM_FIELDS = 8;
+
+    /** Rows follow. */
+    public static final int STATUS_OK = 0;
+    /** A top-k index is out of range; no rows follow. */
+    public static final int STATUS_TOPK_RANGE = 1;
+
+    private LowLatencyHeader() {}
+
+    /** Byte offset of a field. */
+    public static long fieldOffset(int field) {
+        return 8L * field;
+    }
+
+    /** Byte offset of the selections of a local expert. */
+    public static long selectionsOffset(int localExpert) {
+        return 8L * NUM_FIELDS + 4L * localExpert;
+    }
+
+    /** Bytes of a header. */
+    public static long sizeBytes(int numLocalExperts) {
+        return selectionsOffset(numLocalExperts);
+    }
+}

@@ -1,0 +1,95 @@
+package io.deepep.lowlatency.host;
+
+import io.deepep.DType;
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.Ue8m0;
+import io.deepep.host.HostMemory;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Where the dispatches of one parity of the epoch put what they receive, and how far the latest of them has come. A rank has two, so two results are alive.
+ *
+ * <p>Memory is for the worst case but costs only the pages that are used. BF16 and FP8 rows share it.
+ */
+final class DispatchBank {
+    /** How far the bank's dispatch has come. */
+    enum Phase {
+        /** None yet, or it failed for all ranks. */
+        EMPTY,
+        /** Sent, not received. */
+        SENT,
+        /** Received. */
+        RECEIVED
+    }
+
+    final int numSlots;
+    final int numLocalExperts;
+    final int hidden;
+    final int numRanks;
+    final int maxTopk;
+    final MemorySegment rows;
+    final MemorySegment scales;
+    final MemorySegment srcInfo;
+    /** Which selection of its token a row is; beside srcInfo, because combine returns rows by (token, selection). */
+    final MemorySegment srcSelection;
+    final MemorySegment layoutRange;
+    final MemorySegment counts;
+    final Tensor srcInfoTensor;
+    final Tensor layoutRangeTensor;
+    final Tensor countTensor;
+    private final Tensor bf16;
+    private final Tensor fp8;
+    private final Tensor floatScales;
+    private final Tensor packedScales;
+
+    Phase phase = Phase.EMPTY;
+    long epoch;
+    int numTokens;
+    int numTopk;
+    LowLatencyFormat format = LowLatencyFormat.BF16;
+
+    DispatchBank(Arena arena, LowLatencyLimits limits, int numRanks) {
+        this.numRanks = numRanks;
+        this.numLocalExperts = limits.numLocalExperts(numRanks);
+        this.numSlots = numRanks * limits.maxTokens();
+        this.hidden = limits.hidden();
+        this.maxTopk = limits.maxTopk();
+        int groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
+        int packed = (groups + Ue8m0.PER_INT - 1) / Ue8m0.PER_INT;
+        long places = (long) numLocalExperts * numSlots;
+        rows = HostMemory.allocate(arena, places * hidden * DType.BF16.sizeBytes());
+        scales = HostMemory.allocate(arena, places * groups * DType.F32.sizeBytes());
+        srcInfo = HostMemory.allocate(arena, places * DType.I32.sizeBytes());
+        srcSelection = HostMemory.allocate(arena, places * DType.I32.sizeBytes());
+        layoutRange = HostMemory.allocate(arena, (long) numLocalExperts * numRanks * DType.I64.sizeBytes());
+        counts = HostMemory.allocate(arena, (long) numLocalExperts * DType.I32.sizeBytes());
+        bf16 = Tensor.of(rows, DType.BF16, numLocalExperts, numSlots, hidden);
+        fp8 = Tensor.of(rows, DType.FP8_E4M3, numLocalExperts, numSlots, hidden);
+        floatScales = columnMajor(DType.F32, groups);
+        packedScales = columnMajor(DType.I32, packed);
+        srcInfoTensor = Tensor.of(srcInfo, DType.I32, numLocalExperts, numSlots);
+        layoutRangeTensor = Tensor.of(layoutRange, DType.I64, numLocalExperts, numRanks);
+        countTensor = Tensor.of(counts, DType.I32, numLocalExperts);
+    }
+
+    private Tensor columnMajor(DType dtype, int columns) {
+        return Tensor.strided(
+                scales, dtype, new long[] {numLocalExperts, numSlots, columns}, new long[] {(long) columns * numSlots, 1, numSlots});
+    }
+
+    Tensor recvX() {
+        return format.isFp8() ? fp8 : bf16;
+    }
+
+    Tensor recvScales() {
+        return switch (format) {
+            case BF16 -> null;
+            case FP8, FP8_POWER_OF_TWO -> floatScales;
+            case FP8_UE8M0 -> packedScales;
+        };
+    }
+}

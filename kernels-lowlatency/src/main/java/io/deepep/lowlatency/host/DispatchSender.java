@@ -1,0 +1,170 @@
+package io.deepep.lowlatency.host;
+
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.host.HostContext;
+import io.deepep.host.HostHeap;
+import io.deepep.host.RowMath;
+import io.deepep.lowlatency.LowLatencyHeader;
+import io.deepep.lowlatency.LowLatencyLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+
+/** The send half of a dispatch: each token once to every rank that holds one of its experts, then one flag for each rank. */
+final class DispatchSender {
+    private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
+    private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
+
+    private final HostLowLatencyKernels kernels;
+    private final LowLatencyLayout layout;
+    private final HostHeap rdma;
+    private final Peers peers;
+    private final int rank;
+    private final int numExperts;
+    private final int numLocalExperts;
+    private final int hidden;
+    private final int[] numRows;
+    private final int[] selections;
+    private final boolean[] reachable;
+    private final long[] headerFields = new long[LowLatencyHeader.NUM_FIELDS];
+    /** One row as it travels, so that it is cast once however many ranks get it. */
+    private final MemorySegment wire;
+
+    DispatchSender(HostLowLatencyKernels kernels, HostContext context, LowLatencyLimits limits, LowLatencyLayout layout, Peers peers, MemorySegment wire) {
+        this.kernels = kernels;
+        this.layout = layout;
+        this.rdma = context.rdma();
+        this.peers = peers;
+        this.rank = context.topology().rank();
+        this.numExperts = limits.numExperts();
+        this.numLocalExperts = limits.numLocalExperts(peers.count());
+        this.hidden = limits.hidden();
+        this.numRows = new int[peers.count()];
+        this.selections = new int[numExperts];
+        this.reachable = new boolean[peers.count()];
+        this.wire = wire;
+    }
+
+    /** Sends and returns the epoch of the dispatch. */
+    long send(LowLatencyDispatchRequest request) {
+        int numTokens = (int) request.x().size(0);
+        int numTopk = (int) request.topkIdx().size(1);
+        long epoch = kernels.openDispatch(numTokens, numTopk, request.format());
+        awaitFreeSlots(epoch);
+        Arrays.fill(numRows, 0);
+        Arrays.fill(selections, 0);
+        Arrays.fill(headerFields, 0);
+        headerFields[LowLatencyHeader.FORMAT] = request.format().ordinal();
+        headerFields[LowLatencyHeader.NUM_TOPK] = numTopk;
+        if (checkTopk(request.topkIdx().segment(), numTokens, numTopk)) {
+            for (int token = 0; token < numTokens; token++) {
+                sendToken(request, (int) (epoch & 1), token, numTopk);
+            }
+        }
+        announce(epoch);
+        return epoch;
+    }
+
+    /** The slots of this parity are free once every receiver has acknowledged the dispatch before the last. */
+    private void awaitFreeSlots(long epoch) {
+        for (int peer = 0; peer < peers.count(); peer++) {
+            // Pairs with the signal in DispatchReceiver.
+            reachable[peer] = peers.await(layout.dispatchAcks(), layout.dispatchAcks().at(peer), epoch - 2, peer, "low-latency dispatch.slots");
+        }
+    }
+
+    private boolean checkTopk(MemorySegment topk, int numTokens, int numTopk) {
+        for (int token = 0; token < numTokens; token++) {
+            for (int k = 0; k < numTopk; k++) {
+                long expert = topk.get(LONG, 8L * ((long) token * numTopk + k));
+                if (expert < -1 || expert >= numExperts) {
+                    headerFields[LowLatencyHeader.STATUS] = LowLatencyHeader.STATUS_TOPK_RANGE;
+                    headerFields[LowLatencyHeader.DETAIL] = token;
+                    headerFields[LowLatencyHeader.DETAIL + 1] = k;
+                    headerFields[LowLatencyHeader.DETAIL + 2] = expert;
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    private void sendToken(LowLatencyDispatchRequest request, int parity, int token, int numTopk) {
+        MemorySegment topk = request.topkIdx().segment();
+        long first = 8L * token * numTopk;
+        long rowBytes = 0;
+        for (int k = 0; k < numTopk; k++) {
+            long expert = topk.get(LONG, first + 8L * k);
+            if (expert < 0) {
+                continue;
+            }
+            selections[(int) expert]++;
+            int peer = (int) expert / numLocalExperts;
+            if (!reachable[peer] || isRepeated(topk, first, k, peer)) {
+                continue;
+            }
+            rowBytes = rowBytes != 0 ? rowBytes : packRow(request, token);
+            putRow(topk, first, numTopk, parity, peer, token, rowBytes);
+        }
+    }
+
+    /** Whether an earlier selection of the token went to the same rank. */
+    private boolean isRepeated(MemorySegment topk, long first, int k, int peer) {
+        for (int earlier = 0; earlier < k; earlier++) {
+            long expert = topk.get(LONG, first + 8L * earlier);
+            if (expert >= 0 && expert / numLocalExperts == peer) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private long packRow(LowLatencyDispatchRequest request, int token) {
+        Tensor x = request.x();
+        long from = 2L * x.stride(0) * token;
+        if (!request.format().isFp8()) {
+            MemorySegment.copy(x.segment(), from, wire, 0, 2L * hidden);
+            return 2L * hidden;
+        }
+        boolean powerOfTwo = request.format() != LowLatencyFormat.FP8;
+        RowMath.castFp8(x.segment(), from, wire, 0, wire, hidden, hidden, powerOfTwo);
+        return hidden + 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE);
+    }
+
+    private void putRow(MemorySegment topk, long first, int numTopk, int parity, int peer, int token, long rowBytes) {
+        MemorySegment to = rdma.of(peer);
+        long slot = layout.dispatchRows().at(parity, rank, numRows[peer]++);
+        MemorySegment.copy(wire, 0, to, slot, rowBytes);
+        long selection = slot + layout.selectionOffset();
+        to.set(INT, selection, token);
+        for (int k = 0; k < numTopk; k++) {
+            long expert = topk.get(LONG, first + 8L * k);
+            boolean local = expert >= 0 && expert / numLocalExperts == peer;
+            to.set(INT, selection + 4 + 4L * k, local ? (int) expert % numLocalExperts : -1);
+        }
+    }
+
+    private void announce(long epoch) {
+        int parity = (int) (epoch & 1);
+        for (int peer = 0; peer < peers.count(); peer++) {
+            if (!reachable[peer]) {
+                continue;
+            }
+            MemorySegment to = rdma.of(peer);
+            long header = layout.dispatchHeaders().at(parity, rank);
+            headerFields[LowLatencyHeader.NUM_ROWS] = numRows[peer];
+            for (int field = 0; field < LowLatencyHeader.NUM_FIELDS; field++) {
+                to.set(LONG, header + LowLatencyHeader.fieldOffset(field), headerFields[field]);
+            }
+            for (int expert = 0; expert < numLocalExperts; expert++) {
+                to.set(INT, header + LowLatencyHeader.selectionsOffset(expert), selections[peer * numLocalExperts + expert]);
+            }
+            // release; pairs with the acquire in DispatchReceiver.awaitSources.
+            rdma.signal(peer, layout.dispatchFlags().at(parity, rank), epoch);
+        }
+    }
+}

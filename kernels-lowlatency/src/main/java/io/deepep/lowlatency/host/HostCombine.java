@@ -1,0 +1,57 @@
+package io.deepep.lowlatency.host;
+
+import io.deepep.DType;
+import io.deepep.Event;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.Tensor;
+import io.deepep.host.HostMemory;
+import io.deepep.spi.Operation;
+import java.lang.foreign.Arena;
+
+/** A prepared combine: begin sends the experts' rows home, complete waits for this rank's own tokens and sums them. */
+final class HostCombine implements Operation<LowLatencyCombineResult> {
+    private final HostLowLatencyKernels kernels;
+    private final LowLatencyCombineRequest request;
+    private final Tensor out;
+    private LowLatencyCombineResult cached;
+    private long oldestSent;
+    private long latestSent;
+
+    HostCombine(HostLowLatencyKernels kernels, LowLatencyCombineRequest request, int hidden) {
+        this.kernels = kernels;
+        this.request = request;
+        this.out = request.out() != null ? request.out() : allocate(request.handle().numTokens(), hidden);
+    }
+
+    private static Tensor allocate(int numTokens, int hidden) {
+        long bytes = (long) numTokens * hidden * DType.BF16.sizeBytes();
+        return Tensor.of(HostMemory.allocate(Arena.ofAuto(), bytes), DType.BF16, numTokens, hidden);
+    }
+
+    @Override
+    public void begin() {
+        latestSent = kernels.combiner().send(request);
+        if (oldestSent == 0) {
+            oldestSent = latestSent;
+        }
+    }
+
+    @Override
+    public void complete() {
+        long epoch = oldestSent;
+        if (epoch == 0) {
+            throw new IllegalStateException("nothing is left to receive; run each receive hook once");
+        }
+        oldestSent = latestSent == epoch ? 0 : latestSent;
+        kernels.combiner().receive(epoch, request, out);
+    }
+
+    @Override
+    public LowLatencyCombineResult result(Event event, Runnable receiveHook) {
+        if (cached == null || cached.event() != event || cached.receiveHook() != receiveHook) {
+            cached = new LowLatencyCombineResult(out, event, receiveHook);
+        }
+        return cached;
+    }
+}

@@ -1,0 +1,175 @@
+package io.deepep.lowlatency.host;
+
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.host.HostContext;
+import io.deepep.host.HostMemory;
+import io.deepep.lowlatency.LowLatencyChecks;
+import io.deepep.lowlatency.LowLatencyKernels;
+import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.Operation;
+import io.deepep.spi.Region;
+import java.lang.foreign.Arena;
+
+/**
+ * Low-latency mode of one rank in plain Java. A masked rank that is only late may still write into this rank's combine slots of an epoch it missed; unmask it
+ * only after {@link #reset} on all ranks.
+ */
+public final class HostLowLatencyKernels implements LowLatencyKernels {
+    private final HostContext context;
+    private final LowLatencyLimits limits;
+    private final LowLatencyLayout layout;
+    private final LowLatencyChecks checks;
+    private final Peers peers;
+    private final DispatchBank[] banks = new DispatchBank[2];
+    private final DispatchSender sender;
+    private final DispatchReceiver receiver;
+    private final Combiner combiner;
+    /** Freed when unreachable: results handed out keep it alive. */
+    private final Arena arena = Arena.ofAuto();
+
+    private final Tensor[] combineBuffers = new Tensor[2];
+    private long epoch;
+    private int generation;
+
+    /**
+     * The kernels of one rank.
+     *
+     * @param maskTimedOutRanks whether a rank that does not come is masked instead of failing the call
+     */
+    public HostLowLatencyKernels(HostContext context, LowLatencyLimits limits, boolean maskTimedOutRanks) {
+        this.context = context;
+        this.limits = limits;
+        this.layout = LowLatencyLayout.of(limits, context.topology());
+        this.checks = new LowLatencyChecks(limits, context.topology(), Device.host());
+        this.peers = new Peers(context, maskTimedOutRanks);
+        int numRanks = peers.count();
+        banks[0] = new DispatchBank(arena, limits, numRanks);
+        banks[1] = new DispatchBank(arena, limits, numRanks);
+        this.sender = new DispatchSender(
+                this, context, limits, layout, peers, HostMemory.allocate(arena, layout.selectionOffset()));
+        this.receiver = new DispatchReceiver(this, context, limits, layout, peers);
+        this.combiner = new Combiner(context, limits, layout, peers);
+    }
+
+    @Override
+    public Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchRequest request) {
+        checks.dispatch(request);
+        return new HostDispatch(this, request);
+    }
+
+    @Override
+    public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombineRequest request) {
+        DispatchBank bank = own(request.handle()).bank();
+        checks.combine(request);
+        if (request.zeroCopy() && request.x().address() != combineBuffer(bank).address()) {
+            throw new IllegalArgumentException(
+                    "zeroCopy=true but x is not the buffer's own memory; fill Buffer.getNextLowLatencyCombineBuffer(handle), or leave zeroCopy off");
+        }
+        return new HostCombine(this, request, limits.hidden());
+    }
+
+    @Override
+    public Tensor combineBuffer(LowLatencyHandle handle) {
+        return combineBuffer(own(handle).bank());
+    }
+
+    private Tensor combineBuffer(DispatchBank bank) {
+        int parity = (int) (bank.epoch & 1);
+        if (combineBuffers[parity] == null) {
+            long places = (long) bank.numLocalExperts * bank.numSlots;
+            combineBuffers[parity] = Tensor.of(
+                    HostMemory.allocate(arena, places * limits.hidden() * DType.BF16.sizeBytes()),
+                    DType.BF16,
+                    bank.numLocalExperts,
+                    bank.numSlots,
+                    limits.hidden());
+        }
+        return combineBuffers[parity];
+    }
+
+    private HostLowLatencyHandle own(LowLatencyHandle handle) {
+        if (handle instanceof HostLowLatencyHandle mine && mine.belongsTo(this)) {
+            return mine;
+        }
+        throw new IllegalArgumentException("the handle is of another buffer; combine with the handle that this buffer's dispatch returned");
+    }
+
+    @Override
+    public void reset() {
+        clear(layout.dispatchFlags());
+        clear(layout.dispatchAcks());
+        clear(layout.combineFlags());
+        clear(layout.combineAcks());
+        generation++;
+        epoch = 0;
+        combiner.reset();
+        for (DispatchBank bank : banks) {
+            bank.epoch = 0;
+            bank.phase = DispatchBank.Phase.EMPTY;
+        }
+    }
+
+    private void clear(Region flags) {
+        context.rdma().local().asSlice(flags.offset(), flags.sizeBytes()).fill((byte) 0);
+    }
+
+    /** Counts resets: handles of an earlier generation are invalid though epochs start again. */
+    int generation() {
+        return generation;
+    }
+
+    @Override
+    public void updateMask(int rank, boolean masked) {
+        peers.mask(rank, masked);
+    }
+
+    @Override
+    public int[] queryMask() {
+        return peers.masks();
+    }
+
+    /** Starts the next dispatch in its bank. */
+    long openDispatch(int numTokens, int numTopk, LowLatencyFormat format) {
+        DispatchBank bank = bank((int) ((epoch + 1) & 1));
+        if (bank.phase == DispatchBank.Phase.SENT) {
+            throw new IllegalStateException("dispatch " + bank.epoch + " has been sent but not received; run its receive hook before the second next dispatch");
+        }
+        epoch++;
+        bank.epoch = epoch;
+        bank.numTokens = numTokens;
+        bank.numTopk = numTopk;
+        bank.format = format;
+        bank.phase = DispatchBank.Phase.SENT;
+        return epoch;
+    }
+
+    boolean isSent(long dispatchEpoch) {
+        DispatchBank bank = bank((int) (dispatchEpoch & 1));
+        return bank.epoch == dispatchEpoch && bank.phase == DispatchBank.Phase.SENT;
+    }
+
+    DispatchBank bank(int parity) {
+        return banks[parity];
+    }
+
+    DispatchSender sender() {
+        return sender;
+    }
+
+    DispatchReceiver receiver() {
+        return receiver;
+    }
+
+    Combiner combiner() {
+        return combiner;
+    }
+}
