@@ -14,8 +14,10 @@ struct TokenRange {
     int begin, end;
 };
 
+__device__ __forceinline__ int tokens_per_block(int num_tokens) { return (num_tokens + gridDim.x - 1) / gridDim.x; }
+
 __device__ __forceinline__ TokenRange block_tokens(int num_tokens) {
-    int per_block = (num_tokens + gridDim.x - 1) / gridDim.x;
+    int per_block = tokens_per_block(num_tokens);
     int begin = min(num_tokens, static_cast<int>(blockIdx.x) * per_block);
     return {begin, min(num_tokens, begin + per_block)};
 }
@@ -54,7 +56,7 @@ __device__ inline uint32_t token_mask(const DispatchParams& p, int t, uint32_t* 
     return mask;
 }
 
-// Writes token_rows of this block's tokens, counted from the block's first, and block_counts; adds to expert_hist.
+// Writes token_order of this block's tokens, counted from the block's first, and block_counts; adds to expert_hist.
 // hist: num_experts words of shared memory. All threads of the block.
 __device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& shared, uint32_t* hist) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
@@ -84,10 +86,10 @@ __device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& sha
         }
         __syncthreads();
         if (t < tokens.end) {
-            auto rows = at<int32_t>(p.token_rows) + static_cast<size_t>(t) * num_ranks;
+            auto order = at<int32_t>(p.token_order) + static_cast<size_t>(t) * num_ranks;
 #pragma unroll
             for (int d = 0; d < kMaxRanks; ++d)
-                if (d < num_ranks) rows[d] = mask >> d & 1 ? shared.warp_counts[warp][d] + in_warp[d] : -1;
+                if (d < num_ranks) order[d] = mask >> d & 1 ? shared.warp_counts[warp][d] + in_warp[d] : -1;
         }
         __syncthreads();
     }
@@ -97,23 +99,23 @@ __device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& sha
         if (hist[e] != 0) atomicAdd(&total[e], hist[e]);
 }
 
-// Turns token_rows of this block's tokens into rows at their destinations. All threads of the block.
-__device__ inline void place_tokens(const DispatchParams& p, LayoutShared& shared) {
-    const LocalState* state = state_of(p.group);
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
-    if (warp < num_ranks) {
-        int32_t before = 0;
-        for (int b = lane; b < static_cast<int>(blockIdx.x); b += 32) before += state->block_counts[b][warp];
-        before = __reduce_add_sync(~0u, before);
-        if (lane == 0) shared.running[warp] = state->row_base[warp] + before;
-    }
-    __syncthreads();
-    TokenRange tokens = block_tokens(p.num_tokens);
-    auto rows = at<int32_t>(p.token_rows) + static_cast<size_t>(tokens.begin) * num_ranks;
-    int count = (tokens.end - tokens.begin) * num_ranks;
-    for (int i = threadIdx.x; i < count; i += kThreads) {
-        int32_t row = rows[i];
-        if (row >= 0) rows[i] = row + shared.running[i % num_ranks];
+// bases[b][d]: the row at rank d of block b's first token that goes there. All threads of the block; zeros when cached,
+// because token_rows are rows already.
+__device__ inline void place_blocks(const DispatchParams& p, const int32_t* row_base, int32_t (*bases)[kMaxRanks]) {
+    int dest = threadIdx.x / 32, lane = threadIdx.x % 32, num_blocks = gridDim.x;
+    if (dest < p.group.num_ranks) {
+        int32_t sum = p.cached ? 0 : row_base[dest];
+        for (int first = 0; first < num_blocks; first += 32) {
+            int b = first + lane;
+            int32_t count = !p.cached && b < num_blocks ? state_of(p.group)->block_counts[b][dest] : 0, prefix = count;
+#pragma unroll
+            for (int i = 1; i < 32; i *= 2) {
+                int32_t v = __shfl_up_sync(~0u, prefix, i);
+                if (lane >= i) prefix += v;
+            }
+            if (b < num_blocks) bases[b][dest] = sum + prefix - count;
+            sum += __shfl_sync(~0u, prefix, 31);
+        }
     }
     __syncthreads();
 }

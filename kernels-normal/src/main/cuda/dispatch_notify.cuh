@@ -1,4 +1,4 @@
-// Second phase of dispatch: the leading block exchanges headers, judges the call and tells the rank and its host.
+// Second phase of dispatch: headers go out and come in, the call is judged, the rank and its host learn the counts.
 #pragma once
 
 #include "dispatch_layout.cuh"
@@ -7,7 +7,7 @@
 
 namespace deepep::normal {
 
-// All threads of the leading block.
+// All threads of the announcing block.
 __device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable& table) {
     LocalState* state = state_of(p.group);
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -48,9 +48,17 @@ __device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable
     __syncthreads();
 }
 
+// The block that laid out its tokens last announces them.
+__device__ inline void announce_dispatch(const DispatchParams& p, uint32_t epoch, HeaderTable& table) {
+    auto hist = at<uint32_t>(p.expert_hist);
+    fill_dispatch_header(p, table);
+    send_header(p.group, epoch, table, hist, p.num_experts / p.group.num_ranks);
+    __syncthreads();
+    for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
+}
+
 // Rows that each rank receives against what it can take; lane d places this rank's tokens at rank d. One warp.
-__device__ inline void place_rows(const Group& g, const HeaderTable& table, Fault& fault) {
-    LocalState* state = state_of(g);
+__device__ inline void place_rows(const Group& g, HeaderTable& table, Fault& fault) {
     int lane = threadIdx.x % 32, before = 0;
     int64_t rows = 0;
     if (lane < g.num_ranks)
@@ -67,39 +75,30 @@ __device__ inline void place_rows(const Group& g, const HeaderTable& table, Faul
         fault.expected = table.of[fault.rank][kRowLimit];
         fault.seen = __shfl_sync(~0u, rows, fault.rank);
     }
-    if (lane < g.num_ranks) state->row_base[lane] = before;
-    if (lane == g.rank) state->num_rows = fault.code == kOk ? static_cast<int32_t>(rows) : 0;
+    if (lane < g.num_ranks) table.row_base[lane] = before;
+    if (lane == g.rank) table.num_rows = fault.code == kOk ? static_cast<int32_t>(rows) : 0;
 }
 
-// All threads of the leading block. Publishes go, with row_base and num_rows for all blocks.
-__device__ inline void notify_dispatch(const DispatchParams& p, uint32_t epoch, HeaderTable& table) {
+// All threads of every block: waits for the headers and fills in the table's verdict, num_rows and row_base.
+__device__ inline void judge_dispatch(const DispatchParams& p, uint32_t epoch, HeaderTable& table) {
     const Group& g = p.group;
-    LocalState* state = state_of(g);
-    int num_local_experts = p.cached ? 0 : p.num_experts / g.num_ranks;
-    auto hist = at<uint32_t>(p.expert_hist);
-    fill_dispatch_header(p, table);
-    bool arrived = exchange_headers(g, epoch, table, reinterpret_cast<const int32_t*>(hist), num_local_experts);
+    if (threadIdx.x == 0) table.num_rows = 0;
+    bool arrived = read_headers(g, epoch, table);
     if (threadIdx.x < 32) {
         Fault fault;
         if (arrived) fault = judge_headers(g, table);
         if (arrived && !p.cached) place_rows(g, table, fault);
-        if (!arrived && !p.cached && threadIdx.x == 0) state->num_rows = 0;
-        __syncwarp();
         if (threadIdx.x == 0) {
             if (fault.code != kOk) record_fault(g, epoch, fault);
-            table.verdict = arrived ? fault.code : atomicOr(&state->code, 0);
-            publish_go(g, epoch, table.verdict);
+            table.verdict = arrived ? fault.code : kTimeout;
         }
-    } else if (!p.cached) {
-        for (int e = threadIdx.x - 32; e < p.num_experts; e += kThreads - 32) hist[e] = 0;
     }
     __syncthreads();
 }
 
-// One warp of the leading block, after go, beside the copies: counts for the consumer on the device and for the host.
+// One warp of one block, beside the copies: counts for the consumer on the device and for the host.
 __device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, const HeaderTable& table) {
     const Group& g = p.group;
-    const LocalState* state = state_of(g);
     auto status = at<StatusBlock>(g.status);
     int lane = threadIdx.x % 32;
     bool ok = table.verdict == kOk;
@@ -127,8 +126,8 @@ __device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, co
         at<int32_t>(p.out_source_rows)[lane] = before;
     }
     if (lane == 0) {
-        if (p.out_num_rows) *at<int32_t>(p.out_num_rows) = state->num_rows;
-        status->num_rows = state->num_rows;
+        if (p.out_num_rows) *at<int32_t>(p.out_num_rows) = table.num_rows;
+        status->num_rows = table.num_rows;
         status->num_expanded_rows = expanded;
         if (ok && p.expanded_limit > 0 && expanded > p.expanded_limit) {
             Fault fault;

@@ -35,9 +35,10 @@ __device__ inline void load_row(const DispatchParams& p, RowSource source, int t
     uint64_t x = p.x + static_cast<uint64_t>(t) * p.x_stride;
     uint64_t scales = p.scales + static_cast<uint64_t>(t) * p.scales_token_stride * 4;
     if (!source.bulk_x) copy_unaligned(stage, x, p.x_bytes, lane);
-    if (p.num_scales > 0 && !source.bulk_scales)
-        for (int j = lane; j < p.num_scales; j += 32)
-            reinterpret_cast<uint32_t*>(stage + p.scales_offset)[j] = at<const uint32_t>(scales)[j * p.scales_group_stride];
+    if (p.num_scales > 0 && !source.bulk_scales) {
+        auto to = reinterpret_cast<uint32_t*>(stage + p.scales_offset);
+        for (int j = lane; j < p.num_scales; j += 32) to[j] = at<const uint32_t>(scales)[j * p.scales_group_stride];
+    }
     if (!source.bulk_x || (p.num_scales > 0 && !source.bulk_scales)) fence_async_proxy();
     __syncwarp();
     if (lane != 0) return;
@@ -47,65 +48,87 @@ __device__ inline void load_row(const DispatchParams& p, RowSource source, int t
     if (source.bulk_scales) bulk_load(stage + p.scales_offset, at<const uint8_t>(scales), p.num_scales * 4, barrier);
 }
 
-// The next token of the block that goes anywhere, and in lane l its row at rank (rank + 1 + l) % num_ranks, or -1.
-__device__ __forceinline__ int next_token(const DispatchParams& p, int* cursor, int end, int dest, int lane, int& row) {
-    for (;;) {
-        int t = 0;
-        if (lane == 0) t = atomicAdd(cursor, 1);
-        t = __shfl_sync(~0u, t, 0);
-        if (t >= end) return end;
-        row = lane < p.group.num_ranks
-                  ? at<const int32_t>(p.token_rows)[static_cast<size_t>(t) * p.group.num_ranks + dest]
-                  : -1;
-        if (__any_sync(~0u, row >= 0)) return t;
+// Tokens are handed out to the copy warps of all blocks in their order, because SMs do not get equal shares of the
+// links. The first of a warp is fixed, so that it can be loaded before anything is known of the peers.
+__device__ __forceinline__ int first_token() { return threadIdx.x / 32 * gridDim.x + blockIdx.x; }
+
+__device__ inline void prefetch_row(const DispatchParams& p, uint8_t* stages, uint64_t* barriers) {
+    int lane = threadIdx.x % 32;
+    if (lane == 0) {
+        for (int i = 0; i < kDispatchStages; ++i) barrier_init(&barriers[i], 1);
+        barrier_init_fence();
     }
+    for (int s = 0; s < kDispatchStages; ++s)  // padding is sent too: let it be the same on every run
+        for (int i = p.x_bytes + lane * 4; i < p.row_stride; i += 128)
+            *reinterpret_cast<uint32_t*>(stages + s * p.row_stride + i) = 0;
+    fence_async_proxy();
+    __syncwarp();
+    if (first_token() < p.num_tokens) load_row(p, row_source(p), first_token(), stages, &barriers[0], lane);
+}
+
+// In lane l token t's order (its row when cached) at rank (rank + 1 + l) % num_ranks, or -1.
+__device__ __forceinline__ int32_t token_order(const DispatchParams& p, int t, int dest) {
+    if (threadIdx.x % 32 >= p.group.num_ranks || t >= p.num_tokens) return -1;
+    uint64_t orders = p.cached ? p.token_rows : p.token_order;
+    return at<const int32_t>(orders)[static_cast<size_t>(t) * p.group.num_ranks + dest];
 }
 
 // A copy warp: one load of a token, one store to each rank it goes to; a token is loaded while the last one leaves.
-__device__ inline void send_rows(const DispatchParams& p, int* cursor, uint8_t* stages, uint64_t* barriers) {
+// Unless ok nothing is sent, but shared memory must outlive the first load.
+__device__ inline void send_rows(const DispatchParams& p, const int32_t (*bases)[kMaxRanks], bool ok, uint8_t* stages,
+                                 uint64_t* barriers) {
     static_assert(kDispatchStages == 2);
-    int lane = threadIdx.x % 32, end = block_tokens(p.num_tokens).end;
+    int lane = threadIdx.x % 32, t = first_token();
+    if (!ok) {
+        if (t < p.num_tokens) barrier_wait(&barriers[0], 0);
+        return;
+    }
     RowSource source = row_source(p);
-    for (int i = lane; i < 2 * p.row_stride / 4; i += 32)  // padding is sent too: let it be the same on every run
-        if (i * 4 % p.row_stride >= p.x_bytes) reinterpret_cast<uint32_t*>(stages)[i] = 0;
-    fence_async_proxy();
-    __syncwarp();
     int dest = (p.group.rank + 1 + lane) % p.group.num_ranks;
-    uint64_t base = lane < p.group.num_ranks ? p.group.heap[dest] + p.recv_offset : 0;
-    int row = -1, next_row = -1;
-    int t = next_token(p, cursor, end, dest, lane, row);
-    if (t < end) load_row(p, source, t, stages, &barriers[0], lane);
-    for (uint32_t i = 0; t < end; ++i) {
-        uint8_t* stage = stages + (i & 1) * p.row_stride;
-        int next = next_token(p, cursor, end, dest, lane, next_row);
+    uint64_t heap = lane < p.group.num_ranks ? p.group.heap[dest] + p.recv_offset : 0;
+    int num_first = p.num_copy_warps * gridDim.x, per_block = tokens_per_block(p.num_tokens);
+    uint32_t* cursor = &state_of(p.group)->cursor;
+    uint32_t ticket = lane == 0 ? atomicAdd(cursor, 1) : 0;
+    int32_t order = token_order(p, t, dest);
+    for (uint32_t i = 0; t < p.num_tokens; ++i) {
+        int next = num_first + __shfl_sync(~0u, ticket, 0);
+        if (lane == 0) ticket = atomicAdd(cursor, 1);
+        int32_t next_order = token_order(p, next, dest);
         bulk_wait_read<0>();
         __syncwarp();
-        if (next < end) load_row(p, source, next, stages + (~i & 1) * p.row_stride, &barriers[~i & 1], lane);
+        if (next < p.num_tokens) load_row(p, source, next, stages + (~i & 1) * p.row_stride, &barriers[~i & 1], lane);
+        int32_t row = order >= 0 ? order + bases[t / per_block][dest] : -1;
+        if (!p.cached && lane < p.group.num_ranks)
+            at<int32_t>(p.token_rows)[static_cast<size_t>(t) * p.group.num_ranks + dest] = row;
         barrier_wait(&barriers[i & 1], i >> 1 & 1);
-        if (row >= 0) bulk_store(at<uint8_t>(base, static_cast<uint64_t>(row) * p.row_stride), stage, p.row_stride);
+        if (row >= 0)
+            bulk_store(at<uint8_t>(heap, static_cast<uint64_t>(row) * p.row_stride), stages + (i & 1) * p.row_stride,
+                       p.row_stride);
         bulk_commit();
         t = next;
-        row = next_row;
+        order = next_order;
     }
     bulk_wait_written();
     fence_async_proxy();
 }
 
 // Source index, experts and weights of the block's tokens, in runs: rows of 32 tokens at one rank are neighbours.
-__device__ inline void send_metadata(const DispatchParams& p, uint8_t* list, int meta_warp, int num_meta_warps) {
+__device__ inline void send_metadata(const DispatchParams& p, const int32_t* bases, uint8_t* list, int meta_warp,
+                                     int num_meta_warps) {
     int lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
     int experts_per_rank = p.num_experts / num_ranks;
     TokenRange tokens = block_tokens(p.num_tokens);
     for (int first = tokens.begin + meta_warp * 32; first < tokens.end; first += num_meta_warps * 32)
         for (int i = 0; i < num_ranks; ++i) {
             int dest = (p.group.rank + 1 + i) % num_ranks, t = first + lane;
-            int row = t < tokens.end ? at<const int32_t>(p.token_rows)[static_cast<size_t>(t) * num_ranks + dest] : -1;
-            uint32_t senders = __ballot_sync(~0u, row >= 0);
+            size_t at_dest = static_cast<size_t>(t) * num_ranks + dest;
+            int order = t < tokens.end ? at<const int32_t>(p.token_order)[at_dest] : -1;
+            uint32_t senders = __ballot_sync(~0u, order >= 0);
             if (senders == 0) continue;
-            if (row >= 0) list[__popc(senders & ((1u << lane) - 1))] = lane;
+            if (order >= 0) list[__popc(senders & ((1u << lane) - 1))] = lane;
             __syncwarp();
             uint64_t heap = p.group.heap[dest];
-            int first_row = __shfl_sync(~0u, row, __ffs(senders) - 1), count = __popc(senders);
+            int first_row = bases[dest] + __shfl_sync(~0u, order, __ffs(senders) - 1), count = __popc(senders);
             if (lane < count) at<int32_t>(heap, p.recv_src_offset)[first_row + lane] = first + list[lane];
             auto to_topk = at<int32_t>(heap, p.recv_topk_offset) + static_cast<size_t>(first_row) * p.topk;
             auto to_weights = at<float>(heap, p.recv_weights_offset) + static_cast<size_t>(first_row) * p.topk;
@@ -121,7 +144,8 @@ __device__ inline void send_metadata(const DispatchParams& p, uint8_t* list, int
 }
 
 // Waits for everybody's metadata. All meta warps of the block; false after a fault.
-__device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch, int num_meta_threads, bool first_warp) {
+__device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch, int num_meta_threads,
+                                         bool first_warp) {
     __shared__ bool arrived;
     LocalState* state = state_of(p.group);
     int lane = threadIdx.x % 32;
@@ -160,7 +184,8 @@ __device__ inline void write_outputs(const DispatchParams& p, int num_rows, int 
     for (size_t i = static_cast<size_t>(thread) * 4; i < count; i += static_cast<size_t>(num_threads) * 4) {
         if (i + 4 <= count) {
             int4 v = *reinterpret_cast<const int4*>(topk + i);
-            if (out_weights) *reinterpret_cast<float4*>(out_weights + i) = *reinterpret_cast<const float4*>(weights + i);
+            if (out_weights)
+                *reinterpret_cast<float4*>(out_weights + i) = *reinterpret_cast<const float4*>(weights + i);
             if (out_topk) {
                 *reinterpret_cast<longlong2*>(out_topk + i) = make_longlong2(v.x, v.y);
                 *reinterpret_cast<longlong2*>(out_topk + i + 2) = make_longlong2(v.z, v.w);

@@ -68,26 +68,34 @@ __device__ inline bool wait_peers(const Group& g, uint32_t epoch, Phase phase, u
     return false;
 }
 
-// Shared by the leading block.
+// Every rank's header, and what a block makes of it. In shared memory.
 struct HeaderTable {
     int32_t mine[kHeaderWords];
     int32_t of[kMaxRanks][kHeaderWords];
     uint32_t verdict;
+    int32_t num_rows;             // dispatch: rows that this rank receives
+    int32_t row_base[kMaxRanks];  // dispatch: first row of this rank's tokens at each destination
 };
 
-// Sends table.mine with the counts of the receiver's experts, if any, and collects every rank's header.
-// All threads of the block call; at least num_ranks warps. A wait that fails is recorded and returns false.
-__device__ inline bool exchange_headers(const Group& g, uint32_t epoch, HeaderTable& table, const int32_t* expert_counts,
-                                        int num_local_experts) {
+// Sends table.mine, and each receiver the counts of its own experts. All threads of one block; at least num_ranks
+// warps. To peers the words announce nothing that this launch has written; to this rank's own blocks, the layout.
+__device__ inline void send_header(const Group& g, uint32_t epoch, const HeaderTable& table,
+                                   const uint32_t* expert_counts, int num_local_experts) {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (warp >= g.num_ranks) return;
+    uint64_t* there = header_slot(g, warp, g.rank, epoch);
+    if (warp == g.rank) __threadfence();  // release; pairs with the acquire in read_headers
+    store_relaxed_sys(there + lane, pack_word(epoch, table.mine[lane]));  // pairs with wait_word in read_headers
+    for (int e = lane; e < num_local_experts; e += 32)                    // pairs with wait_word in report_counts
+        store_relaxed_sys(there + kHeaderWords + e, pack_word(epoch, expert_counts[warp * num_local_experts + e]));
+}
+
+// Collects every rank's header, in each block for itself. All threads; at least num_ranks warps. A wait that fails is
+// recorded and returns false.
+__device__ inline bool read_headers(const Group& g, uint32_t epoch, HeaderTable& table) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     bool arrived = true;
     if (warp < g.num_ranks) {
-        uint64_t* there = header_slot(g, warp, g.rank, epoch);
-        fence_sys();  // release; with the words below it pairs with the acquire loads of the peer's wait_word
-        store_relaxed_sys(there + lane, pack_word(epoch, table.mine[lane]));
-        for (int e = lane; e < num_local_experts; e += 32)
-            store_relaxed_sys(there + kHeaderWords + e, pack_word(epoch, expert_counts[warp * num_local_experts + e]));
-
         // A peer that timed out on us has left this epoch: its header stands, but its flag says so.
         uint64_t flag = load_acquire_sys(done_flag(g, g.rank, warp));
         uint64_t seen;
@@ -99,7 +107,10 @@ __device__ inline bool exchange_headers(const Group& g, uint32_t epoch, HeaderTa
             seen = ahead > 0 ? flag : word_value(flag);
         }
         arrived = code == kOk;
-        if (!arrived) record_fault(g, epoch, wait_fault(g, code, kPhaseHeader, warp, epoch, seen));
+        if (!arrived) {
+            if (warp == g.rank) code = kGridNotResident;  // this rank's own header waits for all of its blocks
+            record_fault(g, epoch, wait_fault(g, code, kPhaseHeader, warp, epoch, seen));
+        }
     }
     return __syncthreads_and(arrived);
 }
@@ -133,24 +144,6 @@ __device__ inline Fault judge_headers(const Group& g, const HeaderTable& table) 
     return fault;
 }
 
-// Thread 0 of the leading block, after the block has written what go announces.
-__device__ inline void publish_go(const Group& g, uint32_t epoch, uint32_t code) {
-    store_release_gpu(&state_of(g)->go, pack_word(epoch, code));  // release; pairs with the acquire in wait_go
-}
-
-// All threads of any block; returns the verdict on this call. Twice the timeout: the leader itself may wait once.
-__device__ inline uint32_t wait_go(const Group& g, uint32_t epoch) {
-    __shared__ uint32_t code;
-    if (threadIdx.x == 0) {
-        uint64_t seen;
-        Code waited = wait_word<false>(&state_of(g)->go, epoch, now_ns() + 2 * g.timeout_ns, seen);
-        code = waited == kOk ? word_value(seen) : waited;
-        if (waited != kOk) record_fault(g, epoch, wait_fault(g, kGridNotResident, kPhaseGrid, g.rank, epoch, seen));
-    }
-    __syncthreads();
-    return code;
-}
-
 // All threads of a block; true in the block that arrives last, with what the others did before visible to it.
 __device__ inline bool arrive_last(uint32_t* counter) {
     __shared__ bool last;
@@ -171,18 +164,20 @@ __device__ __forceinline__ bool is_abort(uint32_t code) {
 
 // Tells every peer that this rank is done with the epoch (or has given up), waits until all are, and ends the call.
 // All threads of the block that leaves last. Nothing waits in a call that never got past the headers: there was
-// no data, and a peer that is still on its way reads the verdict in this rank's header or its done flag.
-__device__ inline void finish_call(const Group& g, uint32_t epoch, uint32_t verdict) {
+// no data, and a peer that is still on its way concludes the same from the headers or reads it in the done flag.
+__device__ inline void finish_call(const Group& g, uint32_t epoch, bool ok) {
     LocalState* state = state_of(g);
     uint32_t code = state->claimed_epoch == epoch ? state->code : kOk;
     if (threadIdx.x < g.num_ranks) {
         // release; pairs with the acquire in wait_peers. Rows, metadata and pulls of all blocks come before it.
         store_release_sys(done_flag(g, threadIdx.x, g.rank), pack_word(epoch, is_abort(code) ? code : kOk));
-        if (verdict == kOk && !is_abort(code)) wait_peers(g, epoch, kPhaseDone, now_ns() + g.timeout_ns, threadIdx.x);
+        if (ok && !is_abort(code)) wait_peers(g, epoch, kPhaseDone, now_ns() + g.timeout_ns, threadIdx.x);
     }
     __syncthreads();
     if (threadIdx.x == 0) {
         state->epoch = epoch;
+        state->cursor = 0;
+        state->meta_arrivals = 0;  // a block that gave up has not counted
         code = state->claimed_epoch == epoch ? atomicOr(&state->code, 0) : kOk;
         store_release_sys(&at<StatusBlock>(g.status)->done, pack_word(epoch, code));  // release; pairs with the host
     }

@@ -7,9 +7,9 @@
 //
 // Writes: out, out_weights, the status block. Reads: the peers' x and weights, token_rows, biases.
 //
-// Launch: any number of blocks up to 256, all of them resident together. Threads: 64 + consumers, where
-// consumers * 16 * kVectors >= chunk_bytes, a multiple of 32 and at least 256 - 64; warp 0 loads, warp 1 sums weights.
-// Dynamic shared memory: num_slots * chunk_bytes. Entry points differ in kVectors, the 16-byte vectors per consumer.
+// Launch: any number of blocks up to 256, all of them resident together. Threads: 64 + consumers, where consumers is a
+// multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 sums weights, the others sum rows.
+// Dynamic shared memory: num_slots * chunk_bytes.
 #include "bf16.cuh"
 #include "deepep/bulk_copy.cuh"
 #include "exchange.cuh"
@@ -19,6 +19,7 @@ namespace deepep::normal {
 
 constexpr int kServiceWarps = 2;
 constexpr int kMaxCombineThreads = 576;
+constexpr int kVectors = 2;  // 16-byte vectors of a chunk that one consumer sums
 
 constexpr int kRowBatch = 4;
 
@@ -40,9 +41,8 @@ struct CombineShared {
     int32_t num_rows[kMaxRanks];
 };
 
-__device__ inline void notify_combine(const CombineParams& p, uint32_t epoch, HeaderTable& table) {
-    const Group& g = p.group;
-    LocalState* state = state_of(g);
+// One block, all threads.
+__device__ inline void announce_combine(const CombineParams& p, uint32_t epoch, HeaderTable& table) {
     if (threadIdx.x < 32) {
         int32_t value = 0;
         switch (threadIdx.x) {
@@ -61,15 +61,20 @@ __device__ inline void notify_combine(const CombineParams& p, uint32_t epoch, He
         }
         table.mine[threadIdx.x] = value;
     }
+    fence_sys();  // x, written by earlier launches, comes before the words that offer it
     __syncthreads();
-    bool arrived = exchange_headers(g, epoch, table, nullptr, 0);
-    if (threadIdx.x < 32) {
-        Fault fault;
-        if (arrived) fault = judge_headers(g, table);
-        if (threadIdx.x == 0) {
-            if (fault.code != kOk) record_fault(g, epoch, fault);
-            table.verdict = arrived ? fault.code : atomicOr(&state->code, 0);
-        }
+    send_header(p.group, epoch, table, nullptr, 0);
+}
+
+// All threads of every block: waits for the headers and learns where each peer's rows are. False: nothing to pull.
+__device__ inline bool judge_combine(const CombineParams& p, uint32_t epoch, HeaderTable& table,
+                                     CombineShared& shared) {
+    const Group& g = p.group;
+    bool arrived = read_headers(g, epoch, table);
+    if (threadIdx.x < 32 && arrived) {
+        Fault fault = judge_headers(g, table);
+        if (threadIdx.x == 0 && fault.code != kOk) record_fault(g, epoch, fault);
+        if (threadIdx.x == 0) table.verdict = fault.code;
     }
     int d = threadIdx.x;
     if (d < g.num_ranks && arrived) {
@@ -78,19 +83,19 @@ __device__ inline void notify_combine(const CombineParams& p, uint32_t epoch, He
             uint64_t v = static_cast<uint64_t>(static_cast<uint32_t>(h[low + 1])) << 32 | static_cast<uint32_t>(h[low]);
             return h[absolute] ? v : g.heap[d] + v;
         };
-        state->x_base[d] = address(kXLow, kXAbsolute);
-        state->weights_base[d] = address(kWeightsLow, kWeightsAbsolute);
-        state->x_stride[d] = h[kXStride];
-        state->weights_stride[d] = h[kWeightsStride];
-        state->row_limit[d] = h[kRowLimit];
+        shared.x_base[d] = address(kXLow, kXAbsolute);
+        shared.weights_base[d] = address(kWeightsLow, kWeightsAbsolute);
+        shared.x_stride[d] = h[kXStride];
+        shared.weights_stride[d] = h[kWeightsStride];
+        shared.num_rows[d] = h[kRowLimit];
     }
     __syncthreads();
-    if (threadIdx.x == 0) publish_go(g, epoch, table.verdict);
+    return arrived && table.verdict == kOk;
 }
 
 // This lane's row of token t, or -1: lane l stands for rank l. A row that its owner does not offer is a fault.
-__device__ __forceinline__ int32_t checked_row(const CombineParams& p, const CombineShared& shared, uint32_t epoch, int t,
-                                               int rank) {
+__device__ __forceinline__ int32_t checked_row(const CombineParams& p, const CombineShared& shared, uint32_t epoch,
+                                               int t, int rank) {
     if (rank >= p.group.num_ranks || t >= p.num_tokens) return -1;
     int32_t row = at<const int32_t>(p.token_rows)[static_cast<size_t>(t) * p.group.num_ranks + rank];
     if (row < shared.num_rows[rank]) return row;
@@ -105,14 +110,18 @@ __device__ __forceinline__ int32_t checked_row(const CombineParams& p, const Com
     return -1;
 }
 
-// Warp 0. Lane l fills the slot for rank l's row: all rows of a token are asked for at once.
+// Warp 0. Lane l fills the slot for rank l's row: all rows of a token are asked for at once. Tokens are handed out to
+// the blocks in their order, because SMs do not get equal shares of the links.
 __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared, uint8_t* slots, uint32_t epoch) {
     int lane = threadIdx.x % 32;
     uint32_t row_bytes = p.hidden * 2, slot = 0, round = 0;  // of the next slot
+    uint32_t* cursor = &state_of(p.group)->cursor;
     int t = blockIdx.x;
     int32_t row = checked_row(p, shared, epoch, t, lane);
+    uint32_t ticket = lane == 0 ? atomicAdd(cursor, 1) : 0;
     while (t < p.num_tokens) {
-        int next = t + gridDim.x;
+        int next = gridDim.x + __shfl_sync(~0u, ticket, 0);
+        if (lane == 0) ticket = atomicAdd(cursor, 1);
         int32_t next_row = checked_row(p, shared, epoch, next, lane);
         uint32_t senders = __ballot_sync(~0u, row >= 0);
         uint32_t count = max(1, __popc(senders));  // a token that went nowhere takes an empty slot
@@ -128,7 +137,8 @@ __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared
                 if (row >= 0) {
                     uint32_t begin = chunk * p.chunk_bytes, bytes = min(row_bytes - begin, p.chunk_bytes);
                     barrier_arrive_expect(&shared.full[s], bytes);
-                    auto from = at<const uint8_t>(shared.x_base[lane] + begin, static_cast<uint64_t>(row) * shared.x_stride[lane]);
+                    uint64_t offset = static_cast<uint64_t>(row) * shared.x_stride[lane];
+                    auto from = at<const uint8_t>(shared.x_base[lane] + begin, offset);
                     bulk_load(slots + s * p.chunk_bytes, from, bytes, &shared.full[s]);
                 } else {
                     barrier_arrive(&shared.full[s]);
@@ -159,7 +169,8 @@ __device__ inline void sum_weights(const CombineParams& p, const CombineShared& 
         for (int d = 0; d < kMaxRanks; ++d) {
             int32_t row = d < p.group.num_ranks ? rows[d] : -1;
             bool sent = row >= 0 && row < shared.num_rows[d];
-            v[d] = sent ? at<const float>(shared.weights_base[d])[static_cast<size_t>(row) * shared.weights_stride[d] + k] : 0;
+            size_t i = sent ? static_cast<size_t>(row) * shared.weights_stride[d] + k : 0;
+            v[d] = sent ? at<const float>(shared.weights_base[d])[i] : 0;
         }
         float sum = 0;
 #pragma unroll
@@ -168,26 +179,17 @@ __device__ inline void sum_weights(const CombineParams& p, const CombineShared& 
     }
 }
 
-// The token and chunk whose rows begin in this slot. Lane 0 reads for its warp: it also gives the slot back.
-__device__ __forceinline__ SlotInfo read_info(const SlotInfo* info) {
-    int2 words = {};
-    if (threadIdx.x % 32 == 0) words = *reinterpret_cast<const int2*>(info);
-    words.x = __shfl_sync(~0u, words.x, 0);
-    words.y = __shfl_sync(~0u, words.y, 0);
-    return {words.x, static_cast<int16_t>(words.y), static_cast<int16_t>(words.y >> 16)};
-}
-
 // The consumer warps: vectors consumer, consumer + num_consumers, ... of each chunk, kRowBatch rows at a time.
-template <int kVectors>
 __device__ inline void sum_chunks(const CombineParams& p, CombineShared& shared, const uint8_t* slots) {
     uint32_t consumer = threadIdx.x - kServiceWarps * 32, num_consumers = blockDim.x - kServiceWarps * 32;
-    uint32_t lane = threadIdx.x % 32, num_slots = p.num_slots, slot = 0, round = 0;
+    uint32_t num_slots = p.num_slots, slot = 0, round = 0;
     int row_vectors = p.hidden / 8, chunk_vectors = p.chunk_bytes / 16;
     for (;;) {
         barrier_wait(&shared.full[slot], round & 1);
-        SlotInfo info = read_info(&shared.info[slot]);
+        SlotInfo info = shared.info[slot];
         if (info.token < 0) return;
-        uint32_t first_vector = info.chunk * chunk_vectors, num_vectors = min(chunk_vectors, row_vectors - first_vector);
+        uint32_t first_vector = info.chunk * chunk_vectors;
+        uint32_t num_vectors = min(chunk_vectors, row_vectors - first_vector);
         uint4 bias[2][kVectors];
         float sum[kVectors][8] = {};
 #pragma unroll
@@ -200,7 +202,7 @@ __device__ inline void sum_chunks(const CombineParams& p, CombineShared& shared,
         int left = info.num_rows;
         do {
             uint4 rows[kRowBatch][kVectors];
-            uint32_t batch = max(1, min(left, kRowBatch)), mine = slot;  // lane j gives back the j-th slot
+            uint32_t batch = max(1, min(left, kRowBatch)), first = slot;
 #pragma unroll
             for (uint32_t j = 0; j < kRowBatch; ++j) {
                 if (j >= batch) continue;
@@ -208,8 +210,8 @@ __device__ inline void sum_chunks(const CombineParams& p, CombineShared& shared,
                 auto chunk = reinterpret_cast<const uint4*>(slots + slot * p.chunk_bytes);
 #pragma unroll
                 for (int v = 0; v < kVectors; ++v)
-                    if (consumer + v * num_consumers < num_vectors) rows[j][v] = chunk[consumer + v * num_consumers];
-                if (lane == j) mine = slot;
+                    if (consumer + v * num_consumers < num_vectors && left > 0)
+                        rows[j][v] = chunk[consumer + v * num_consumers];
                 if (++slot == num_slots) slot = 0, ++round;
             }
 #pragma unroll
@@ -217,8 +219,8 @@ __device__ inline void sum_chunks(const CombineParams& p, CombineShared& shared,
 #pragma unroll
                 for (int v = 0; v < kVectors; ++v)
                     if (j < left) add_vector(sum[v], rows[j][v]);
-            __syncwarp();
-            if (lane < batch) barrier_arrive(&shared.empty[mine]);
+            for (uint32_t j = 0, s = first; j < batch; ++j, s = s + 1 == num_slots ? 0 : s + 1)
+                barrier_arrive(&shared.empty[s]);  // by each reader for itself: a race checker follows no shortcut
             left -= kRowBatch;
         } while (left > 0);
 #pragma unroll
@@ -232,30 +234,22 @@ __device__ inline void sum_chunks(const CombineParams& p, CombineShared& shared,
     }
 }
 
-template <int kVectors>
-__device__ inline void combine(const CombineParams& p) {
+extern "C" __global__ void __launch_bounds__(kMaxCombineThreads, 1)
+    deepep_normal_combine(const __grid_constant__ CombineParams p) {
     extern __shared__ __align__(128) uint8_t slots[];
     __shared__ CombineShared shared;
     __shared__ HeaderTable table;
     LocalState* state = state_of(p.group);
     uint32_t epoch = state->epoch + 1;
-    int num_consumer_warps = blockDim.x / 32 - kServiceWarps;
+    uint32_t num_consumers = blockDim.x - kServiceWarps * 32;
     for (int i = threadIdx.x; i < p.num_slots; i += blockDim.x) {
         barrier_init(&shared.full[i], 1);
-        barrier_init(&shared.empty[i], num_consumer_warps);
+        barrier_init(&shared.empty[i], num_consumers);
         barrier_init_fence();
     }
-    if (blockIdx.x == 0) notify_combine(p, epoch, table);
-    uint32_t verdict = wait_go(p.group, epoch);
-    if (threadIdx.x < kMaxRanks) {
-        shared.x_base[threadIdx.x] = state->x_base[threadIdx.x];
-        shared.weights_base[threadIdx.x] = state->weights_base[threadIdx.x];
-        shared.x_stride[threadIdx.x] = state->x_stride[threadIdx.x];
-        shared.weights_stride[threadIdx.x] = state->weights_stride[threadIdx.x];
-        shared.num_rows[threadIdx.x] = state->row_limit[threadIdx.x];
-    }
-    __syncthreads();
-    if (verdict == kOk) {
+    if (blockIdx.x == 0) announce_combine(p, epoch, table);
+    bool ok = judge_combine(p, epoch, table, shared);
+    if (ok) {
         int warp = threadIdx.x / 32;
         if (warp == 0) {
             fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
@@ -263,20 +257,10 @@ __device__ inline void combine(const CombineParams& p) {
         } else if (warp == 1) {
             if (p.topk > 0 && p.out_weights) sum_weights(p, shared);
         } else {
-            sum_chunks<kVectors>(p, shared, slots);
+            sum_chunks(p, shared, slots);
         }
     }
-    if (arrive_last(&state->exit_arrivals)) finish_call(p.group, epoch, verdict);
-}
-
-extern "C" __global__ void __launch_bounds__(kMaxCombineThreads, 1)
-    deepep_normal_combine_1(const __grid_constant__ CombineParams p) {
-    combine<1>(p);
-}
-
-extern "C" __global__ void __launch_bounds__(kMaxCombineThreads, 1)
-    deepep_normal_combine_2(const __grid_constant__ CombineParams p) {
-    combine<2>(p);
+    if (arrive_last(&state->exit_arrivals)) finish_call(p.group, epoch, ok);
 }
 
 }  // namespace deepep::normal

@@ -178,8 +178,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) deepep_normal_expand(c
     __syncthreads();
     RowRange rows = split({0, *at<const int32_t>(p.num_rows)}, blockIdx.x, gridDim.x);
     bool ok = p.mode != kBuildMap || build_map(p, counters, bases, rows);
-    if (ok && warp < p.num_copy_warps)
-        copy_rows(p, dynamic_shared + p.stages_offset + static_cast<size_t>(warp) * p.row_stride, &barriers[warp], rows, warp);
+    uint8_t* stage = dynamic_shared + p.stages_offset + static_cast<size_t>(warp) * p.row_stride;
+    if (ok && warp < p.num_copy_warps) copy_rows(p, stage, &barriers[warp], rows, warp);
     if (ok && p.mode != kCopyRows) zero_padding(p, bases);
     LocalState* state = state_of(p.group);
     if (arrive_last(&state->exit_arrivals) && threadIdx.x == 0) {

@@ -38,7 +38,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1) deepep_normal_layout(const
     __syncthreads();
     for (int e = threadIdx.x; e < p.num_experts; e += blockDim.x)
         if (hist[e] != 0) atomicAdd(at<uint32_t>(p.out_tokens_per_expert) + e, hist[e]);
-    if (threadIdx.x < p.num_ranks) atomicAdd(at<uint32_t>(p.out_tokens_per_rank) + threadIdx.x, tokens_per_rank[threadIdx.x]);
+    if (threadIdx.x < p.num_ranks)
+        atomicAdd(at<uint32_t>(p.out_tokens_per_rank) + threadIdx.x, tokens_per_rank[threadIdx.x]);
 }
 
 }  // namespace deepep::normal

@@ -64,27 +64,20 @@ static_assert(offsetof(Group, header_offset) == 88 && offsetof(Group, done_flag_
 static_assert(offsetof(Group, rank) == 128);
 
 struct LocalState {
-    uint64_t go;            // epoch | code << 32, published by the leading block once the headers are in
-    uint64_t barrier;       // generation of the grid barrier of expand
-    uint64_t bad_expert;    // ~(token << 8 | k) of the first bad selection, 0 for none
-    uint32_t epoch;         // of the last call that ended
-    uint32_t claimed_epoch; // the epoch whose fault record has been claimed
-    uint32_t code;          // first fault of this epoch
-    uint32_t layout_arrivals;
+    uint64_t barrier;          // generation of the grid barrier of expand
+    uint64_t bad_expert;       // ~(token << 8 | k) of the first bad selection, 0 for none
+    uint32_t epoch;            // of the last call that ended
+    uint32_t claimed_epoch;    // the epoch whose fault record has been claimed
+    uint32_t code;             // first fault of this epoch
+    uint32_t cursor;           // tokens handed out, beyond the first of each copy warp or block
+    uint32_t layout_arrivals;  // blocks; each counter returns to 0 when all are there
     uint32_t meta_arrivals;
     uint32_t exit_arrivals;
     uint32_t barrier_arrivals;
-    int32_t num_rows;               // rows received by the last dispatch, 0 after a fault
-    int32_t row_base[kMaxRanks];    // first row of this rank's tokens at each destination
-    int32_t row_limit[kMaxRanks];   // combine: rows offered by each peer
-    uint64_t x_base[kMaxRanks];     // combine: row 0 of each peer's x
-    uint64_t weights_base[kMaxRanks];
-    int32_t x_stride[kMaxRanks];
-    int32_t weights_stride[kMaxRanks];
     int32_t block_counts[kMaxBlocks][kMaxRanks];  // tokens to each rank, by block
 };
-static_assert(sizeof(LocalState) == 56 + 2 * 32 + 2 * 64 + 2 * 32 + 8192);
-static_assert(offsetof(LocalState, num_rows) == 52 && offsetof(LocalState, x_base) == 120);
+static_assert(sizeof(LocalState) == 48 + 8192);
+static_assert(offsetof(LocalState, epoch) == 16 && offsetof(LocalState, block_counts) == 48);
 
 // See normal_dispatch.cu.
 struct DispatchParams {
@@ -101,7 +94,8 @@ struct DispatchParams {
     uint64_t topk_idx;               // i64 [num_tokens][topk]; 0: is_token_in_rank is given instead
     uint64_t topk_weights;           // f32 [num_tokens][topk], or 0
     uint64_t is_token_in_rank;       // bool (1 byte) [num_tokens][num_ranks], or 0
-    uint64_t token_rows;             // i32 [num_tokens][num_ranks]: written; read when cached
+    uint64_t token_rows;             // i32 [num_tokens][num_ranks], -1 where not sent: written; read when cached
+    uint64_t token_order;            // i32 [num_tokens][num_ranks] workspace, or 0 when cached
     uint64_t expert_hist;            // u32 [num_experts] workspace, zeroed once by the host
     uint64_t out_topk_idx;           // i64 [num_rows or num_worst_rows][topk], or 0
     uint64_t out_topk_weights;       // f32, likewise, or 0
@@ -122,16 +116,18 @@ struct DispatchParams {
     int32_t row_stride;      // bytes, a multiple of 128
     int32_t row_limit;       // rows this rank takes: capacity, or num_worst_rows if that is less
     int32_t num_worst_rows;  // rows of out_topk_idx to fill with -1 past the received ones; 0: none
-    int32_t num_copy_warps;  // 1 .. 15; shared memory: num_copy_warps * kDispatchStages * row_stride
+    int32_t num_copy_warps;  // 1 .. 15
     int32_t cached;          // token_rows is read, no counting, no metadata
     int32_t expanded_limit;  // rows the expanded layout can take; 0: not asked for
+    int32_t bases_offset;    // in dynamic shared memory, see the launch shape; multiples of 128
+    int32_t stages_offset;
 };
 constexpr int kDispatchStages = 2;
-static_assert(sizeof(DispatchParams) == 136 + 22 * 8 + 14 * 4);
+static_assert(sizeof(DispatchParams) == 136 + 23 * 8 + 16 * 4);
 static_assert(offsetof(DispatchParams, recv_offset) == 136 && offsetof(DispatchParams, x) == 168);
-static_assert(offsetof(DispatchParams, token_rows) == 232 && offsetof(DispatchParams, out_topk_idx) == 248);
-static_assert(offsetof(DispatchParams, host_expert_counts) == 304 && offsetof(DispatchParams, num_tokens) == 312);
-static_assert(offsetof(DispatchParams, expanded_limit) == 364);
+static_assert(offsetof(DispatchParams, token_rows) == 232 && offsetof(DispatchParams, out_topk_idx) == 256);
+static_assert(offsetof(DispatchParams, host_expert_counts) == 312 && offsetof(DispatchParams, num_tokens) == 320);
+static_assert(offsetof(DispatchParams, expanded_limit) == 372 && offsetof(DispatchParams, stages_offset) == 380);
 
 // See normal_combine.cu.
 struct CombineParams {
@@ -152,7 +148,7 @@ struct CombineParams {
     int32_t num_tokens;
     int32_t hidden;
     int32_t topk;                // 0: no weights
-    int32_t chunk_bytes;         // a row is summed in chunks of this size, a multiple of 16; see the launch shape
+    int32_t chunk_bytes;         // a row is summed in chunks of this size, a multiple of 16, at most 16384
     int32_t num_chunks;          // ceil(hidden * 2 / chunk_bytes)
     int32_t num_slots;           // chunks in shared memory: num_slots * chunk_bytes, 8 .. kMaxSlots
     int32_t reserved;

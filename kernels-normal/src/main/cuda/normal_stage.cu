@@ -1,6 +1,7 @@
 // Rows for combine into the heap: copied one to one, or, from the expanded layout, summed over a row's selections.
 //
-// Launched before combine on its stream, by each rank for itself, when x lies where peers cannot read it or is expanded.
+// Launched before combine on its stream, by each rank for itself, when x lies where peers cannot read it or is
+// expanded.
 // The sum runs in fp32 in the order of k and is rounded once to bf16; a row none of whose selections is local is zero.
 // Writes: out (the combine region of this rank's heap, which no peer reads between two calls), out_weights.
 //
@@ -13,7 +14,8 @@ namespace deepep::normal {
 constexpr int kStageUnroll = 4;
 
 __device__ inline void copy_row(const StageParams& p, int row, int lane) {
-    uint64_t from = p.x + static_cast<uint64_t>(row) * p.x_stride, to = p.out + static_cast<uint64_t>(row) * p.out_stride;
+    uint64_t from = p.x + static_cast<uint64_t>(row) * p.x_stride;
+    uint64_t to = p.out + static_cast<uint64_t>(row) * p.out_stride;
     int num_vectors = p.hidden / 8;
     for (int first = lane; first < num_vectors; first += 32 * kStageUnroll) {
         uint4 v[kStageUnroll];
@@ -39,8 +41,10 @@ __device__ inline void sum_row(const StageParams& p, int row, int lane) {
         }
         if (c + lane < num_vectors) at<uint4>(to)[c + lane] = round_vector(sum);
     }
-    if (p.weights && lane < p.topk)
-        at<float>(p.out_weights)[static_cast<size_t>(row) * p.topk + lane] = from >= 0 ? at<const float>(p.weights)[from] : 0;
+    if (p.weights && lane < p.topk) {
+        float weight = from >= 0 ? at<const float>(p.weights)[from] : 0;
+        at<float>(p.out_weights)[static_cast<size_t>(row) * p.topk + lane] = weight;
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(1024, 1) deepep_normal_stage(const __grid_constant__ StageParams p) {

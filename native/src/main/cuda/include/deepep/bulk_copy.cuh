@@ -14,7 +14,8 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
 }
 
 __device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t num_arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(num_arrivals) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(num_arrivals)
+                 : "memory");
 }
 
 // Once, by the thread that initialised the barriers, before the block synchronises.

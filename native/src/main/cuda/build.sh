@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Compiles every .cu of one module into a fatbin: SASS for sm_90 and sm_100, PTX for what comes later.
+#
+#   build.sh SOURCE_DIR OUTPUT_DIR WORK_DIR [NVCC]
+#
+# SOURCE_DIR  the module's src/main/cuda; all .cu below it, whose names must differ
+# OUTPUT_DIR  receives NAME.fatbin for each NAME.cu
+# WORK_DIR    keeps dependency lists and NAME.ptxas, what ptxas said of registers and spills
+# NVCC        a path, "auto" (the default) to look for one, "none" to compile nothing
+#
+# A fatbin newer than its source and all that this includes is kept. Without nvcc nothing is compiled, in peace,
+# unless NVCC named one.
+set -euo pipefail
+
+source_dir=$1 output_dir=$2 work_dir=$3 nvcc=${4:-auto}
+include_dir=$(cd "$(dirname "$0")" && pwd)/include
+module=$(basename "$(cd "$source_dir/../../.." 2>/dev/null && pwd || echo "$source_dir")")
+
+[ -d "$source_dir" ] || exit 0
+mapfile -t sources < <(find "$source_dir" -name '*.cu' | LC_ALL=C sort)
+
+find_nvcc() {
+    local candidate
+    for candidate in "${NVCC:-}" "${CUDACXX:-}" "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" "${CUDA_PATH:+$CUDA_PATH/bin/nvcc}" \
+        "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc /usr/local/cuda-*/bin/nvcc /opt/cuda/bin/nvcc; do
+        if [ -n "$candidate" ] && [ -x "$candidate" ]; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+
+drop_orphans() { # the outputs of sources that are gone
+    local output name
+    for output in "$output_dir"/*.fatbin; do
+        [ -e "$output" ] || continue
+        name=$(basename "$output" .fatbin)
+        printf '%s\n' "${sources[@]+"${sources[@]##*/}"}" | grep -qxF "$name.cu" ||
+            rm -f "$output" "$work_dir/$name".{d,ptxas}
+    done
+}
+drop_orphans
+
+[ ${#sources[@]} -gt 0 ] || exit 0
+duplicates=$(printf '%s\n' "${sources[@]##*/}" | sort | uniq -d | tr '\n' ' ')
+if [ -n "$duplicates" ]; then
+    echo "[cuda] $module: more than one source is called $duplicates: fatbins share one folder, rename one" >&2
+    exit 1
+fi
+
+case $nvcc in
+    none)
+        echo "[cuda] $module: device code not compiled (-Dnvcc=none)"
+        exit 0
+        ;;
+    auto)
+        nvcc=$(find_nvcc)
+        if [ -z "$nvcc" ]; then
+            echo "[cuda] $module: no nvcc found, built without device code (install CUDA 13, or give -Dnvcc=/path/to/nvcc)"
+            exit 0
+        fi
+        ;;
+    *)
+        if [ ! -x "$nvcc" ]; then
+            echo "[cuda] $module: -Dnvcc=$nvcc is no program" >&2
+            exit 1
+        fi
+        ;;
+esac
+
+flags=(
+    -fatbin -std=c++17 -O3 -Werror all-warnings -Xptxas -v -I "$include_dir" -I "$source_dir"
+    -gencode arch=compute_90,code=sm_90
+    -gencode arch=compute_100,code=sm_100
+    -gencode arch=compute_90,code=compute_90
+)
+
+mkdir -p "$output_dir" "$work_dir"
+settings="$("$nvcc" --version | tail -1) ${flags[*]}"
+if [ "$(cat "$work_dir/settings" 2>/dev/null)" != "$settings" ]; then
+    rm -f "$output_dir"/*.fatbin
+    printf '%s\n' "$settings" >"$work_dir/settings"
+fi
+
+is_current() { # NAME: its fatbin is newer than its source and every header, none of which is gone
+    local fatbin=$output_dir/$1.fatbin list=$work_dir/$1.d file
+    [ -e "$fatbin" ] && [ -e "$list" ] || return 1
+    # "target : source header \", one file a line: system headers change only with nvcc, whose version is in the settings
+    while read -r file; do
+        [ -e "$file" ] && [ ! "$file" -nt "$fatbin" ] || return 1
+    done < <(tr ' \\' '\n\n' <"$list" | grep -F -e "$include_dir/" -e "$source_dir/")
+}
+
+compile() { # SOURCE: writes the fatbin in one step, so that a build that was cut short leaves none
+    local source=$1 name part
+    name=$(basename "$source" .cu)
+    part=$output_dir/$name.fatbin.part.$$
+    # A fatbin is as old as the moment its compilation began: what is saved meanwhile is compiled next time.
+    touch "$work_dir/$name.began"
+    if ! "$nvcc" "${flags[@]}" -MD -MF "$work_dir/$name.d" -o "$part" "$source" >"$work_dir/$name.ptxas" 2>&1; then
+        grep -v '^ptxas info' "$work_dir/$name.ptxas" >&2 || true
+        rm -f "$part" "$work_dir/$name.began"
+        return 1
+    fi
+    touch -r "$work_dir/$name.began" "$part"
+    rm -f "$work_dir/$name.began"
+    mv "$part" "$output_dir/$name.fatbin"
+    if grep -qE '[1-9][0-9]* bytes spill' "$work_dir/$name.ptxas"; then
+        echo "[cuda] $module: $name spills registers, see $work_dir/$name.ptxas"
+    fi
+}
+
+stale=()
+for source in "${sources[@]}"; do
+    is_current "$(basename "$source" .cu)" || stale+=("$source")
+done
+[ ${#stale[@]} -gt 0 ] || exit 0
+
+echo "[cuda] $module: compiling ${#stale[@]} of ${#sources[@]} sources with $nvcc"
+jobs=$(getconf _NPROCESSORS_ONLN)
+failed=0 running=0
+for source in "${stale[@]}"; do
+    compile "$source" &
+    running=$((running + 1))
+    if [ "$running" -ge "$jobs" ]; then
+        wait -n || failed=1
+        running=$((running - 1))
+    fi
+done
+while [ "$running" -gt 0 ]; do
+    wait -n || failed=1
+    running=$((running - 1))
+done
+exit $failed
