@@ -4,6 +4,7 @@ import io.deepep.Event;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
+import io.deepep.host.HostStream;
 import io.deepep.spi.Operation;
 
 /**
@@ -16,9 +17,9 @@ final class PlannedOperation<R> {
     private final boolean hooked;
     private final boolean fixedShape;
     private final Runnable hook;
-    private final Runnable beginWork = this::begin;
-    private final Runnable completeWork = this::complete;
-    private final Runnable wholeWork = this::runWhole;
+    private final HostStream.Work beginWork = this::begin;
+    private final HostStream.Work completeWork = this::complete;
+    private final HostStream.Work wholeWork = this::runWhole;
 
     /**
      * Plans {@code operation}.
@@ -47,17 +48,17 @@ final class PlannedOperation<R> {
     }
 
     /** {@link #begin} as an object made once, for streams. */
-    Runnable beginWork() {
+    HostStream.Work beginWork() {
         return beginWork;
     }
 
     /** {@link #complete} as an object made once. */
-    Runnable completeWork() {
+    HostStream.Work completeWork() {
         return completeWork;
     }
 
     /** Both halves as an object made once. */
-    Runnable wholeWork() {
+    HostStream.Work wholeWork() {
         return wholeWork;
     }
 

@@ -16,20 +16,15 @@ final class PlainRows {
 
     private PlainRows() {}
 
-    static void addBf16(float[] acc, MemorySegment src, long offset, int n) {
-        for (int i = 0; i < n; i++) {
-            acc[i] += Bf16.toFloat(src.get(SHORT, offset + 2L * i));
-        }
-    }
-
-    static void addScaledBf16(float[] acc, float weight, MemorySegment src, long offset, int n) {
-        for (int i = 0; i < n; i++) {
+    /** {@code acc[i] += weight * src[i]} for {@code i} in {@code [from, to)}; a weight of 1 changes no bits. */
+    static void addScaledBf16(float[] acc, float weight, MemorySegment src, long offset, int from, int to) {
+        for (int i = from; i < to; i++) {
             acc[i] += weight * Bf16.toFloat(src.get(SHORT, offset + 2L * i));
         }
     }
 
-    static void storeBf16(float[] acc, MemorySegment dst, long offset, int n) {
-        for (int i = 0; i < n; i++) {
+    static void storeBf16(float[] acc, MemorySegment dst, long offset, int from, int to) {
+        for (int i = from; i < to; i++) {
             dst.set(SHORT, offset + 2L * i, Bf16.fromFloat(acc[i]));
         }
     }

@@ -2,16 +2,28 @@ package io.deepep.host;
 
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
+import java.util.Objects;
 
 /**
  * Arithmetic on rows of hidden states: sums of BF16 rows in fp32, and the cast to FP8.
+ *
+ * <p>There are two implementations with the same bits: one with the Vector API, several times faster, which the JVM only offers when started with {@code
+ * --add-modules jdk.incubator.vector}, and plain loops otherwise; {@link #isVectorized} tells. The choice is made once.
  *
  * <p>Elements lie in native byte order (little-endian on every supported machine) at byte offsets that need no alignment. Accumulators are plain arrays owned by
  * the caller; a row of 7168 channels is 28 KiB of them. Nothing here allocates or synchronises. Every method checks its bounds and throws {@link
  * IndexOutOfBoundsException}.
  */
 public final class RowMath {
+    private static final boolean VECTORIZED =
+            ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent() && VectorRows.isSupported();
+
     private RowMath() {}
+
+    /** Whether the Vector API is used. */
+    public static boolean isVectorized() {
+        return VECTORIZED;
+    }
 
     /** Sets {@code acc[0, n)} to zero. */
     public static void clear(float[] acc, int n) {
@@ -20,7 +32,11 @@ public final class RowMath {
 
     /** {@code acc[i] += src[i]} for {@code n} BF16 elements from byte {@code offset} of {@code src}. */
     public static void addBf16(float[] acc, MemorySegment src, long offset, int n) {
-        PlainRows.addBf16(acc, src, offset, n);
+        if (VECTORIZED) {
+            VectorRows.addBf16(acc, src, offset, n);
+        } else {
+            PlainRows.addScaledBf16(acc, 1f, src, offset, 0, n);
+        }
     }
 
     /**
@@ -28,12 +44,48 @@ public final class RowMath {
      * does the same gets the same bits.
      */
     public static void addScaledBf16(float[] acc, float weight, MemorySegment src, long offset, int n) {
-        PlainRows.addScaledBf16(acc, weight, src, offset, n);
+        if (VECTORIZED) {
+            VectorRows.addScaledBf16(acc, weight, src, offset, n);
+        } else {
+            PlainRows.addScaledBf16(acc, weight, src, offset, 0, n);
+        }
+    }
+
+    /**
+     * Adds {@code count} rows, each at its own place. The same bits as {@link #addBf16(float[], MemorySegment, long, int)} for one row after the other, but about
+     * half as fast again out of memory, because several rows are read side by side.
+     *
+     * @param src the memory of each row
+     * @param offsets where in it the row begins, in bytes
+     */
+    public static void addBf16(float[] acc, MemorySegment[] src, long[] offsets, int count, int n) {
+        addRows(acc, null, src, offsets, count, n);
+    }
+
+    /** Adds {@code count} rows, each times its weight; like {@link #addBf16(float[], MemorySegment[], long[], int, int)}. */
+    public static void addScaledBf16(float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int count, int n) {
+        addRows(acc, Objects.requireNonNull(weights, "weights"), src, offsets, count, n);
+    }
+
+    private static void addRows(float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int count, int n) {
+        int row = 0;
+        if (VECTORIZED) {
+            for (; row <= count - VectorRows.ROWS_AT_ONCE; row += VectorRows.ROWS_AT_ONCE) {
+                VectorRows.addRows(acc, weights, src, offsets, row, n);
+            }
+        }
+        for (; row < count; row++) {
+            addScaledBf16(acc, weights == null ? 1f : weights[row], src[row], offsets[row], n);
+        }
     }
 
     /** Stores {@code acc[0, n)} as BF16, each element as {@link io.deepep.Bf16#fromFloat} rounds it. */
     public static void storeBf16(float[] acc, MemorySegment dst, long offset, int n) {
-        PlainRows.storeBf16(acc, dst, offset, n);
+        if (VECTORIZED) {
+            VectorRows.storeBf16(acc, dst, offset, n);
+        } else {
+            PlainRows.storeBf16(acc, dst, offset, 0, n);
+        }
     }
 
     /**
@@ -58,6 +110,10 @@ public final class RowMath {
             long scalesOffset,
             int n,
             boolean powerOfTwo) {
-        PlainRows.castFp8(bf16, offset, fp8, fp8Offset, scales, scalesOffset, n, powerOfTwo);
+        if (VECTORIZED) {
+            VectorRows.castFp8(bf16, offset, fp8, fp8Offset, scales, scalesOffset, n, powerOfTwo);
+        } else {
+            PlainRows.castFp8(bf16, offset, fp8, fp8Offset, scales, scalesOffset, n, powerOfTwo);
+        }
     }
 }

@@ -1,6 +1,5 @@
 package io.deepep.host;
 
-import io.deepep.Bf16;
 import io.deepep.Fp8E4m3;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -24,13 +23,20 @@ final class VectorRows {
     private static final VectorSpecies<Byte> BYTES =
             VectorSpecies.of(byte.class, VectorShape.forBitSize(Math.max(64, FLOATS.vectorBitSize() / 4)));
     private static final ByteOrder ORDER = ByteOrder.nativeOrder();
-    private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
     private static final int LANES = FLOATS.length();
     private static final int GROUP = Fp8E4m3.CHANNELS_PER_SCALE;
+    /** Rows that {@link #addRows} reads side by side: more memory streams in flight, and the accumulators are read and written once for all. */
+    static final int ROWS_AT_ONCE = 4;
+
     private static final short INFINITY = 0x7f80;
 
     private VectorRows() {}
+
+    /** Whether this machine's vectors are wide enough: 128 bits for sums. */
+    static boolean isSupported() {
+        return FLOATS.vectorBitSize() >= 128;
+    }
 
     private static FloatVector load(MemorySegment src, long offset) {
         ShortVector bits = ShortVector.fromMemorySegment(SHORTS, src, offset, ORDER);
@@ -38,28 +44,57 @@ final class VectorRows {
     }
 
     static void addBf16(float[] acc, MemorySegment src, long offset, int n) {
-        int i = 0;
-        for (; i <= n - LANES; i += LANES) {
+        int whole = FLOATS.loopBound(n);
+        for (int i = 0; i < whole; i += LANES) {
             FloatVector.fromArray(FLOATS, acc, i).add(load(src, offset + 2L * i)).intoArray(acc, i);
         }
-        for (; i < n; i++) {
-            acc[i] += Bf16.toFloat(src.get(SHORT, offset + 2L * i));
-        }
+        PlainRows.addScaledBf16(acc, 1f, src, offset, whole, n);
     }
 
     static void addScaledBf16(float[] acc, float weight, MemorySegment src, long offset, int n) {
-        int i = 0;
-        for (; i <= n - LANES; i += LANES) {
+        int whole = FLOATS.loopBound(n);
+        for (int i = 0; i < whole; i += LANES) {
             FloatVector.fromArray(FLOATS, acc, i).add(load(src, offset + 2L * i).mul(weight)).intoArray(acc, i);
         }
-        for (; i < n; i++) {
-            acc[i] += weight * Bf16.toFloat(src.get(SHORT, offset + 2L * i));
+        PlainRows.addScaledBf16(acc, weight, src, offset, whole, n);
+    }
+
+    /** Adds {@link #ROWS_AT_ONCE} rows, beginning with row {@code first} of the arrays; null weights are all 1, which changes no bits. */
+    static void addRows(float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int first, int n) {
+        float w0 = weight(weights, first);
+        float w1 = weight(weights, first + 1);
+        float w2 = weight(weights, first + 2);
+        float w3 = weight(weights, first + 3);
+        MemorySegment s0 = src[first];
+        MemorySegment s1 = src[first + 1];
+        MemorySegment s2 = src[first + 2];
+        MemorySegment s3 = src[first + 3];
+        long o0 = offsets[first];
+        long o1 = offsets[first + 1];
+        long o2 = offsets[first + 2];
+        long o3 = offsets[first + 3];
+        int whole = FLOATS.loopBound(n);
+        for (int i = 0; i < whole; i += LANES) {
+            long at = 2L * i;
+            FloatVector.fromArray(FLOATS, acc, i)
+                    .add(load(s0, o0 + at).mul(w0))
+                    .add(load(s1, o1 + at).mul(w1))
+                    .add(load(s2, o2 + at).mul(w2))
+                    .add(load(s3, o3 + at).mul(w3))
+                    .intoArray(acc, i);
+        }
+        for (int row = first; row < first + ROWS_AT_ONCE; row++) {
+            PlainRows.addScaledBf16(acc, weight(weights, row), src[row], offsets[row], whole, n);
         }
     }
 
+    private static float weight(float[] weights, int row) {
+        return weights == null ? 1f : weights[row];
+    }
+
     static void storeBf16(float[] acc, MemorySegment dst, long offset, int n) {
-        int i = 0;
-        for (; i <= n - LANES; i += LANES) {
+        int whole = FLOATS.loopBound(n);
+        for (int i = 0; i < whole; i += LANES) {
             FloatVector value = FloatVector.fromArray(FLOATS, acc, i);
             IntVector bits = value.reinterpretAsInts();
             IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
@@ -68,9 +103,7 @@ final class VectorRows {
             ((ShortVector) rounded.blend(0x7fff, nan).convertShape(VectorOperators.I2S, SHORTS, 0))
                     .intoMemorySegment(dst, offset + 2L * i, ORDER);
         }
-        for (; i < n; i++) {
-            dst.set(SHORT, offset + 2L * i, Bf16.fromFloat(acc[i]));
-        }
+        PlainRows.storeBf16(acc, dst, offset, whole, n);
     }
 
     static void castFp8(
@@ -82,6 +115,11 @@ final class VectorRows {
             long scalesOffset,
             int n,
             boolean powerOfTwo) {
+        if (FLOATS.vectorBitSize() < 256) {
+            // The bytes of a 128-bit vector of floats would need a 32-bit vector, which there is not.
+            PlainRows.castFp8(bf16, offset, fp8, fp8Offset, scales, scalesOffset, n, powerOfTwo);
+            return;
+        }
         for (int from = 0; from < n; from += GROUP) {
             float amax = PlainRows.clampAmax(largest(bf16, offset + 2L * from));
             float scale = PlainRows.scale(amax, powerOfTwo);

@@ -1,0 +1,62 @@
+package io.deepep.bench;
+
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.UsageException;
+import io.deepep.error.DeepEpUnavailableException;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import picocli.CommandLine;
+
+/** The {@code deepep} command. */
+public final class Main {
+    /** Everything passed. */
+    public static final int EXIT_PASSED = 0;
+
+    /** A check failed. */
+    public static final int EXIT_FAILED = 1;
+
+    /** Wrong options, or options that do not go together. */
+    public static final int EXIT_USAGE = 2;
+
+    private Main() {}
+
+    /** Runs the command and ends the process with its exit code. */
+    public static void main(String[] args) {
+        Logging.quiet();
+        PrintWriter out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
+        PrintWriter err = new PrintWriter(System.err, true, StandardCharsets.UTF_8);
+        boolean terminal = System.console() != null && System.console().isTerminal();
+        System.exit(run(args, new Console(out, err, terminal)));
+    }
+
+    /** Runs the command in this process and returns its exit code. */
+    public static int run(String[] args, PrintWriter out, PrintWriter err) {
+        return run(args, new Console(out, err, false));
+    }
+
+    private static int run(String[] args, Console console) {
+        CommandLine command = new CommandLine(new DeepEpCommand(console));
+        command.setOut(console.out());
+        command.setErr(console.err());
+        command.setCaseInsensitiveEnumValuesAllowed(true);
+        command.setParameterExceptionHandler((wrong, ignored) -> complain(console, wrong.getMessage()));
+        command.setExecutionExceptionHandler((failure, ignored, parsed) -> explain(console, failure));
+        int code = command.execute(args);
+        console.flush();
+        return code;
+    }
+
+    /** Says what is wrong with what the user asked for; anything else is a defect and shows its trace. */
+    private static int explain(Console console, Exception failure) throws Exception {
+        if (failure instanceof UsageException || failure instanceof DeepEpUnavailableException) {
+            return complain(console, failure.getMessage());
+        }
+        throw failure;
+    }
+
+    private static int complain(Console console, String message) {
+        console.err().println("deepep: " + message.lines().findFirst().orElse("wrong usage"));
+        console.flush();
+        return EXIT_USAGE;
+    }
+}

@@ -1,0 +1,24 @@
+package io.deepep.bench.run;
+
+import java.io.PrintWriter;
+import java.util.Locale;
+
+/**
+ * Where a command writes.
+ *
+ * @param out results
+ * @param err complaints and, on a terminal, the progress bar
+ * @param terminal whether a person is watching
+ */
+public record Console(PrintWriter out, PrintWriter err, boolean terminal) {
+    /** Writes a formatted line of results. */
+    public void line(String format, Object... values) {
+        out.println(String.format(Locale.ROOT, format, values));
+    }
+
+    /** Writes everything out. */
+    public void flush() {
+        out.flush();
+        err.flush();
+    }
+}

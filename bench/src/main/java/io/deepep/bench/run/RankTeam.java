@@ -1,0 +1,164 @@
+package io.deepep.bench.run;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * One thread per rank, kept between rounds of work. A round makes no garbage, so that allocation of what it calls can be measured.
+ */
+public final class RankTeam implements AutoCloseable {
+    /** What each rank does in a round. */
+    @FunctionalInterface
+    public interface Work {
+        /** Runs on the thread of {@code rank}. */
+        void run(int rank) throws Exception;
+    }
+
+    /** What each rank computes in a round. */
+    @FunctionalInterface
+    public interface Question<T> {
+        /** Runs on the thread of {@code rank}. */
+        T ask(int rank) throws Exception;
+    }
+
+    private final int numRanks;
+    private final Object starting = new Object();
+    private final Object finishing = new Object();
+    private final long[] nanos;
+    private Work work;
+    private long round;
+    private boolean closed;
+    private int running;
+    private RankFailure failure;
+
+    private RankTeam(int numRanks) {
+        this.numRanks = numRanks;
+        this.nanos = new long[numRanks];
+    }
+
+    /** Starts the threads. */
+    public static RankTeam start(int numRanks) {
+        RankTeam team = new RankTeam(numRanks);
+        for (int rank = 0; rank < numRanks; rank++) {
+            int mine = rank;
+            Thread.ofPlatform().name("deepep-rank-" + rank).daemon().start(() -> team.serve(mine));
+        }
+        return team;
+    }
+
+    /** R. */
+    public int size() {
+        return numRanks;
+    }
+
+    /**
+     * Runs {@code each} on every rank and waits for all.
+     *
+     * @throws RankFailure if any rank failed
+     */
+    public void run(Work each) {
+        synchronized (finishing) {
+            running = numRanks;
+            failure = null;
+        }
+        synchronized (starting) {
+            work = each;
+            round++;
+            starting.notifyAll();
+        }
+        synchronized (finishing) {
+            while (running > 0) {
+                waitOn(finishing);
+            }
+            if (failure != null) {
+                throw failure;
+            }
+        }
+    }
+
+    /** Runs {@code each} on every rank and collects the answers in rank order. */
+    public <T> List<T> ask(Question<T> each) {
+        List<T> answers = new ArrayList<>();
+        for (int rank = 0; rank < numRanks; rank++) {
+            answers.add(null);
+        }
+        run(rank -> {
+            T answer = each.ask(rank);
+            synchronized (answers) {
+                answers.set(rank, answer);
+            }
+        });
+        return answers;
+    }
+
+    /** The time that the slowest rank spent in its work in the latest round. */
+    public long slowestNanos() {
+        return Arrays.stream(nanos).max().orElseThrow();
+    }
+
+    private void serve(int rank) {
+        long seen = 0;
+        while (true) {
+            Work mine;
+            synchronized (starting) {
+                while (round == seen && !closed) {
+                    waitOn(starting);
+                }
+                if (closed) {
+                    return;
+                }
+                seen = round;
+                mine = work;
+            }
+            perform(rank, mine);
+        }
+    }
+
+    private void perform(int rank, Work mine) {
+        Throwable thrown = null;
+        long start = System.nanoTime();
+        try {
+            mine.run(rank);
+        } catch (Throwable any) {
+            thrown = any;
+        }
+        long spent = System.nanoTime() - start;
+        synchronized (finishing) {
+            nanos[rank] = spent;
+            if (thrown != null) {
+                note(new RankFailure(rank, thrown));
+            }
+            running--;
+            if (running == 0) {
+                finishing.notifyAll();
+            }
+        }
+    }
+
+    private void note(RankFailure next) {
+        if (failure == null) {
+            failure = next;
+        } else {
+            failure.addSuppressed(next);
+        }
+    }
+
+    private static void waitOn(Object monitor) {
+        try {
+            monitor.wait();
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("interrupted while ranks were at work", interrupted);
+        }
+    }
+
+    /** Ends the threads; no round may be in progress. */
+    @Override
+    public void close() {
+        synchronized (starting) {
+            closed = true;
+            starting.notifyAll();
+        }
+    }
+}

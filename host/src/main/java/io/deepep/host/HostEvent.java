@@ -1,0 +1,85 @@
+package io.deepep.host;
+
+import io.deepep.Event;
+
+/**
+ * A point in a {@link HostStream}'s order. The event of submitted work remembers the work's failure: {@link #synchronize()} rethrows that very exception object,
+ * with the stack trace of the thread that ran the work, each time it is called. The event of {@link HostStream#record()} belongs to no work and only waits.
+ */
+public final class HostEvent implements Event {
+    private final HostStream stream;
+    private final long ticket;
+    private HostStream.Work work;
+    private Event awaited;
+    private Throwable failure;
+
+    private HostEvent(HostStream stream, long ticket) {
+        this.stream = stream;
+        this.ticket = ticket;
+    }
+
+    static HostEvent mark(HostStream stream, long ticket) {
+        return new HostEvent(stream, ticket);
+    }
+
+    static HostEvent of(HostStream stream, long ticket, HostStream.Work work) {
+        HostEvent event = new HostEvent(stream, ticket);
+        event.work = work;
+        return event;
+    }
+
+    static HostEvent waiting(HostStream stream, long ticket, Event awaited) {
+        HostEvent event = new HostEvent(stream, ticket);
+        event.awaited = awaited;
+        return event;
+    }
+
+    /** Runs what was submitted, keeping its failure; the stream publishes both by counting the ticket as finished. */
+    void run() {
+        try {
+            if (awaited != null) {
+                awaited.synchronize();
+            } else {
+                work.run();
+            }
+        } catch (Throwable thrown) {
+            // Whoever caused the awaited event learns of its failure there; the waiting stream goes on.
+            failure = awaited == null ? thrown : null;
+        } finally {
+            work = null;
+            awaited = null;
+        }
+    }
+
+    HostStream stream() {
+        return stream;
+    }
+
+    long ticket() {
+        return ticket;
+    }
+
+    @Override
+    public boolean isDone() {
+        return stream.hasFinished(ticket);
+    }
+
+    /**
+     * {@inheritDoc}
+     *
+     * @throws IllegalStateException if the caller is interrupted (its interrupt flag is set again) or is the work of this event's own stream
+     */
+    @Override
+    public void synchronize() {
+        stream.await(ticket);
+        if (failure != null) {
+            HostEvent.<RuntimeException>rethrow(failure);
+        }
+    }
+
+    /** Throws whatever the work threw, as it was. */
+    @SuppressWarnings("unchecked")
+    private static <T extends Throwable> void rethrow(Throwable failure) throws T {
+        throw (T) failure;
+    }
+}

@@ -1,0 +1,87 @@
+package io.deepep.normal.host;
+
+import io.deepep.CombineRequest;
+import io.deepep.Tensor;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/**
+ * Brings a combine's input where peers can read it. Rows that lie in this rank's NVL memory stay where they are; others are copied into the combine region, and
+ * the rows of a token in the expanded layout are summed there (fp32, in the order of selections, rounded once).
+ */
+final class CombineInput {
+    private final HostNormalState state;
+    private final HostDispatchHandle handle;
+    private final MemorySegment x;
+    private final long rowBytes;
+    private final long dataBytes;
+    private final MemorySegment weights;
+    private final boolean inPlace;
+    private final RowSum sum;
+
+    CombineInput(HostNormalState state, HostDispatchHandle handle, CombineRequest request) {
+        this.state = state;
+        this.handle = handle;
+        this.x = request.x().segment();
+        this.rowBytes = 2 * request.x().stride(0);
+        this.dataBytes = 2L * handle.hidden();
+        Tensor given = request.topkWeights();
+        this.weights = given == null ? null : given.segment();
+        this.sum = new RowSum(Math.max(1, handle.numTopk()));
+        this.inPlace = state.nvlContains(request.x());
+        if (inPlace && handle.expanded()) {
+            throw new IllegalArgumentException(
+                    "x lies in the buffer, where the expanded rows of a token are summed; compute them into memory of your own");
+        }
+    }
+
+    /** Where row 0 lies in this rank's NVL memory. */
+    long offset() {
+        return inPlace ? x.address() - state.context.nvl().local().address() : state.nvlLayout.combineRows().offset();
+    }
+
+    /** From one row to the next. */
+    long rowBytes() {
+        return inPlace ? rowBytes : state.nvlLayout.combineRows().recordBytes();
+    }
+
+    /** Stages what has to be. Nobody reads the combine region any more: the combine before ended with a barrier. */
+    void stage() {
+        MemorySegment target = state.context.nvl().local();
+        for (int row = 0; row < handle.numReceived(); row++) {
+            if (handle.expanded()) {
+                sumSelections(row, target);
+            } else if (!inPlace) {
+                MemorySegment.copy(x, row * rowBytes, target, state.nvlLayout.combineRows().at(row), dataBytes);
+            }
+            if (weights != null) {
+                stageWeights(row, target);
+            }
+        }
+    }
+
+    private void sumSelections(int row, MemorySegment target) {
+        sum.clear();
+        for (int k = 0; k < handle.numTopk(); k++) {
+            int expanded = handle.groups().expandedRow(row, k);
+            if (expanded >= 0) {
+                sum.add(x, expanded * rowBytes);
+            }
+        }
+        sum.store(target, state.nvlLayout.combineRows().at(row), handle.hidden());
+    }
+
+    private void stageWeights(int row, MemorySegment target) {
+        long at = state.nvlLayout.combineWeights().at(row);
+        int numTopk = handle.numTopk();
+        if (!handle.expanded()) {
+            MemorySegment.copy(weights, 4L * row * numTopk, target, at, 4L * numTopk);
+            return;
+        }
+        for (int k = 0; k < numTopk; k++) {
+            int expanded = handle.groups().expandedRow(row, k);
+            float weight = expanded < 0 ? 0 : weights.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * expanded);
+            target.set(ValueLayout.JAVA_FLOAT_UNALIGNED, at + 4L * k, weight);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+package io.deepep.normal.host;
+
+import io.deepep.normal.NormalHeaders;
+import io.deepep.spi.Region;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+
+/**
+ * The expanded layout of a dispatch: for each local expert, aligned, the received rows that selected it, in the order of rows and selections. Knows the way from
+ * an expanded row to its received row and back.
+ */
+final class ExpertGroups {
+    private static final int NONE = -1;
+    private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
+
+    private final int firstExpert;
+    private final int numTopk;
+    private final int alignment;
+    private final int[] offsets;
+    private final int[] cursors;
+    private int[] expandedRows = {};
+    private int[] receivedRows = {};
+    private int[] selections = {};
+
+    ExpertGroups(int firstExpert, int numLocalExperts, int numTopk, int alignment) {
+        this.firstExpert = firstExpert;
+        this.numTopk = numTopk;
+        this.alignment = alignment;
+        this.offsets = new int[numLocalExperts + 1];
+        this.cursors = new int[numLocalExperts];
+    }
+
+    /** Rounds up. */
+    static int align(int count, int alignment) {
+        return Math.toIntExact(((long) count + alignment - 1) / alignment * alignment);
+    }
+
+    /** Finds where each expert's rows begin. */
+    void place(NormalHeaders headers) {
+        for (int e = 0; e < cursors.length; e++) {
+            offsets[e + 1] = Math.addExact(offsets[e], align(headers.numSelections(firstExpert + e), alignment));
+        }
+    }
+
+    /** Assigns received rows to expanded rows, from the expert indices that came along. */
+    void assign(MemorySegment memory, Region recvMeta, int numReceived) {
+        expandedRows = ensure(expandedRows, numReceived * numTopk);
+        receivedRows = ensure(receivedRows, numRows());
+        selections = ensure(selections, numRows());
+        Arrays.fill(receivedRows, 0, numRows(), NONE);
+        System.arraycopy(offsets, 0, cursors, 0, cursors.length);
+        for (int row = 0; row < numReceived; row++) {
+            long meta = recvMeta.at(row);
+            for (int k = 0; k < numTopk; k++) {
+                int local = memory.get(INT, meta + 4 + 4L * k) - firstExpert;
+                int expanded = NONE;
+                if (local >= 0 && local < cursors.length) {
+                    expanded = cursors[local]++;
+                    receivedRows[expanded] = row;
+                    selections[expanded] = k;
+                }
+                expandedRows[row * numTopk + k] = expanded;
+            }
+        }
+    }
+
+    private static int[] ensure(int[] array, int size) {
+        return array.length >= size ? array : new int[size + size / 4];
+    }
+
+    /** M: rows of all experts with their padding. */
+    int numRows() {
+        return offsets[cursors.length];
+    }
+
+    int numLocalExperts() {
+        return cursors.length;
+    }
+
+    /** First row of local expert {@code expert}. */
+    int offset(int expert) {
+        return offsets[expert];
+    }
+
+    /** The received row shown at {@code expanded}, negative for padding. */
+    int receivedRow(int expanded) {
+        return receivedRows[expanded];
+    }
+
+    /** Which of its token's selections {@code expanded} stands for; only if it is not padding. */
+    int selection(int expanded) {
+        return selections[expanded];
+    }
+
+    /** The expanded row of selection {@code k} of a received row, negative if that expert is elsewhere. */
+    int expandedRow(int received, int k) {
+        return expandedRows[received * numTopk + k];
+    }
+}

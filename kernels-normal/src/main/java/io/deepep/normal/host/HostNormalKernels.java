@@ -1,0 +1,110 @@
+package io.deepep.normal.host;
+
+import io.deepep.CombineRequest;
+import io.deepep.CombineResult;
+import io.deepep.Config;
+import io.deepep.DType;
+import io.deepep.DispatchHandle;
+import io.deepep.DispatchLayout;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.Event;
+import io.deepep.NormalLimits;
+import io.deepep.Tensor;
+import io.deepep.error.RoutingException;
+import io.deepep.host.HostContext;
+import io.deepep.normal.NormalHeader;
+import io.deepep.normal.NormalHeaders;
+import io.deepep.normal.NormalKernels;
+import io.deepep.spi.Operation;
+import java.lang.foreign.Arena;
+import java.lang.foreign.ValueLayout;
+
+/** Normal mode on the host: the protocol as plain Java, one rank per thread. */
+public final class HostNormalKernels implements NormalKernels {
+    private final HostNormalState state;
+
+    /**
+     * Normal mode of one rank.
+     *
+     * @param context its NVL memory must hold a {@link io.deepep.normal.NormalNvlLayout} and its RDMA memory a {@link io.deepep.normal.NormalRdmaLayout} for
+     *     the {@link io.deepep.normal.NormalConfigs#envelope} of the configurations
+     */
+    public HostNormalKernels(HostContext context, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
+        this.state = new HostNormalState(context, limits, dispatchConfig, combineConfig);
+    }
+
+    @Override
+    public DispatchLayout layout(Tensor topkIdx, int numExperts, Event event) {
+        state.checks.layout(topkIdx, numExperts);
+        int numTokens = (int) topkIdx.size(0);
+        RoutingScan scan = new RoutingScan(state.topology, numTokens, numExperts);
+        scan.scan(topkIdx, null);
+        if (scan.status() != NormalHeader.STATUS_OK) {
+            throw new RoutingException(
+                    state.topology.rank(),
+                    NormalHeaders.statusMessage(scan.status(), scan.detail(0), scan.detail(1), scan.detail(2), numExperts));
+        }
+        return new DispatchLayout(
+                ints(scan.tokensPerRank()),
+                state.topology.isInternode() ? ints(countNodes(scan, numTokens)) : null,
+                ints(scan.selectionsPerExpert()),
+                isTokenInRank(scan, numTokens),
+                event);
+    }
+
+    private int[] countNodes(RoutingScan scan, int numTokens) {
+        int[] counts = new int[state.topology.numRdmaRanks()];
+        for (int token = 0; token < numTokens; token++) {
+            for (int node = 0; node < counts.length; node++) {
+                counts[node] += scan.mask(token, node) == 0 ? 0 : 1;
+            }
+        }
+        return counts;
+    }
+
+    private Tensor isTokenInRank(RoutingScan scan, int numTokens) {
+        int numRanks = state.topology.numRanks();
+        int numNvlRanks = state.topology.numNvlRanks();
+        Tensor mask = Tensor.allocate(Arena.ofAuto(), DType.BOOL, numTokens, numRanks);
+        for (int token = 0; token < numTokens; token++) {
+            for (int rank = 0; rank < numRanks; rank++) {
+                int bit = scan.mask(token, rank / numNvlRanks) >>> rank % numNvlRanks & 1;
+                mask.segment().set(ValueLayout.JAVA_BYTE, (long) token * numRanks + rank, (byte) bit);
+            }
+        }
+        return mask;
+    }
+
+    private static Tensor ints(int[] values) {
+        Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.I32, values.length);
+        for (int i = 0; i < values.length; i++) {
+            tensor.segment().set(ValueLayout.JAVA_INT, 4L * i, values[i]);
+        }
+        return tensor;
+    }
+
+    @Override
+    public Operation<DispatchResult> prepareDispatch(DispatchRequest request) {
+        return new DispatchOperation(state, request);
+    }
+
+    @Override
+    public Operation<CombineResult> prepareCombine(CombineRequest request) {
+        return new CombineOperation(state, request);
+    }
+
+    @Override
+    public Tensor combineBuffer(DispatchHandle handle) {
+        HostDispatchHandle mine = HostDispatchHandle.of(handle, state);
+        if (mine.expanded()) {
+            throw new IllegalArgumentException("the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
+        }
+        var region = state.nvlLayout.combineRows();
+        return Tensor.strided(
+                state.context.nvl().local().asSlice(region.offset(), region.sizeBytes()),
+                DType.BF16,
+                new long[] {mine.numResultRows(), mine.hidden()},
+                new long[] {region.recordBytes() / DType.BF16.sizeBytes(), 1});
+    }
+}

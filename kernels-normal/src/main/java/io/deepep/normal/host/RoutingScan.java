@@ -1,0 +1,143 @@
+package io.deepep.normal.host;
+
+import io.deepep.DispatchLayout;
+import io.deepep.EpTopology;
+import io.deepep.Tensor;
+import io.deepep.normal.NormalHeader;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+
+/**
+ * Reads a rank's routing: which node ranks each token goes to, and how many tokens and selections that makes. Faults in the data are noted, not thrown, because
+ * all ranks must learn of them together.
+ */
+final class RoutingScan {
+    private final EpTopology topology;
+    private final int numTokens;
+    private final int numNodes;
+    private final byte[] masks;
+    private final int[] tokensPerRank;
+    private final int[] selectionsPerExpert;
+    private final long[] detail = new long[3];
+    private int status;
+
+    RoutingScan(EpTopology topology, int numTokens, int numExperts) {
+        this.topology = topology;
+        this.numTokens = numTokens;
+        this.numNodes = topology.numRdmaRanks();
+        this.masks = new byte[numTokens * numNodes];
+        this.tokensPerRank = new int[topology.numRanks()];
+        this.selectionsPerExpert = new int[numExperts];
+    }
+
+    /** Bit {@code j} is set if {@code token} goes to the rank with nvlRank {@code j} on {@code node}. */
+    int mask(int token, int node) {
+        return masks[token * numNodes + node] & 0xff;
+    }
+
+    int[] tokensPerRank() {
+        return tokensPerRank;
+    }
+
+    int[] selectionsPerExpert() {
+        return selectionsPerExpert;
+    }
+
+    /** One of the {@code STATUS_} constants of {@link NormalHeader}. */
+    int status() {
+        return status;
+    }
+
+    long detail(int index) {
+        return detail[index];
+    }
+
+    /** Reads {@code topkIdx}, or the mask of {@code layout}, or both and compares them. Either may be null. */
+    void scan(Tensor topkIdx, DispatchLayout layout) {
+        Arrays.fill(masks, (byte) 0);
+        Arrays.fill(selectionsPerExpert, 0);
+        status = NormalHeader.STATUS_OK;
+        if (topkIdx != null) {
+            scanTopk(topkIdx.segment(), (int) topkIdx.size(1));
+        }
+        if (layout != null && status == NormalHeader.STATUS_OK) {
+            scanMask(layout.isTokenInRank(), topkIdx != null);
+        }
+        count();
+        if (layout != null && status == NormalHeader.STATUS_OK) {
+            compare(layout.numTokensPerRank(), tokensPerRank, NormalHeader.STATUS_LAYOUT_RANK_COUNT);
+            if (topkIdx != null && layout.numTokensPerExpert() != null) {
+                compare(layout.numTokensPerExpert(), selectionsPerExpert, NormalHeader.STATUS_LAYOUT_EXPERT_COUNT);
+            }
+        }
+    }
+
+    private void scanTopk(MemorySegment topkIdx, int numTopk) {
+        int numExperts = selectionsPerExpert.length;
+        int expertsPerRank = numExperts / topology.numRanks();
+        int numNvlRanks = topology.numNvlRanks();
+        for (int token = 0; token < numTokens; token++) {
+            for (int k = 0; k < numTopk; k++) {
+                long expert = topkIdx.get(ValueLayout.JAVA_LONG_UNALIGNED, 8L * ((long) token * numTopk + k));
+                if (expert < -1 || expert >= numExperts) {
+                    fault(NormalHeader.STATUS_TOPK_RANGE, token, k, expert);
+                    return;
+                }
+                if (expert >= 0) {
+                    int rank = (int) expert / expertsPerRank;
+                    masks[token * numNodes + rank / numNvlRanks] |= (byte) (1 << rank % numNvlRanks);
+                    selectionsPerExpert[(int) expert]++;
+                }
+            }
+        }
+    }
+
+    private void scanMask(Tensor isTokenInRank, boolean compare) {
+        MemorySegment segment = isTokenInRank.segment();
+        int numNvlRanks = topology.numNvlRanks();
+        for (int token = 0; token < numTokens; token++) {
+            for (int rank = 0; rank < topology.numRanks(); rank++) {
+                long at = token * isTokenInRank.stride(0) + rank * isTokenInRank.stride(1);
+                boolean goes = segment.get(ValueLayout.JAVA_BYTE, at) != 0;
+                int entry = token * numNodes + rank / numNvlRanks;
+                int bit = 1 << rank % numNvlRanks;
+                if (compare && goes != ((masks[entry] & bit) != 0)) {
+                    fault(NormalHeader.STATUS_LAYOUT_MASK, token, rank, goes ? 1 : 0);
+                    return;
+                }
+                if (goes) {
+                    masks[entry] |= (byte) bit;
+                }
+            }
+        }
+    }
+
+    private void count() {
+        Arrays.fill(tokensPerRank, 0);
+        for (int token = 0; token < numTokens; token++) {
+            for (int node = 0; node < numNodes; node++) {
+                for (int mask = mask(token, node); mask != 0; mask &= mask - 1) {
+                    tokensPerRank[topology.rankOf(node, Integer.numberOfTrailingZeros(mask))]++;
+                }
+            }
+        }
+    }
+
+    private void compare(Tensor given, int[] counted, int contradiction) {
+        MemorySegment segment = given.segment();
+        for (int i = 0; i < counted.length && status == NormalHeader.STATUS_OK; i++) {
+            int value = segment.get(ValueLayout.JAVA_INT_UNALIGNED, 4L * i);
+            if (value != counted[i]) {
+                fault(contradiction, i, value, counted[i]);
+            }
+        }
+    }
+
+    private void fault(int code, long first, long second, long third) {
+        status = code;
+        detail[0] = first;
+        detail[1] = second;
+        detail[2] = third;
+    }
+}

@@ -1,0 +1,66 @@
+package io.deepep.normal.host;
+
+import io.deepep.CombineRequest;
+import io.deepep.CombineResult;
+import io.deepep.Config;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.EpTopology;
+import io.deepep.Event;
+import io.deepep.InProcessGroup;
+import io.deepep.NormalLimits;
+import io.deepep.host.HostContext;
+import io.deepep.host.HostHeaps;
+import io.deepep.host.HostWait;
+import io.deepep.normal.NormalConfigs;
+import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.spi.Operation;
+import java.time.Duration;
+
+/** Runs a task on the ranks of a group, each with kernels of its own over memory of exactly the size of the layouts. */
+record RankGroup(int numNodes, int numNvlRanks, NormalLimits limits, Config config, Duration timeout) {
+    /** What one rank does. */
+    interface Task {
+        void run(EpTopology topology, HostNormalKernels kernels) throws Exception;
+    }
+
+    static RankGroup of(int numNodes, int numNvlRanks, NormalLimits limits) {
+        // Short rings: they run full and around many times.
+        return new RankGroup(numNodes, numNvlRanks, limits, new Config(6, 1, 2, 2, 4), Duration.ofSeconds(20));
+    }
+
+    int numRanks() {
+        return numNodes * numNvlRanks;
+    }
+
+    void run(Task task) throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(numRanks())) {
+            group.run(communicator -> {
+                EpTopology topology = new EpTopology(communicator.rank(), numRanks(), numNvlRanks);
+                Config envelope = NormalConfigs.envelope(config, config);
+                long nvlBytes = NormalNvlLayout.of(envelope, limits, topology).layout().sizeBytes();
+                long rdmaBytes = NormalRdmaLayout.of(envelope, limits, topology).layout().sizeBytes();
+                try (HostHeaps heaps = HostHeaps.open(communicator, topology, nvlBytes, rdmaBytes, timeout)) {
+                    HostWait waiter = new HostWait(topology.rank(), heaps.doorbell(), timeout.toNanos());
+                    HostContext context = new HostContext(topology, heaps.nvl(), heaps.rdma(), waiter);
+                    task.run(topology, new HostNormalKernels(context, limits, config, config));
+                }
+            });
+        }
+    }
+
+    static DispatchResult dispatch(HostNormalKernels kernels, DispatchRequest request) {
+        return run(kernels.prepareDispatch(request));
+    }
+
+    static CombineResult combine(HostNormalKernels kernels, CombineRequest request) {
+        return run(kernels.prepareCombine(request));
+    }
+
+    static <R> R run(Operation<R> operation) {
+        operation.begin();
+        operation.complete();
+        return operation.result(Event.completed(), null);
+    }
+}

@@ -1,0 +1,120 @@
+package io.deepep.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.deepep.Device;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * A GPU's primary context, the one that CUDA runtime users of this process (libtorch, JCuda) share. Retained until closed;
+ * close it after everything made in it.
+ *
+ * <p>The driver keeps a current context per OS thread. Everything in this package makes its context current itself, so
+ * callers need not, and any thread may call. It stays current afterwards.
+ */
+public final class CudaContext implements AutoCloseable {
+    private static final CuCall PRIMARY_RETAIN = CuCall.of("cuDevicePrimaryCtxRetain", ADDRESS, JAVA_INT);
+    private static final CuCall PRIMARY_RELEASE = CuCall.of("cuDevicePrimaryCtxRelease_v2", JAVA_INT);
+    private static final CuCall GET_CURRENT = CuCall.critical("cuCtxGetCurrent", ADDRESS);
+    private static final CuCall SET_CURRENT = CuCall.of("cuCtxSetCurrent", JAVA_LONG);
+    private static final CuCall SYNCHRONIZE = CuCall.of("cuCtxSynchronize");
+    private static final CuCall PRIORITY_RANGE = CuCall.of("cuCtxGetStreamPriorityRange", ADDRESS, ADDRESS);
+    private static final CuCall MEM_GET_INFO = CuCall.of("cuMemGetInfo_v2", ADDRESS, ADDRESS);
+
+    private final CudaDevice cudaDevice;
+    private final Device device;
+    private final long handle;
+    private final AtomicBoolean closed = new AtomicBoolean();
+
+    private CudaContext(CudaDevice cudaDevice, long handle) {
+        this.cudaDevice = cudaDevice;
+        this.device = cudaDevice.device();
+        this.handle = handle;
+    }
+
+    /** Retains the primary context of a GPU and makes it current on this thread. */
+    public static CudaContext retain(CudaDevice cudaDevice) {
+        CudaDriver.ensureAvailable();
+        PRIMARY_RETAIN.call(CallSlots.first(), cudaDevice.ordinal());
+        CudaContext context = new CudaContext(cudaDevice, CallSlots.asLong(CallSlots.first()));
+        context.makeCurrent();
+        return context;
+    }
+
+    /** The GPU. */
+    public CudaDevice cudaDevice() {
+        return cudaDevice;
+    }
+
+    /** The GPU as the API names it. */
+    public Device device() {
+        return device;
+    }
+
+    boolean isClosed() {
+        return closed.get();
+    }
+
+    /** The driver's {@code CUcontext}. */
+    public long handle() {
+        return handle;
+    }
+
+    /**
+     * Makes this context current on the calling thread. A few nanoseconds if it is: the driver is asked rather than a
+     * copy of ours, because other libraries on this thread change it too.
+     */
+    public void makeCurrent() {
+        if (closed.get()) {
+            throw new IllegalStateException("the context of " + device + " is closed");
+        }
+        MemorySegment current = CallSlots.context();
+        GET_CURRENT.call(current);
+        if (CallSlots.asLong(current) != handle) {
+            SET_CURRENT.call(handle);
+        }
+    }
+
+    /** Blocks until all work of this context has finished, other libraries' work included. */
+    public void synchronize() {
+        makeCurrent();
+        SYNCHRONIZE.call();
+    }
+
+    /** The highest priority a stream can have: the lowest number. */
+    public int greatestStreamPriority() {
+        makeCurrent();
+        PRIORITY_RANGE.call(CallSlots.first(), CallSlots.second());
+        return CallSlots.asInt(CallSlots.second());
+    }
+
+    /** The priority of ordinary streams: the highest number. */
+    public int leastStreamPriority() {
+        makeCurrent();
+        PRIORITY_RANGE.call(CallSlots.first(), CallSlots.second());
+        return CallSlots.asInt(CallSlots.first());
+    }
+
+    /** Bytes of device memory that are free now, whoever holds the rest. */
+    public long freeMemoryBytes() {
+        makeCurrent();
+        MEM_GET_INFO.call(CallSlots.first(), CallSlots.second());
+        return CallSlots.asLong(CallSlots.first());
+    }
+
+    /** Gives the context back; the driver destroys it once nobody in this process holds it. Idempotent. */
+    @Override
+    public void close() {
+        if (closed.compareAndSet(false, true)) {
+            PRIMARY_RELEASE.call(cudaDevice.ordinal());
+        }
+    }
+
+    @Override
+    public String toString() {
+        return device + " (" + cudaDevice.name() + ")";
+    }
+}

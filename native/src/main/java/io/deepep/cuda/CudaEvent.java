@@ -1,0 +1,153 @@
+package io.deepep.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.deepep.error.NativeCallException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.ref.Cleaner;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * A point in a stream's work. Can be recorded again and again; a wait concerns the latest record before it. Close it, or
+ * leave that to the garbage collector.
+ */
+public final class CudaEvent implements DeviceEvent, AutoCloseable {
+    /** Bytes of an exported handle. */
+    public static final int HANDLE_BYTES = 64;
+
+    private static final int DISABLE_TIMING = 2;
+    private static final int INTERPROCESS = 4;
+    private static final Cleaner CLEANER = Cleaner.create();
+
+    private static final CuCall CREATE = CuCall.of("cuEventCreate", ADDRESS, JAVA_INT);
+    private static final CuCall DESTROY = CuCall.of("cuEventDestroy_v2", JAVA_LONG);
+    private static final CuCall QUERY = CuCall.of("cuEventQuery", JAVA_LONG).tolerating(CuError.NOT_READY);
+    private static final CuCall SYNCHRONIZE = CuCall.of("cuEventSynchronize", JAVA_LONG);
+    private static final CuCall ELAPSED_TIME = CuCall.of("cuEventElapsedTime", ADDRESS, JAVA_LONG, JAVA_LONG);
+    private static final CuCall GET_IPC_HANDLE = CuCall.of("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
+    private static final CuCall OPEN_IPC_HANDLE =
+            CuCall.of("cuIpcOpenEventHandle", ADDRESS, CuStructs.IPC_HANDLE);
+
+    /** What the collector closes; knows nothing of the event object. */
+    private static final class Owned implements Runnable {
+        private final CudaContext context;
+        private final long handle;
+        private final AtomicBoolean closed = new AtomicBoolean();
+
+        Owned(CudaContext context, long handle) {
+            this.context = context;
+            this.handle = handle;
+        }
+
+        @Override
+        public void run() {
+            // A closed context may be gone, and its events with it.
+            if (closed.compareAndSet(false, true) && !context.isClosed()) {
+                context.makeCurrent();
+                DESTROY.call(handle);
+            }
+        }
+    }
+
+    private final Owned owned;
+    private final Cleaner.Cleanable cleanable;
+
+    private CudaEvent(CudaContext context, long handle) {
+        this.owned = new Owned(context, handle);
+        this.cleanable = CLEANER.register(this, owned);
+    }
+
+    /** An event for ordering; the cheapest kind. */
+    public static CudaEvent create(CudaContext context) {
+        return create(context, DISABLE_TIMING);
+    }
+
+    /** An event for {@link #elapsedMicros}. */
+    public static CudaEvent createTiming(CudaContext context) {
+        return create(context, 0);
+    }
+
+    /** An event for ordering that other processes can open by {@link #exportHandle()}. */
+    public static CudaEvent createInterprocess(CudaContext context) {
+        return create(context, DISABLE_TIMING | INTERPROCESS);
+    }
+
+    /** Opens an event that another process made by {@link #createInterprocess}. */
+    public static CudaEvent openHandle(CudaContext context, byte[] handle) {
+        if (handle.length != HANDLE_BYTES) {
+            throw new IllegalArgumentException(
+                    "handle.length=" + handle.length + " is not " + HANDLE_BYTES + ", an event handle's size");
+        }
+        context.makeCurrent();
+        try (Arena arena = Arena.ofConfined()) {
+            OPEN_IPC_HANDLE.call(CallSlots.first(), IpcHandle.copyTo(arena, handle));
+        }
+        return new CudaEvent(context, CallSlots.asLong(CallSlots.first()));
+    }
+
+    private static CudaEvent create(CudaContext context, int flags) {
+        context.makeCurrent();
+        CREATE.call(CallSlots.first(), flags);
+        return new CudaEvent(context, CallSlots.asLong(CallSlots.first()));
+    }
+
+    /** The driver's {@code CUevent}. */
+    public long handle() {
+        if (owned.closed.get()) {
+            throw new IllegalStateException("event is closed");
+        }
+        return owned.handle;
+    }
+
+    /** What another process gives to {@link #openHandle}; {@value #HANDLE_BYTES} bytes. */
+    public byte[] exportHandle() {
+        owned.context.makeCurrent();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(CuStructs.IPC_HANDLE);
+            GET_IPC_HANDLE.call(out, handle());
+            return out.toArray(JAVA_BYTE);
+        }
+    }
+
+    @Override
+    public CudaEvent cudaEvent() {
+        return this;
+    }
+
+    @Override
+    public boolean isDone() {
+        owned.context.makeCurrent();
+        try {
+            return QUERY.call(handle()) == CuError.SUCCESS;
+        } catch (NativeCallException e) {
+            if (e.isFatal()) {
+                return true; // nothing will run any more; synchronize() says why
+            }
+            throw e;
+        }
+    }
+
+    @Override
+    public void synchronize() {
+        owned.context.makeCurrent();
+        SYNCHRONIZE.call(handle());
+    }
+
+    /** Microseconds of GPU time from {@code start} to this event; both were made for timing and are done. */
+    public double elapsedMicros(CudaEvent start) {
+        owned.context.makeCurrent();
+        ELAPSED_TIME.call(CallSlots.first(), start.handle(), handle());
+        return CallSlots.first().get(JAVA_FLOAT, 0) * 1000.0;
+    }
+
+    /** Destroys the event; work that waits for it goes on as recorded. Idempotent. */
+    @Override
+    public void close() {
+        cleanable.clean();
+    }
+}

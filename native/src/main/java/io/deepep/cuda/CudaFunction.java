@@ -1,0 +1,101 @@
+package io.deepep.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.MemorySegment;
+
+/** A kernel of a loaded module; usable as long as the module is. */
+public final class CudaFunction {
+    private static final int MAX_THREADS_PER_BLOCK = 0;
+    private static final int STATIC_SHARED_BYTES = 1;
+    private static final int LOCAL_BYTES = 3;
+    private static final int NUM_REGISTERS = 4;
+    private static final int MAX_DYNAMIC_SHARED_BYTES = 8;
+
+    private static final CuCall LAUNCH = CuCall.of("cuLaunchKernelEx", ADDRESS, JAVA_LONG, ADDRESS, ADDRESS);
+    private static final CuCall GET_ATTRIBUTE = CuCall.of("cuFuncGetAttribute", ADDRESS, JAVA_INT, JAVA_LONG);
+    private static final CuCall SET_ATTRIBUTE = CuCall.of("cuFuncSetAttribute", JAVA_LONG, JAVA_INT, JAVA_INT);
+    private static final CuCall MAX_ACTIVE_BLOCKS =
+            CuCall.of(
+                    "cuOccupancyMaxActiveBlocksPerMultiprocessor", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_LONG);
+
+    private final CudaContext context;
+    private final String name;
+    private final long handle;
+
+    CudaFunction(CudaContext context, String name, long handle) {
+        this.context = context;
+        this.name = name;
+        this.handle = handle;
+    }
+
+    /** The kernel's name. */
+    public String name() {
+        return name;
+    }
+
+    /** The driver's {@code CUfunction}. */
+    public long handle() {
+        return handle;
+    }
+
+    /**
+     * Enqueues the kernel; allocates nothing. {@code config} and {@code params} may be changed once this returns.
+     *
+     * @throws io.deepep.error.NativeCallException such as {@code CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE}
+     */
+    public void launch(LaunchConfig config, KernelParams params, CudaStream stream) {
+        context.makeCurrent();
+        LAUNCH.call(config.forStream(stream.handle()), handle, params.pointers(), MemorySegment.NULL);
+    }
+
+    /** Lets launches ask for up to so much dynamic shared memory, beyond the default of 48 KiB. */
+    public void setMaxDynamicSharedBytes(int numBytes) {
+        int limit = context.cudaDevice().maxSharedBytesPerBlock() - staticSharedBytes();
+        if (numBytes < 0 || numBytes > limit) {
+            throw new IllegalArgumentException(
+                    "dynamic shared memory of " + name + ", numBytes=" + numBytes + ", is not in [0, " + limit
+                            + "] that " + context + " has");
+        }
+        context.makeCurrent();
+        SET_ATTRIBUTE.call(handle, MAX_DYNAMIC_SHARED_BYTES, numBytes);
+    }
+
+    /**
+     * How many blocks of that shape can be resident on the whole GPU at once if it runs nothing else: kernels whose blocks
+     * wait for one another must not have more.
+     */
+    public int maxResidentBlocks(int numThreads, int dynamicSharedBytes) {
+        context.makeCurrent();
+        MAX_ACTIVE_BLOCKS.call(CallSlots.first(), handle, numThreads, (long) dynamicSharedBytes);
+        return CallSlots.asInt(CallSlots.first()) * context.cudaDevice().numSms();
+    }
+
+    /** The most threads a block of this kernel can have. */
+    public int maxThreadsPerBlock() {
+        return attribute(MAX_THREADS_PER_BLOCK);
+    }
+
+    /** Shared memory the kernel declares itself. */
+    public int staticSharedBytes() {
+        return attribute(STATIC_SHARED_BYTES);
+    }
+
+    /** Local memory of a thread: spills and arrays that did not fit into registers. */
+    public int localBytes() {
+        return attribute(LOCAL_BYTES);
+    }
+
+    /** Registers of a thread. */
+    public int numRegisters() {
+        return attribute(NUM_REGISTERS);
+    }
+
+    private int attribute(int attribute) {
+        context.makeCurrent();
+        GET_ATTRIBUTE.call(CallSlots.first(), attribute, handle);
+        return CallSlots.asInt(CallSlots.first());
+    }
+}

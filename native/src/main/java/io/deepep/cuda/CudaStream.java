@@ -1,0 +1,215 @@
+package io.deepep.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.deepep.Device;
+import io.deepep.Event;
+import io.deepep.Stream;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.atomic.AtomicBoolean;
+
+/**
+ * A GPU's queue of work. Everything here only enqueues and returns, except {@link #synchronize()}. Addresses are device
+ * addresses, or those of page-locked host memory; the memory must stay until the work is done.
+ */
+public final class CudaStream implements Stream, AutoCloseable {
+    private static final int NON_BLOCKING = 1;
+    private static final int WAIT_GREATER_OR_EQUAL = 0;
+    private static final int CAPTURE_THREAD_LOCAL = 1;
+    private static final int CAPTURE_NONE = 0;
+
+    private static final CuCall CREATE =
+            CuCall.of("cuStreamCreateWithPriority", ADDRESS, JAVA_INT, JAVA_INT);
+    private static final CuCall DESTROY = CuCall.of("cuStreamDestroy_v2", JAVA_LONG);
+    private static final CuCall SYNCHRONIZE = CuCall.of("cuStreamSynchronize", JAVA_LONG);
+    private static final CuCall QUERY = CuCall.of("cuStreamQuery", JAVA_LONG).tolerating(CuError.NOT_READY);
+    private static final CuCall EVENT_RECORD = CuCall.of("cuEventRecord", JAVA_LONG, JAVA_LONG);
+    private static final CuCall WAIT_EVENT = CuCall.of("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+    private static final CuCall COPY = CuCall.of("cuMemcpyAsync", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+    private static final CuCall FILL_BYTES =
+            CuCall.of("cuMemsetD8Async", JAVA_LONG, JAVA_BYTE, JAVA_LONG, JAVA_LONG);
+    private static final CuCall FILL_INTS =
+            CuCall.of("cuMemsetD32Async", JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_LONG);
+    private static final CuCall WRITE_INT =
+            CuCall.of("cuStreamWriteValue32_v2", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT);
+    private static final CuCall WRITE_LONG =
+            CuCall.of("cuStreamWriteValue64_v2", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT);
+    private static final CuCall WAIT_INT =
+            CuCall.of("cuStreamWaitValue32_v2", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT);
+    private static final CuCall WAIT_LONG =
+            CuCall.of("cuStreamWaitValue64_v2", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT);
+    private static final CuCall BEGIN_CAPTURE = CuCall.of("cuStreamBeginCapture_v2", JAVA_LONG, JAVA_INT);
+    private static final CuCall END_CAPTURE = CuCall.of("cuStreamEndCapture", JAVA_LONG, ADDRESS);
+    private static final CuCall IS_CAPTURING = CuCall.of("cuStreamIsCapturing", JAVA_LONG, ADDRESS);
+
+    private final CudaContext context;
+    private final long handle;
+    private final boolean owned;
+    private final AtomicBoolean closed = new AtomicBoolean();
+
+    private CudaStream(CudaContext context, long handle, boolean owned) {
+        this.context = context;
+        this.handle = handle;
+        this.owned = owned;
+    }
+
+    /** A stream of ordinary priority that does not wait for the legacy default stream. */
+    public static CudaStream create(CudaContext context) {
+        return create(context, 0);
+    }
+
+    /**
+     * A stream that does not wait for the legacy default stream.
+     *
+     * @param priority lower is sooner; numbers outside {@link CudaContext#greatestStreamPriority()} to {@link
+     *     CudaContext#leastStreamPriority()} are clamped by the driver
+     */
+    public static CudaStream create(CudaContext context, int priority) {
+        context.makeCurrent();
+        CREATE.call(CallSlots.first(), NON_BLOCKING, priority);
+        return new CudaStream(context, CallSlots.asLong(CallSlots.first()), true);
+    }
+
+    /**
+     * A stream that another library made, such as an engine's. Closing this object leaves it alone.
+     *
+     * @param handle its {@code CUstream} or {@code cudaStream_t}; 0 is the legacy default stream
+     */
+    public static CudaStream wrap(CudaContext context, long handle) {
+        return new CudaStream(context, handle, false);
+    }
+
+    /** The context it belongs to. */
+    public CudaContext context() {
+        return context;
+    }
+
+    @Override
+    public Device device() {
+        return context.device();
+    }
+
+    /** The driver's {@code CUstream}. */
+    public long handle() {
+        if (closed.get()) {
+            throw new IllegalStateException("stream of " + context.device() + " is closed");
+        }
+        return handle;
+    }
+
+    /** A new event at the present end; {@link #record(CudaEvent)} reuses one and allocates nothing. */
+    @Override
+    public CudaEvent record() {
+        CudaEvent event = CudaEvent.create(context);
+        record(event);
+        return event;
+    }
+
+    /** Marks the present end of the stream with an event of the same context. */
+    public void record(CudaEvent event) {
+        context.makeCurrent();
+        EVENT_RECORD.call(event.handle(), handle());
+    }
+
+    /**
+     * {@inheritDoc}
+     *
+     * @throws IllegalArgumentException if the event is neither done nor a {@link DeviceEvent}
+     */
+    @Override
+    public void waitFor(Event event) {
+        if (event instanceof DeviceEvent deviceEvent) {
+            context.makeCurrent();
+            WAIT_EVENT.call(handle(), deviceEvent.cudaEvent().handle(), 0);
+        } else if (!event.isDone()) {
+            throw new IllegalArgumentException(
+                    "event of " + event.getClass().getName() + " is not a GPU's; synchronize() it first");
+        }
+    }
+
+    @Override
+    public void synchronize() {
+        context.makeCurrent();
+        SYNCHRONIZE.call(handle());
+    }
+
+    /** Whether all work so far has finished. */
+    public boolean isIdle() {
+        context.makeCurrent();
+        return QUERY.call(handle()) == CuError.SUCCESS;
+    }
+
+    /** Copies between any two addresses, which the driver knows by themselves. */
+    public void copy(long target, long source, long numBytes) {
+        context.makeCurrent();
+        COPY.call(target, source, numBytes, handle());
+    }
+
+    /** Sets every byte. */
+    public void fillBytes(long target, byte value, long numBytes) {
+        context.makeCurrent();
+        FILL_BYTES.call(target, value, numBytes, handle());
+    }
+
+    /** Sets every 32-bit word; {@code target} is a multiple of 4. */
+    public void fillInts(long target, int value, long numInts) {
+        context.makeCurrent();
+        FILL_INTS.call(target, value, numInts, handle());
+    }
+
+    /** Stores a word after all work so far, visible to the host and to peers in that order. */
+    public void writeInt(long target, int value) {
+        context.makeCurrent();
+        WRITE_INT.call(handle(), target, value, 0);
+    }
+
+    /** Stores a word after all work so far, visible to the host and to peers in that order. */
+    public void writeLong(long target, long value) {
+        context.makeCurrent();
+        WRITE_LONG.call(handle(), target, value, 0);
+    }
+
+    /** Holds later work until the word has reached {@code value}, compared by the sign of the difference. */
+    public void waitForInt(long address, int value) {
+        context.makeCurrent();
+        WAIT_INT.call(handle(), address, value, WAIT_GREATER_OR_EQUAL);
+    }
+
+    /** Holds later work until the word has reached {@code value}, compared by the sign of the difference. */
+    public void waitForLong(long address, long value) {
+        context.makeCurrent();
+        WAIT_LONG.call(handle(), address, value, WAIT_GREATER_OR_EQUAL);
+    }
+
+    /** Whether work goes into a graph instead of running. */
+    public boolean isCapturing() {
+        context.makeCurrent();
+        IS_CAPTURING.call(handle(), CallSlots.first());
+        return CallSlots.asInt(CallSlots.first()) != CAPTURE_NONE;
+    }
+
+    /** From here on work goes into a graph. Thread-local, so that other ranks' threads may allocate meanwhile. */
+    void beginCapture() {
+        context.makeCurrent();
+        BEGIN_CAPTURE.call(handle(), CAPTURE_THREAD_LOCAL);
+    }
+
+    /** The driver's {@code CUgraph} of the work since {@link #beginCapture()}; 0 if the capture became invalid. */
+    long endCapture() {
+        context.makeCurrent();
+        END_CAPTURE.call(handle(), CallSlots.first());
+        return CallSlots.asLong(CallSlots.first());
+    }
+
+    /** Destroys the stream once its work is done, without waiting; a wrapped one stays. Idempotent. */
+    @Override
+    public void close() {
+        if (closed.compareAndSet(false, true) && owned) {
+            context.makeCurrent();
+            DESTROY.call(handle);
+        }
+    }
+}

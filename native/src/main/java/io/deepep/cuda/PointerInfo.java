@@ -1,0 +1,44 @@
+package io.deepep.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.deepep.Device;
+import java.util.Optional;
+
+/**
+ * What the driver knows of an address, to check tensors that other libraries made.
+ *
+ * @param device the GPU the memory lies on, or the host for page-locked memory
+ * @param base first address of the allocation
+ * @param numBytes size of the allocation
+ */
+public record PointerInfo(Device device, long base, long numBytes) {
+    private static final int MEMORY_TYPE = 2;
+    private static final int DEVICE_ORDINAL = 9;
+    private static final int RANGE_START = 11;
+    private static final int RANGE_SIZE = 12;
+    private static final int MEMORY_TYPE_HOST = 1;
+
+    private static final CuCall GET_ATTRIBUTE =
+            CuCall.of("cuPointerGetAttribute", ADDRESS, JAVA_INT, JAVA_LONG).tolerating(1);
+
+    /** Empty if the driver has never heard of the address: ordinary host memory, or nothing at all. */
+    public static Optional<PointerInfo> of(long address) {
+        CudaDriver.ensureAvailable();
+        // The answer to the first question is CUDA_ERROR_INVALID_VALUE for memory that is not the driver's.
+        if (GET_ATTRIBUTE.call(CallSlots.first(), MEMORY_TYPE, address) != CuError.SUCCESS) {
+            return Optional.empty();
+        }
+        boolean onHost = CallSlots.asInt(CallSlots.first()) == MEMORY_TYPE_HOST;
+        Device device = onHost ? Device.host() : Device.cuda((int) ask(DEVICE_ORDINAL, address));
+        return Optional.of(new PointerInfo(device, ask(RANGE_START, address), ask(RANGE_SIZE, address)));
+    }
+
+    private static long ask(int attribute, long address) {
+        CallSlots.first().fill((byte) 0);
+        GET_ATTRIBUTE.call(CallSlots.first(), attribute, address);
+        return CallSlots.asLong(CallSlots.first());
+    }
+}

@@ -1,0 +1,32 @@
+// Kernels of the tests of the CUDA bindings. The tests run the PTX beside the test resources, so that they need no nvcc:
+//   nvcc -ptx -arch=compute_80 driver_checks.cu, then `.version 8.0` for older drivers.
+
+struct EchoParams {
+    long long* out;
+    int small;
+    float real;
+    long long large;
+};
+
+// Any launch shape; adds `value` to each of `n` words.
+extern "C" __global__ void add_value(int* words, int n, int value) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) words[i] += value;
+}
+
+// One thread; writes the fields it was given.
+extern "C" __global__ void echo(const EchoParams params) {
+    params.out[0] = params.small;
+    params.out[1] = static_cast<long long>(params.real * 4.0f);
+    params.out[2] = params.large;
+}
+
+// One block; its dynamic shared memory holds the words while they are reversed: proves that the launch got `n` words of it.
+extern "C" __global__ void reverse(int* words, int n) {
+    extern __shared__ int shared[];
+    for (int i = threadIdx.x; i < n; i += blockDim.x) shared[i] = words[i];
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += blockDim.x) words[i] = shared[n - 1 - i];
+}
+
+// One thread; stores to any address.
+extern "C" __global__ void poke(int* target, int value) { *target = value; }

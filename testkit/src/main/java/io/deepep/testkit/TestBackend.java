@@ -1,0 +1,33 @@
+package io.deepep.testkit;
+
+import io.deepep.Backend;
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.EpTopology;
+import io.deepep.Tensor;
+
+/** What a backend gives to tests: memory of its device, and ways in and out. Called by all rank threads at once. */
+public interface TestBackend {
+    /** The backend that buffers are opened with. */
+    Backend kind();
+
+    /** The device of one of {@code numRanks} ranks. */
+    Device device(int rank, int numRanks);
+
+    /** A device tensor with the shape, strides and bits of {@code hostTensor}; ready when the call returns. */
+    Tensor upload(Device device, Tensor hostTensor);
+
+    /** A contiguous host copy of a device tensor, taken when all work issued on the device so far is over. */
+    Tensor download(Tensor deviceTensor);
+
+    /** A contiguous device tensor of undefined content. */
+    Tensor allocate(Device device, DType dtype, long... shape);
+
+    /** Overwrites the elements of a device tensor; ready when the call returns. */
+    void write(Tensor hostTensor, Tensor deviceTensor);
+
+    /** Whether this machine can run the group. */
+    default boolean supports(EpTopology topology) {
+        return true;
+    }
+}

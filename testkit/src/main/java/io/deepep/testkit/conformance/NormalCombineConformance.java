@@ -1,0 +1,192 @@
+package io.deepep.testkit.conformance;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.CombineRequest;
+import io.deepep.CombineResult;
+import io.deepep.DType;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.oracle.SourceRow;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Normal-mode combine in all its forms. Part of {@link NormalConformance}. */
+public abstract class NormalCombineConformance extends NormalDispatchConformance {
+    /** Combines with what {@code extend} adds to the request, three biases' worth of cases. */
+    private static void combineWithBiases(NormalRank rank, NormalWorld world, DispatchResult result) {
+        RankContext context = rank.context();
+        Tensor first = world.bias(context.rank(), 0);
+        Tensor second = world.bias(context.rank(), 1);
+        NormalDispatchCheck check = world.check();
+        rank.verify(
+                combine(rank, check, result, b -> b.bias(context.upload(first))), check, first);
+        rank.verify(
+                combine(rank, check, result, b -> b.bias(context.upload(first), context.upload(second))),
+                check,
+                first,
+                second);
+    }
+
+    private static CombineResult combine(
+            NormalRank rank,
+            NormalDispatchCheck check,
+            DispatchResult result,
+            Function<CombineRequest.Builder, CombineRequest.Builder> extend) {
+        CombineRequest.Builder builder = CombineRequest.builder(rank.outputs(check), result.handle());
+        return rank.context().buffer().combine(extend.apply(builder).build());
+    }
+
+    @ParameterizedTest
+    @MethodSource(ALL)
+    public void biases(NormalShape shape) {
+        NormalWorld world = shape.raggedWorld();
+        run(shape, world, context -> {
+            NormalRank rank = new NormalRank(context, world);
+            combineWithBiases(rank, world, rank.dispatch(rank.request(), world.check()));
+        });
+    }
+
+    @ParameterizedTest
+    @MethodSource(ALL)
+    public void combinedWeights(NormalShape shape) {
+        NormalWorld world = shape.raggedWorld();
+        run(shape, world, context -> {
+            NormalRank rank = new NormalRank(context, world);
+            NormalDispatchCheck plain = world.check();
+            checkWeights(rank, world, plain, rank.dispatch(rank.request(), plain));
+            NormalDispatchCheck expanded = world.check().expanded(4);
+            DispatchRequest.Builder request = rank.request().expanded(true).expertAlignment(4);
+            checkWeights(rank, world, expanded, rank.dispatch(request, expanded));
+        });
+    }
+
+    private static void checkWeights(
+            NormalRank rank, NormalWorld world, NormalDispatchCheck check, DispatchResult result) {
+        RankContext context = rank.context();
+        List<Tensor> given = world.weights(check);
+        Tensor own = context.upload(given.get(context.rank()));
+        CombineResult combined = combine(rank, check, result, b -> b.topkWeights(own));
+        rank.verify(combined, check);
+        world.combineOracle(context.topology(), check)
+                .checkWeights(context.rank(), given, context.download(combined.topkWeights()));
+    }
+
+    /** What was received with a token comes home as it was sent. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void receivedWeightsComeHome(NormalShape shape) {
+        NormalWorld world = shape.world();
+        run(shape, world, context -> {
+            NormalRank rank = new NormalRank(context, world);
+            NormalDispatchCheck check = world.check();
+            DispatchResult result = rank.dispatch(rank.request(), check);
+            CombineResult combined =
+                    combine(rank, check, result, b -> b.topkWeights(result.recvTopkWeights()));
+            rank.verify(combined, check);
+            Tensor home = context.download(combined.topkWeights());
+            Tensor sent = context.download(rank.weights());
+            assertThat(HostTensors.firstDifference(sent, home)).isEqualTo(-1);
+        });
+    }
+
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void outTensor(NormalShape shape) {
+        NormalWorld world = shape.raggedWorld();
+        run(shape, world, context -> {
+            NormalRank rank = new NormalRank(context, world);
+            NormalDispatchCheck check = world.check();
+            DispatchResult result = rank.dispatch(rank.request(), check);
+            int tokens = world.routing().numTokens(context.rank());
+            Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
+            CombineResult combined = combine(rank, check, result, b -> b.out(out));
+            rank.verify(combined, check);
+            assertThat(combined.x().address()).isEqualTo(out.address());
+            Tensor gap = HostTensors.withRowGap(context.download(out), 8);
+            Tensor strided = context.upload(HostTensors.withRowGap(
+                    HostTensors.poison(HostTensors.allocate(DType.BF16, gap.shape())), 8));
+            rank.verify(combine(rank, check, result, b -> b.out(strided)), check);
+        });
+    }
+
+    /** What is computed into the buffer's own memory is combined from there. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void combineBuffer(NormalShape shape) {
+        NormalWorld world = shape.raggedWorld();
+        run(shape, world, context -> {
+            NormalRank rank = new NormalRank(context, world);
+            NormalDispatchCheck check = world.check();
+            DispatchResult result = rank.dispatch(rank.request(), check);
+            Buffer buffer = context.buffer();
+            for (int round = 0; round < 2; round++) {
+                Tensor x = buffer.getCombineBuffer(result.handle());
+                assertThat(x.shape()).containsExactly(check.numRows(context.rank()), shape.hidden());
+                context.backend().write(world.outputs(check).get(context.rank()), x);
+                CombineRequest request = CombineRequest.builder(x, result.handle()).build();
+                rank.verify(buffer.combine(request), check);
+            }
+        });
+    }
+
+    /** An engine whose experts do nothing may hand back the received view itself. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void combineOfTheReceivedView(NormalShape shape) {
+        if (shape.dtype() != DType.BF16) {
+            return;
+        }
+        NormalWorld world = shape.world();
+        List<Tensor> received = new ArrayList<>();
+        for (int rank = 0; rank < world.routing().numRanks(); rank++) {
+            received.add(gather(world, rank));
+        }
+        run(shape, world, context -> {
+            NormalRank rank = new NormalRank(context, world);
+            NormalDispatchCheck check = world.check();
+            for (DispatchRequest.Receive how : DispatchRequest.Receive.values()) {
+                DispatchResult result = rank.dispatch(rank.request().receive(how), check);
+                CombineRequest request = CombineRequest.builder(result.recvX(), result.handle()).build();
+                rank.verifySums(context.buffer().combine(request), check, received);
+                rank.verifySums(context.buffer().combine(request), check, received);
+            }
+        });
+    }
+
+    private static Tensor gather(NormalWorld world, int rank) {
+        List<SourceRow> rows = world.oracle().rows(rank);
+        Tensor gathered = HostTensors.allocate(DType.BF16, rows.size(), world.hidden());
+        for (int row = 0; row < rows.size(); row++) {
+            Tensor sent = world.tokens().get(rows.get(row).srcRank()).x();
+            HostTensors.copy(sent.select(0, rows.get(row).token()), gathered.select(0, row));
+        }
+        return gathered;
+    }
+
+    /** One request combines again and again, each time what its tensors hold then. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void combineRequestReuse(NormalShape shape) {
+        NormalWorld world = shape.world();
+        run(shape, world, context -> {
+            NormalRank rank = new NormalRank(context, world);
+            NormalDispatchCheck check = world.check();
+            DispatchResult result = rank.dispatch(rank.request(), check);
+            Tensor x = context.poisoned(DType.BF16, check.numRows(context.rank()), shape.hidden());
+            CombineRequest request = CombineRequest.builder(x, result.handle()).build();
+            context.buffer().combine(request).event().synchronize();
+            context.backend().write(world.outputs(check).get(context.rank()), x);
+            Tensor once = rank.verify(context.buffer().combine(request), check);
+            Tensor twice = rank.verify(context.buffer().combine(request), check);
+            assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
+        });
+    }
+}

@@ -1,0 +1,70 @@
+package io.deepep.testkit.conformance;
+
+import io.deepep.Buffer;
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import io.deepep.InProcessGroup;
+import io.deepep.RankFailedException;
+import io.deepep.testkit.TestBackend;
+import java.time.Duration;
+import java.util.function.Consumer;
+
+/** Runs a test body on every rank of a group, each on its thread. */
+final class Ranks {
+    /** Generous for a loaded machine, short enough that a rank whose check failed does not hold up the others for long. */
+    static final Duration TIMEOUT = Duration.ofSeconds(15);
+
+    private Ranks() {}
+
+    /** What one rank does. */
+    @FunctionalInterface
+    interface Body {
+        void run(RankContext rank) throws Exception;
+    }
+
+    /** What one rank does before it has a buffer. */
+    @FunctionalInterface
+    interface Bare {
+        void run(Communicator communicator) throws Exception;
+    }
+
+    /** Opens a buffer on every rank, runs {@code body} and closes the buffers. */
+    static void run(
+            TestBackend backend, EpTopology topology, Consumer<Buffer.Builder> options, Body body) {
+        runBare(backend, topology, communicator -> {
+            Buffer.Builder builder = builder(backend, communicator, topology);
+            options.accept(builder);
+            try (Buffer buffer = builder.open()) {
+                body.run(new RankContext(backend, communicator, buffer));
+            }
+        });
+    }
+
+    /** Runs {@code body} on every rank of a new group. */
+    static void runBare(TestBackend backend, EpTopology topology, Bare body) {
+        RequiredBackends.assume(
+                backend.kind(), backend.supports(topology), topology + " is too large for this machine");
+        try (InProcessGroup group = InProcessGroup.of(topology.numRanks())) {
+            group.run(body::run);
+        } catch (RankFailedException failed) {
+            throw new AssertionError("rank " + failed.rank() + ": " + failed.getCause(), failed);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new AssertionError("the ranks did not finish in time", interrupted);
+        }
+    }
+
+    static Buffer.Builder builder(
+            TestBackend backend, Communicator communicator, EpTopology topology) {
+        return Buffer.builder(communicator)
+                .ranksPerNode(topology.numNvlRanks())
+                .backend(backend.kind())
+                .device(backend.device(communicator.rank(), communicator.size()))
+                .timeout(TIMEOUT);
+    }
+
+    /** A group of {@code nodes} nodes with {@code ranksPerNode} ranks each. */
+    static EpTopology topology(int nodes, int ranksPerNode) {
+        return new EpTopology(0, nodes * ranksPerNode, ranksPerNode);
+    }
+}

@@ -1,0 +1,105 @@
+package io.deepep.testkit.oracle;
+
+import io.deepep.LowLatencyFormat;
+import io.deepep.Tensor;
+
+/**
+ * The cast of one row to FP8 E4M3 with a scale for each 128 channels, element by element: the nearest code is searched in the table of all values.
+ *
+ * <p>With {@code amax} the largest magnitude of a group, at least 1e-4: plain scales are {@code amax * (1f/448f)} and elements are multiplied by
+ * {@code 448f/amax}; powers of two are the smallest that is not below {@code amax/448}, and elements are multiplied by its reciprocal.
+ */
+public final class Fp8Cast {
+    /** Channels that share a scale. */
+    public static final int GROUP = 128;
+
+    private static final float MIN_AMAX = 1e-4f;
+    private static final float MAX = 448f;
+    private static final int NUM_MAGNITUDES = 127;
+    private static final double[] MAGNITUDES = magnitudes();
+
+    private final byte[] codes;
+    private final float[] scales;
+
+    private Fp8Cast(byte[] codes, float[] scales) {
+        this.codes = codes;
+        this.scales = scales;
+    }
+
+    /** Casts row {@code row} of {@code x}, BF16 [T,H]. */
+    public static Fp8Cast of(Tensor x, int row, LowLatencyFormat format) {
+        int hidden = (int) x.size(1);
+        byte[] codes = new byte[hidden];
+        float[] scales = new float[hidden / GROUP];
+        for (int group = 0; group < scales.length; group++) {
+            float amax = MIN_AMAX;
+            for (int i = 0; i < GROUP; i++) {
+                amax = Math.max(amax, Math.abs(x.getFloat(row, group * GROUP + i)));
+            }
+            boolean plain = format == LowLatencyFormat.FP8;
+            scales[group] = plain ? amax * (1f / MAX) : powerOfTwoNotBelow(amax / (double) MAX);
+            float multiplier = plain ? MAX / amax : 1 / scales[group];
+            for (int i = 0; i < GROUP; i++) {
+                int h = group * GROUP + i;
+                codes[h] = nearest(x.getFloat(row, h) * multiplier);
+            }
+        }
+        return new Fp8Cast(codes, scales);
+    }
+
+    /** The E4M3 codes, one per channel. */
+    public byte[] codes() {
+        return codes.clone();
+    }
+
+    /** The scales, one per group. */
+    public float[] scales() {
+        return scales.clone();
+    }
+
+    /** The scales' biased exponents, four in an int, the first in the lowest byte, zero padded. */
+    public int[] packedScales() {
+        int[] packed = new int[(scales.length + 3) / 4];
+        for (int group = 0; group < scales.length; group++) {
+            int code = Math.getExponent(scales[group]) + 127;
+            packed[group / 4] |= code << (8 * (group % 4));
+        }
+        return packed;
+    }
+
+    /** The nearest code; of two equally near ones the even; beyond 448 the largest. */
+    static byte nearest(float value) {
+        double magnitude = Math.abs((double) value);
+        int best = 0;
+        for (int code = 1; code < NUM_MAGNITUDES; code++) {
+            double closer = Math.abs(magnitude - MAGNITUDES[best]) - Math.abs(magnitude - MAGNITUDES[code]);
+            if (closer > 0 || (closer == 0 && code % 2 == 0)) {
+                best = code;
+            }
+        }
+        boolean negative = Float.floatToRawIntBits(value) < 0;
+        return (byte) (negative ? best | 0x80 : best);
+    }
+
+    static float powerOfTwoNotBelow(double value) {
+        int exponent = Math.getExponent(value);
+        return (float) Math.scalb(1.0, Math.scalb(1.0, exponent) < value ? exponent + 1 : exponent);
+    }
+
+    /** The value of an E4M3 code. */
+    public static double value(byte code) {
+        int magnitude = code & 0x7f;
+        double value = magnitude == NUM_MAGNITUDES ? Double.NaN : MAGNITUDES[magnitude];
+        return (code & 0x80) == 0 ? value : -value;
+    }
+
+    private static double[] magnitudes() {
+        double[] values = new double[NUM_MAGNITUDES];
+        for (int code = 0; code < NUM_MAGNITUDES; code++) {
+            int exponent = code / 8;
+            int mantissa = code % 8;
+            values[code] = exponent == 0 ? mantissa * 0x1p-9 : (8 + mantissa) * Math.scalb(1.0, exponent - 10);
+        }
+        return values;
+    }
+}

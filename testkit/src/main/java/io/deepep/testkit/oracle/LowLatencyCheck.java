@@ -1,0 +1,174 @@
+package io.deepep.testkit.oracle;
+
+import io.deepep.DType;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.Tensor;
+import io.deepep.testkit.routing.Routing;
+import io.deepep.testkit.routing.Tokens;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.UnaryOperator;
+
+/**
+ * Compares the results of a low-latency dispatch and combine with the oracle.
+ *
+ * @param oracle of the routing
+ * @param tokens what each rank dispatches, BF16
+ * @param format what travels
+ * @param maxTokens of the buffer's limits: the rows of an expert are {@code numRanks * maxTokens}
+ */
+public record LowLatencyCheck(
+        LowLatencyOracle oracle, List<Tokens> tokens, LowLatencyFormat format, int maxTokens) {
+    /** Compares a dispatch bit for bit. Its event is over, its hook has run. */
+    public void checkDispatch(
+            int rank, LowLatencyDispatchResult result, UnaryOperator<Tensor> download) {
+        String at = "low-latency dispatch at rank " + rank + ": ";
+        Routing routing = oracle.routing();
+        int experts = routing.numLocalExperts();
+        long rows = (long) routing.numRanks() * maxTokens;
+        long hidden = tokens.get(rank).x().size(1);
+        NormalDispatchCheck.requireInts(
+                oracle.counts(rank), download.apply(result.recvCount()), at + "recvCount");
+        DType dtype = format.isFp8() ? DType.FP8_E4M3 : DType.BF16;
+        RowBits.requireShape(result.recvX(), at + "recvX", dtype, experts, rows, hidden);
+        requireScaleShape(result.recvScales(), at, experts, rows, hidden);
+        RowBits.requireShape(
+                result.handle().srcInfo(), at + "srcInfo", DType.I32, experts, rows);
+        Tensor x = download.apply(result.recvX());
+        Tensor scales = format.isFp8() ? download.apply(result.recvScales()) : null;
+        Tensor srcInfo = download.apply(result.handle().srcInfo());
+        for (int expert = 0; expert < experts; expert++) {
+            List<SourceRow> sources = oracle.rows(rank, expert);
+            for (int row = 0; row < sources.size(); row++) {
+                SourceRow source = sources.get(row);
+                String what = at + "expert " + expert + ", row " + row + " from " + source;
+                OracleMismatch.require(
+                        srcInfo.getLong(expert, row) == source.token(),
+                        what + ", srcInfo",
+                        source.token(),
+                        srcInfo.getLong(expert, row));
+                checkRow(source, x.select(0, expert), scales, expert, row, what);
+            }
+        }
+        checkRange(rank, download.apply(result.handle().layoutRange()), at);
+    }
+
+    private void requireScaleShape(Tensor scales, String at, int experts, long rows, long hidden) {
+        String name = at + "recvScales";
+        switch (format) {
+            case BF16 -> OracleMismatch.require(scales == null, name, null, scales);
+            case FP8, FP8_POWER_OF_TWO ->
+                RowBits.requireShape(scales, name, DType.F32, experts, rows, hidden / 128);
+            case FP8_UE8M0 ->
+                RowBits.requireShape(scales, name, DType.I32, experts, rows, (hidden + 511) / 512);
+        }
+        if (scales != null && rows > 1) {
+            OracleMismatch.require(
+                    scales.stride(1) == 1, name + ".stride(1), column-major", 1, scales.stride(1));
+        }
+    }
+
+    private void checkRow(
+            SourceRow source, Tensor x, Tensor scales, int expert, int row, String what) {
+        Tensor sent = tokens.get(source.srcRank()).x();
+        if (!format.isFp8()) {
+            RowBits.requireRow(sent, source.token(), x, row, what);
+            return;
+        }
+        Fp8Cast cast = Fp8Cast.of(sent, source.token(), format);
+        byte[] codes = cast.codes();
+        for (int h = 0; h < codes.length; h++) {
+            OracleMismatch.require(
+                    x.getLong(row, h) == (codes[h] & 0xff),
+                    what + ", code of channel " + h,
+                    codes[h] & 0xff,
+                    x.getLong(row, h));
+        }
+        long[] expected = scaleBits(cast);
+        for (int i = 0; i < expected.length; i++) {
+            long seen = scales.getLong(expert, row, i);
+            OracleMismatch.require(
+                    seen == expected[i],
+                    what + ", bits of scale " + i,
+                    Long.toHexString(expected[i]),
+                    Long.toHexString(seen));
+        }
+    }
+
+    private long[] scaleBits(Fp8Cast cast) {
+        if (format == LowLatencyFormat.FP8_UE8M0) {
+            return Arrays.stream(cast.packedScales()).asLongStream().toArray();
+        }
+        float[] scales = cast.scales();
+        long[] bits = new long[scales.length];
+        for (int i = 0; i < bits.length; i++) {
+            bits[i] = Float.floatToRawIntBits(scales[i]) & 0xffffffffL;
+        }
+        return bits;
+    }
+
+    private void checkRange(int rank, Tensor range, String at) {
+        Routing routing = oracle.routing();
+        RowBits.requireShape(
+                range,
+                at + "layoutRange",
+                DType.I64,
+                routing.numLocalExperts(),
+                routing.numRanks());
+        for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
+            for (int src = 0; src < routing.numRanks(); src++) {
+                String what = at + "layoutRange[" + expert + "][" + src + "]";
+                long seen = range.getLong(expert, src);
+                int count = oracle.countFrom(rank, expert, src);
+                OracleMismatch.require(seen >>> 32 == count, what + ", count", count, seen >>> 32);
+                if (count > 0) {
+                    int begin = oracle.beginOf(rank, expert, src);
+                    OracleMismatch.require((int) seen == begin, what + ", begin", begin, (int) seen);
+                }
+            }
+        }
+    }
+
+    /**
+     * Compares a combine with the exact weighted sums.
+     *
+     * @param src the rank whose tokens came home
+     * @param outputs for each rank what its experts computed, BF16 [El, R*maxTokens, H] on the host
+     * @param relative what a lossy format may be off, relative to the summands' magnitudes; 0 for BF16
+     * @param absolute what it may be off besides; 0 for BF16
+     * @param actual BF16 [T,H] on the host
+     */
+    public void checkCombine(
+            int src, List<Tensor> outputs, double relative, double absolute, Tensor actual) {
+        Routing routing = oracle.routing();
+        ExactRow sum = new ExactRow((int) actual.size(1));
+        List<List<Tensor>> byExpert = new ArrayList<>();
+        for (Tensor output : outputs) {
+            List<Tensor> experts = new ArrayList<>();
+            for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
+                experts.add(output.select(0, expert));
+            }
+            byExpert.add(experts);
+        }
+        RowBits.requireShape(
+                actual, "combined x", DType.BF16, routing.numTokens(src), actual.size(1));
+        for (int token = 0; token < routing.numTokens(src); token++) {
+            sum.clear();
+            for (int k = 0; k < routing.numTopk(); k++) {
+                int row = oracle.rowOf(src, token, k);
+                if (row >= 0) {
+                    long expert = routing.expert(src, token, k);
+                    int rank = routing.ownerOf(expert);
+                    Tensor output = byExpert.get(rank).get(routing.localExpert(expert, rank));
+                    sum.add(output, row, routing.weight(src, token, k));
+                }
+            }
+            sum.allowRelative(relative);
+            sum.allowAbsolute(absolute);
+            sum.allowRounding();
+            sum.requireNear(actual, token, "low-latency combine: rank " + src + ", token " + token);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+package io.deepep.testkit.oracle;
+
+import io.deepep.testkit.routing.Routing;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+
+/** What each rank must receive in a low-latency dispatch of a global routing. */
+public final class LowLatencyOracle {
+    private final Routing routing;
+    private final Set<Integer> absent;
+    private final List<List<List<SourceRow>>> rows = new ArrayList<>();
+
+    /** The oracle for one dispatch among all ranks. */
+    public LowLatencyOracle(Routing routing) {
+        this(routing, Set.of());
+    }
+
+    /** The oracle for one dispatch in which the ranks {@code absent} are masked by all others. */
+    public LowLatencyOracle(Routing routing, Set<Integer> absent) {
+        this.routing = routing;
+        this.absent = Set.copyOf(absent);
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            List<List<SourceRow>> experts = new ArrayList<>();
+            for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
+                experts.add(receivedBy(rank, expert));
+            }
+            rows.add(experts);
+        }
+    }
+
+    private List<SourceRow> receivedBy(int rank, int localExpert) {
+        List<SourceRow> received = new ArrayList<>();
+        for (int src = 0; src < routing.numRanks(); src++) {
+            if (absent.contains(src) || absent.contains(rank)) {
+                continue;
+            }
+            for (int token = 0; token < routing.numTokens(src); token++) {
+                for (int k = 0; k < routing.numTopk(); k++) {
+                    if (routing.localExpert(routing.expert(src, token, k), rank) == localExpert) {
+                        received.add(new SourceRow(src, token, k));
+                    }
+                }
+            }
+        }
+        return List.copyOf(received);
+    }
+
+    /** The routing this is the oracle of. */
+    public Routing routing() {
+        return routing;
+    }
+
+    /** The rows of one expert, packed, ordered by source rank, token, selection. */
+    public List<SourceRow> rows(int rank, int localExpert) {
+        return rows.get(rank).get(localExpert);
+    }
+
+    /** recvCount: the rows of each local expert. */
+    public int[] counts(int rank) {
+        return rows.get(rank).stream().mapToInt(List::size).toArray();
+    }
+
+    /** How many rows of an expert come from {@code src}. */
+    public int countFrom(int rank, int localExpert, int src) {
+        return (int) rows(rank, localExpert).stream().filter(r -> r.srcRank() == src).count();
+    }
+
+    /** The first row of an expert that comes from {@code src}, or would if there were one. */
+    public int beginOf(int rank, int localExpert, int src) {
+        return (int) rows(rank, localExpert).stream().filter(r -> r.srcRank() < src).count();
+    }
+
+    /** The row of a selection at the expert it selects, or -1 if it is masked or lost. */
+    public int rowOf(int src, int token, int selection) {
+        long expert = routing.expert(src, token, selection);
+        if (expert < 0) {
+            return -1;
+        }
+        int rank = routing.ownerOf(expert);
+        return rows(rank, routing.localExpert(expert, rank)).indexOf(new SourceRow(src, token, selection));
+    }
+}

@@ -1,0 +1,155 @@
+package io.deepep.testkit.oracle;
+
+import io.deepep.Tensor;
+import io.deepep.testkit.routing.Routing;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What a normal-mode combine must bring home: for each token the sum of its rows at all ranks, in fp32, rounded to BF16 once at the end. One more BF16 rounding is
+ * admitted for the partial sum of a rank (expanded layout) and for that of a node (several nodes).
+ */
+public final class NormalCombineOracle {
+    private final Routing routing;
+    private final int numNvlRanks;
+    private final boolean expanded;
+    private final List<Map<SourceRow, Integer>> places;
+
+    private NormalCombineOracle(
+            Routing routing, int numNvlRanks, boolean expanded, List<Map<SourceRow, Integer>> places) {
+        this.routing = routing;
+        this.numNvlRanks = numNvlRanks;
+        this.expanded = expanded;
+        this.places = places;
+    }
+
+    /** For rows in the order the dispatch delivered. */
+    public static NormalCombineOracle of(NormalOracle oracle, int numNvlRanks) {
+        return of(oracle, numNvlRanks, false, 1);
+    }
+
+    /** For rows in the expanded layout with this expert alignment. */
+    public static NormalCombineOracle ofExpanded(
+            NormalOracle oracle, int numNvlRanks, int alignment) {
+        return of(oracle, numNvlRanks, true, alignment);
+    }
+
+    private static NormalCombineOracle of(
+            NormalOracle oracle, int numNvlRanks, boolean expanded, int alignment) {
+        Routing routing = oracle.routing();
+        List<Map<SourceRow, Integer>> places = new ArrayList<>();
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            places.add(index(
+                    expanded ? oracle.expandedRows(rank, alignment) : oracle.rows(rank)));
+        }
+        return new NormalCombineOracle(routing, numNvlRanks, expanded, places);
+    }
+
+    private static Map<SourceRow, Integer> index(List<SourceRow> rows) {
+        Map<SourceRow, Integer> places = new HashMap<>();
+        for (int i = 0; i < rows.size(); i++) {
+            places.put(rows.get(i), i);
+        }
+        return places;
+    }
+
+    /**
+     * Compares a combined tensor.
+     *
+     * @param src the rank whose tokens came home
+     * @param outputs for each rank what its experts computed, BF16 [N,H] on the host, in the dispatch's row order
+     * @param biases BF16 [T,H] each
+     * @param actual BF16 [T,H] on the host
+     * @throws OracleMismatch at the first element out of bounds
+     */
+    public void check(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
+        int hidden = (int) actual.size(1);
+        OracleMismatch.require(
+                actual.size(0) == routing.numTokens(src),
+                "rows of the combined x",
+                routing.numTokens(src),
+                actual.size(0));
+        ExactRow total = new ExactRow(hidden);
+        ExactRow node = new ExactRow(hidden);
+        ExactRow one = new ExactRow(hidden);
+        for (int token = 0; token < routing.numTokens(src); token++) {
+            total.clear();
+            for (int first = 0; first < routing.numRanks(); first += numNvlRanks) {
+                node.clear();
+                for (int rank = first; rank < first + numNvlRanks; rank++) {
+                    addRank(one, node, outputs.get(rank), src, token, rank);
+                }
+                if (numNvlRanks < routing.numRanks() && !node.isEmpty()) {
+                    node.allowRounding();
+                }
+                total.add(node);
+            }
+            for (Tensor bias : biases) {
+                total.add(bias, token, 1);
+            }
+            total.allowRounding();
+            total.requireNear(actual, token, "combine: rank " + src + ", token " + token);
+        }
+    }
+
+    private void addRank(
+            ExactRow one, ExactRow node, Tensor output, int src, int token, int rank) {
+        one.clear();
+        if (expanded) {
+            for (int k = 0; k < routing.numTopk(); k++) {
+                addRow(one, output, rank, new SourceRow(src, token, k));
+            }
+            if (!one.isEmpty()) {
+                one.allowRounding();
+            }
+        } else {
+            addRow(one, output, rank, new SourceRow(src, token, -1));
+        }
+        node.add(one);
+    }
+
+    private void addRow(ExactRow one, Tensor output, int rank, SourceRow source) {
+        Integer place = places.get(rank).get(source);
+        if (place != null) {
+            one.add(output, place, 1);
+        }
+    }
+
+    /**
+     * Compares combined weights.
+     *
+     * @param src the rank whose tokens came home
+     * @param given for each rank the weights it gave, F32 [N,K] (expanded: [M]) on the host
+     * @param actual F32 [T,K] on the host
+     */
+    public void checkWeights(int src, List<Tensor> given, Tensor actual) {
+        for (int token = 0; token < routing.numTokens(src); token++) {
+            for (int k = 0; k < routing.numTopk(); k++) {
+                double sum = 0;
+                double magnitude = 0;
+                for (int rank = 0; rank < routing.numRanks(); rank++) {
+                    double weight = weightAt(given.get(rank), rank, src, token, k);
+                    sum += weight;
+                    magnitude += Math.abs(weight);
+                }
+                float seen = actual.getFloat(token, k);
+                double bound = routing.numRanks() * 0x1p-24 * magnitude;
+                if (!(Math.abs(seen - sum) <= bound)) {
+                    throw new OracleMismatch("combined weight of rank " + src + ", token " + token
+                            + ", selection " + k + ": expected " + sum + " ± " + bound + ", saw "
+                            + seen);
+                }
+            }
+        }
+    }
+
+    private double weightAt(Tensor given, int rank, int src, int token, int k) {
+        Integer place = places.get(rank).get(new SourceRow(src, token, expanded ? k : -1));
+        if (place == null) {
+            return 0;
+        }
+        return expanded ? given.getFloat(place) : given.getFloat(place, k);
+    }
+}

@@ -1,0 +1,17 @@
+package io.deepep.testkit.oracle;
+
+/** A result is not what the oracle says it must be. */
+public final class OracleMismatch extends AssertionError {
+    private static final long serialVersionUID = 1L;
+
+    /** Creates the error; the message says where, what was expected and what was seen. */
+    public OracleMismatch(String message) {
+        super(message);
+    }
+
+    static void require(boolean condition, String what, Object expected, Object seen) {
+        if (!condition) {
+            throw new OracleMismatch(what + ": expected " + expected + ", saw " + seen);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+package io.deepep.testkit.routing;
+
+import java.util.Arrays;
+
+/**
+ * The global routing of one dispatch: for every rank, which experts its tokens selected and with what weights. Immutable; known to the tests alone, no rank of the
+ * library ever sees it whole.
+ *
+ * <p>Expert {@code e} belongs to rank {@code e / numLocalExperts}. -1 stands for no selection.
+ */
+public final class Routing {
+    private final int numExperts;
+    private final int numTopk;
+    private final long[][][] topkIdx;
+    private final float[][][] weights;
+
+    private Routing(int numExperts, int numTopk, long[][][] topkIdx, float[][][] weights) {
+        this.numExperts = numExperts;
+        this.numTopk = numTopk;
+        this.topkIdx = topkIdx;
+        this.weights = weights;
+    }
+
+    /**
+     * A routing from arrays, which are copied.
+     *
+     * @param numExperts experts of all ranks, a multiple of the number of ranks
+     * @param numTopk selections per token
+     * @param topkIdx {@code [rank][token][selection]}: global expert or -1
+     * @param weights of the same shape; entries of masked selections are arbitrary
+     * @throws IllegalArgumentException if shapes or indices do not fit
+     */
+    public static Routing of(
+            int numExperts, int numTopk, long[][][] topkIdx, float[][][] weights) {
+        int numRanks = topkIdx.length;
+        if (numRanks == 0 || numExperts % numRanks != 0 || numExperts < numRanks) {
+            throw new IllegalArgumentException(
+                    "numExperts=" + numExperts + " is not a multiple of numRanks=" + numRanks);
+        }
+        if (weights.length != numRanks) {
+            throw new IllegalArgumentException(
+                    "weights of " + weights.length + " ranks do not go with " + numRanks + " ranks");
+        }
+        for (int rank = 0; rank < numRanks; rank++) {
+            check(rank, numExperts, numTopk, topkIdx[rank], weights[rank]);
+        }
+        return new Routing(numExperts, numTopk, copy(topkIdx), copy(weights));
+    }
+
+    private static void check(
+            int rank, int numExperts, int numTopk, long[][] topkIdx, float[][] weights) {
+        if (topkIdx.length != weights.length) {
+            throw new IllegalArgumentException("rank " + rank + " has " + topkIdx.length
+                    + " rows of indices and " + weights.length + " rows of weights");
+        }
+        for (int token = 0; token < topkIdx.length; token++) {
+            if (topkIdx[token].length != numTopk || weights[token].length != numTopk) {
+                throw new IllegalArgumentException("rank " + rank + ", token " + token
+                        + " does not have numTopk=" + numTopk + " selections");
+            }
+            for (long expert : topkIdx[token]) {
+                if (expert < -1 || expert >= numExperts) {
+                    throw new IllegalArgumentException("rank " + rank + ", token " + token
+                            + ": expert=" + expert + " is not in [-1, " + numExperts + ")");
+                }
+            }
+        }
+    }
+
+    private static long[][][] copy(long[][][] values) {
+        return Arrays.stream(values)
+                .map(rows -> Arrays.stream(rows).map(long[]::clone).toArray(long[][]::new))
+                .toArray(long[][][]::new);
+    }
+
+    private static float[][][] copy(float[][][] values) {
+        return Arrays.stream(values)
+                .map(rows -> Arrays.stream(rows).map(float[]::clone).toArray(float[][]::new))
+                .toArray(float[][][]::new);
+    }
+
+    /** R. */
+    public int numRanks() {
+        return topkIdx.length;
+    }
+
+    /** E: experts of all ranks together. */
+    public int numExperts() {
+        return numExperts;
+    }
+
+    /** Experts of each rank. */
+    public int numLocalExperts() {
+        return numExperts / numRanks();
+    }
+
+    /** K: selections per token. */
+    public int numTopk() {
+        return numTopk;
+    }
+
+    /** T of one rank. */
+    public int numTokens(int rank) {
+        return topkIdx[rank].length;
+    }
+
+    /** The largest T of any rank. */
+    public int maxTokens() {
+        return Arrays.stream(topkIdx).mapToInt(rows -> rows.length).max().orElseThrow();
+    }
+
+    /** The global expert of a selection, or -1. */
+    public long expert(int rank, int token, int selection) {
+        return topkIdx[rank][token][selection];
+    }
+
+    /** The weight of a selection; arbitrary where the expert is -1. */
+    public float weight(int rank, int token, int selection) {
+        return weights[rank][token][selection];
+    }
+
+    /** A copy of one rank's indices, [T][K]. */
+    public long[][] topkIdx(int rank) {
+        return Arrays.stream(topkIdx[rank]).map(long[]::clone).toArray(long[][]::new);
+    }
+
+    /** A copy of one rank's weights, [T][K]. */
+    public float[][] weights(int rank) {
+        return Arrays.stream(weights[rank]).map(float[]::clone).toArray(float[][]::new);
+    }
+
+    /** The rank that holds {@code expert}, or -1 for no selection. */
+    public int ownerOf(long expert) {
+        return expert < 0 ? -1 : (int) (expert / numLocalExperts());
+    }
+
+    /** The index of {@code expert} at {@code owner}, or -1 if it is not one of its experts. */
+    public int localExpert(long expert, int owner) {
+        return ownerOf(expert) == owner ? (int) (expert % numLocalExperts()) : -1;
+    }
+
+    /** Whether a token selects at least one expert of {@code destination}. */
+    public boolean goesTo(int rank, int token, int destination) {
+        for (long expert : topkIdx[rank][token]) {
+            if (ownerOf(expert) == destination) {
+                return true;
+            }
+        }
+        return false;
+    }
+}
