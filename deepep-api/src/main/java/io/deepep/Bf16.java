@@ -12,7 +12,10 @@ public final class Bf16 {
         return Float.intBitsToFloat(bits << 16);
     }
 
-    /** Rounds to the nearest BF16, ties to even; overflow gives infinity, every NaN gives the canonical quiet NaN 0x7fff. */
+    /**
+     * Rounds to the nearest BF16, ties to even; overflow gives infinity, every NaN gives the
+     * canonical quiet NaN 0x7fff.
+     */
     public static short fromFloat(float value) {
         if (Float.isNaN(value)) {
             return QUIET_NAN;

@@ -5,15 +5,18 @@ import java.time.Duration;
 import java.util.Objects;
 
 /**
- * One rank's end of the expert-parallel communication: dispatch sends tokens to the ranks of their experts, combine brings the results back.
+ * One rank's end of the expert-parallel communication: dispatch sends tokens to the ranks of their
+ * experts, combine brings the results back.
  *
- * <p>Calls are collective: every rank makes the same calls in the same order. A buffer is used by one thread at a time (its rank); asynchronous calls run on
- * {@link #communicationStream()}. Memory handed out as views belongs to the buffer.
+ * <p>Calls are collective: every rank makes the same calls in the same order. A buffer is used by
+ * one thread at a time (its rank); asynchronous calls run on {@link #communicationStream()}. Memory
+ * handed out as views belongs to the buffer.
  *
- * <p>Every call may throw {@link IllegalArgumentException} for arguments that do not fit (nothing was started: mend the call and make it again), {@link
- * IllegalStateException} on a closed or failed buffer, and the {@link io.deepep.error.DeepEpException}s: {@code RankMismatchException}, {@code
- * RoutingException} and {@code CapacityExceededException} reach every rank and leave the buffer usable; after a {@code DeepEpTimeoutException} the buffer
- * refuses further calls.
+ * <p>Every call may throw {@link IllegalArgumentException} for arguments that do not fit (nothing
+ * was started: mend the call and make it again), {@link IllegalStateException} on a closed or
+ * failed buffer, and the {@link io.deepep.error.DeepEpException}s: {@code RankMismatchException},
+ * {@code RoutingException} and {@code CapacityExceededException} reach every rank and leave the
+ * buffer usable; after a {@code DeepEpTimeoutException} the buffer refuses further calls.
  */
 public interface Buffer extends AutoCloseable {
     /** Starts to open a buffer. */
@@ -53,7 +56,10 @@ public interface Buffer extends AutoCloseable {
         return dispatch(request, CallOptions.sync());
     }
 
-    /** Sends tokens to the ranks of their experts. Blocks until the received count is known, in worst-case mode not even that. */
+    /**
+     * Sends tokens to the ranks of their experts. Blocks until the received count is known, in
+     * worst-case mode not even that.
+     */
     DispatchResult dispatch(DispatchRequest request, CallOptions options);
 
     /** Sums what the ranks computed for this rank's tokens, synchronously. */
@@ -65,8 +71,9 @@ public interface Buffer extends AutoCloseable {
     CombineResult combine(CombineRequest request, CallOptions options);
 
     /**
-     * The buffer's memory for combine inputs, BF16 [N,H] for {@code handle}: what is computed into it is combined without staging. Valid until the next normal
-     * dispatch on the buffer; the same memory for every handle.
+     * The buffer's memory for combine inputs, BF16 [N,H] for {@code handle}: what is computed into
+     * it is combined without staging. Valid until the next normal dispatch on the buffer; the same
+     * memory for every handle.
      */
     Tensor getCombineBuffer(DispatchHandle handle);
 
@@ -76,7 +83,8 @@ public interface Buffer extends AutoCloseable {
     }
 
     /** Low-latency dispatch. */
-    LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchRequest request, CallOptions options);
+    LowLatencyDispatchResult lowLatencyDispatch(
+            LowLatencyDispatchRequest request, CallOptions options);
 
     /** Low-latency combine, synchronously (with a hook: its send half). */
     default LowLatencyCombineResult lowLatencyCombine(LowLatencyCombineRequest request) {
@@ -84,18 +92,26 @@ public interface Buffer extends AutoCloseable {
     }
 
     /** Low-latency combine. */
-    LowLatencyCombineResult lowLatencyCombine(LowLatencyCombineRequest request, CallOptions options);
+    LowLatencyCombineResult lowLatencyCombine(
+            LowLatencyCombineRequest request, CallOptions options);
 
-    /** The buffer's own input memory for the combine of {@code handle}, BF16 [El, R*maxTokens, H]; fill it and ask for zero copy. */
+    /**
+     * The buffer's own input memory for the combine of {@code handle}, BF16 [El, R*maxTokens, H];
+     * fill it and ask for zero copy.
+     */
     Tensor getNextLowLatencyCombineBuffer(LowLatencyHandle handle);
 
     /**
-     * Collective: waits for all ranks, then forgets whatever low-latency state is in flight. Never needed between normal and low-latency calls (their memory
-     * is separate); it restores a known state after an engine abandoned calls midway. Handles and results from before become invalid.
+     * Collective: waits for all ranks, then forgets whatever low-latency state is in flight. Never
+     * needed between normal and low-latency calls (their memory is separate); it restores a known
+     * state after an engine abandoned calls midway. Handles and results from before become invalid.
      */
     void cleanLowLatencyBuffer();
 
-    /** Masks (true) or unmasks a rank: low-latency calls neither send to nor wait for a masked rank, its tokens and results count as absent. */
+    /**
+     * Masks (true) or unmasks a rank: low-latency calls neither send to nor wait for a masked rank,
+     * its tokens and results count as absent.
+     */
     void lowLatencyUpdateMask(int rank, boolean masked);
 
     /** Which ranks are masked, I32 [R] on the host, 1 for masked; a copy. */
@@ -121,7 +137,8 @@ public interface Buffer extends AutoCloseable {
     Tensor getLocalBufferTensor(DType dtype, long numElements, long offset, boolean rdma);
 
     /**
-     * Releases this rank's memory once no peer uses it. Does not wait for other ranks to close; calls in flight finish or fail first. Idempotent.
+     * Releases this rank's memory once no peer uses it. Does not wait for other ranks to close;
+     * calls in flight finish or fail first. Idempotent.
      */
     @Override
     void close();
@@ -147,10 +164,14 @@ public interface Buffer extends AutoCloseable {
             this.communicator = Objects.requireNonNull(communicator, "communicator");
         }
 
-        /** Ranks per node, 1 to 8; by default all ranks are one node if they are at most 8, else nodes have 8. */
+        /**
+         * Ranks per node, 1 to 8; by default all ranks are one node if they are at most 8, else
+         * nodes have 8.
+         */
         public Builder ranksPerNode(int number) {
             if (number < 1) {
-                throw new IllegalArgumentException("ranksPerNode=" + number + " must be at least 1");
+                throw new IllegalArgumentException(
+                        "ranksPerNode=" + number + " must be at least 1");
             }
             this.ranksPerNode = number;
             return this;
@@ -180,13 +201,18 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /** Size of the NVL buffer; at least {@link Config#nvlBufferSizeHint}, which is the default. */
+        /**
+         * Size of the NVL buffer; at least {@link Config#nvlBufferSizeHint}, which is the default.
+         */
         public Builder numNvlBytes(long bytes) {
             this.numNvlBytes = bytes;
             return this;
         }
 
-        /** Size of the RDMA buffer; at least the sum of {@link Config#rdmaBufferSizeHint} and {@link Buffer#lowLatencyRdmaSizeHint}, the default. */
+        /**
+         * Size of the RDMA buffer; at least the sum of {@link Config#rdmaBufferSizeHint} and {@link
+         * Buffer#lowLatencyRdmaSizeHint}, the default.
+         */
         public Builder numRdmaBytes(long bytes) {
             this.numRdmaBytes = bytes;
             return this;
@@ -210,14 +236,18 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /** Low-latency calls mask a rank that does not come in time, instead of failing. Off by default. */
+        /**
+         * Low-latency calls mask a rank that does not come in time, instead of failing. Off by
+         * default.
+         */
         public Builder maskTimedOutRanks(boolean on) {
             this.maskTimedOutRanks = on;
             return this;
         }
 
         /**
-         * Opens the buffer: collective. Ranks that gave different options learn it here, all of them.
+         * Opens the buffer: collective. Ranks that gave different options learn it here, all of
+         * them.
          *
          * @throws IllegalArgumentException if this rank's options do not fit together
          * @throws io.deepep.error.RankMismatchException if the ranks' options differ
@@ -225,23 +255,29 @@ public interface Buffer extends AutoCloseable {
          */
         public Buffer open() {
             int numRanks = communicator.size();
-            int nodeSize = ranksPerNode != 0 ? ranksPerNode : Math.min(numRanks, EpTopology.MAX_NVL_RANKS);
-            Config dispatch = dispatchConfig != null ? dispatchConfig : Config.recommendedForDispatch(numRanks);
-            Config combine = combineConfig != null ? combineConfig : Config.recommendedForCombine(numRanks);
+            int nodeSize =
+                    ranksPerNode != 0 ? ranksPerNode : Math.min(numRanks, EpTopology.MAX_NVL_RANKS);
+            Config dispatch =
+                    dispatchConfig != null
+                            ? dispatchConfig
+                            : Config.recommendedForDispatch(numRanks);
+            Config combine =
+                    combineConfig != null ? combineConfig : Config.recommendedForCombine(numRanks);
             return BufferProvider.load()
-                    .open(new BufferOptions(
-                            communicator,
-                            new EpTopology(communicator.rank(), numRanks, nodeSize),
-                            backend,
-                            device,
-                            normal,
-                            lowLatency,
-                            numNvlBytes,
-                            numRdmaBytes,
-                            dispatch,
-                            combine,
-                            timeout,
-                            maskTimedOutRanks));
+                    .open(
+                            new BufferOptions(
+                                    communicator,
+                                    new EpTopology(communicator.rank(), numRanks, nodeSize),
+                                    backend,
+                                    device,
+                                    normal,
+                                    lowLatency,
+                                    numNvlBytes,
+                                    numRdmaBytes,
+                                    dispatch,
+                                    combine,
+                                    timeout,
+                                    maskTimedOutRanks));
         }
     }
 }

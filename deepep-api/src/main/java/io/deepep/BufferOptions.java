@@ -17,7 +17,8 @@ import java.util.Objects;
  * @param dispatchConfig configuration of normal dispatches
  * @param combineConfig configuration of normal combines
  * @param timeout how long to wait for a peer
- * @param maskTimedOutRanks whether a low-latency call masks a rank that does not come, instead of failing
+ * @param maskTimedOutRanks whether a low-latency call masks a rank that does not come, instead of
+ *     failing
  */
 public record BufferOptions(
         Communicator communicator,
@@ -41,20 +42,30 @@ public record BufferOptions(
         Objects.requireNonNull(dispatchConfig, "dispatchConfig");
         Objects.requireNonNull(combineConfig, "combineConfig");
         if (normal == null && lowLatency == null) {
-            throw new IllegalArgumentException("neither normal nor lowLatency limits given; a buffer needs at least one mode");
+            throw new IllegalArgumentException(
+                    "neither normal nor lowLatency limits given; a buffer needs at least one mode");
         }
         if (numNvlBytes < 0 || numRdmaBytes < 0) {
-            throw new IllegalArgumentException("numNvlBytes=" + numNvlBytes + " and numRdmaBytes=" + numRdmaBytes + " must not be negative");
+            throw new IllegalArgumentException(
+                    "numNvlBytes="
+                            + numNvlBytes
+                            + " and numRdmaBytes="
+                            + numRdmaBytes
+                            + " must not be negative");
         }
         if (timeout.isNegative() || timeout.isZero()) {
             throw new IllegalArgumentException("timeout=" + timeout + " must be positive");
         }
         if (lowLatency != null && lowLatency.numExperts() % topology.numRanks() != 0) {
             throw new IllegalArgumentException(
-                    "numExperts=" + lowLatency.numExperts() + " is not a multiple of numRanks=" + topology.numRanks());
+                    "numExperts="
+                            + lowLatency.numExperts()
+                            + " is not a multiple of numRanks="
+                            + topology.numRanks());
         }
         if (backend == Backend.CUDA && device.isHost()) {
-            throw new IllegalArgumentException("device=host does not go with backend=CUDA; give Device.cuda(index)");
+            throw new IllegalArgumentException(
+                    "device=host does not go with backend=CUDA; give Device.cuda(index)");
         }
     }
 }

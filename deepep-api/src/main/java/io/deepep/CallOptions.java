@@ -3,11 +3,13 @@ package io.deepep;
 /**
  * How a call is ordered against other work. Immutable, so one instance can serve every call.
  *
- * @param computeStream the stream that produces the inputs and consumes the outputs; {@code null} means the calling thread on the host backend and the
- *     default stream on a GPU
- * @param previousEvent the call starts after this event instead of after all work of {@code computeStream}; may be {@code null}
- * @param asyncFinish if true the call returns once its shapes are known and the result's event tells when its tensors are; if false the compute stream
- *     (on the host: the caller) waits
+ * @param computeStream the stream that produces the inputs and consumes the outputs: the call
+ *     starts after its present work and, unless asynchronous, its later work waits for the call.
+ *     {@code null} stands for the calling thread, which waits itself
+ * @param previousEvent the call starts after this event instead of after all work of {@code
+ *     computeStream}; may be {@code null}
+ * @param asyncFinish if true the call returns once its shapes are known and the result's event
+ *     tells when its tensors are; if false the compute stream (or the caller) waits
  */
 public record CallOptions(Stream computeStream, Event previousEvent, boolean asyncFinish) {
     private static final CallOptions SYNC = new CallOptions(null, null, false);

@@ -4,8 +4,9 @@ import io.deepep.spi.Request;
 import java.util.Objects;
 
 /**
- * The inputs of one normal-mode combine: the unweighted sum, in fp32, of what the ranks computed for each of this rank's tokens. Immutable and reusable like
- * {@link DispatchRequest}: the result of its latest combine belongs to it.
+ * The inputs of one normal-mode combine: the unweighted sum, in fp32, of what the ranks computed
+ * for each of this rank's tokens. Immutable and reusable like {@link DispatchRequest}: the result
+ * of its latest combine belongs to it.
  */
 public final class CombineRequest extends Request {
     private final Tensor x;
@@ -21,8 +22,10 @@ public final class CombineRequest extends Request {
     /**
      * Starts a request.
      *
-     * @param x BF16 [N,H] in the order the dispatch delivered ([M,H] in the expanded layout: a token's rows are summed on this rank first), rows
-     *     contiguous. Memory of the buffer ({@link Buffer#getCombineBuffer}, or the received view itself) is read in place, other memory is staged
+     * @param x BF16 [N,H] in the order the dispatch delivered ([M,H] in the expanded layout: a
+     *     token's rows are summed on this rank first), rows contiguous. Memory of the buffer
+     *     ({@link Buffer#getCombineBuffer}, or the received view itself) is read in place, other
+     *     memory is staged
      * @param handle the dispatch whose tokens come home
      */
     public static Builder builder(Tensor x, DispatchHandle handle) {

@@ -3,7 +3,8 @@ package io.deepep;
 /**
  * What a combine brought home.
  *
- * @param x BF16 [T,H], the sums in the order of this rank's tokens; a token that went nowhere is its biases, or zero
+ * @param x BF16 [T,H], the sums in the order of this rank's tokens; a token that went nowhere is
+ *     its biases, or zero
  * @param topkWeights F32 [T,K], the summed weights; null if none were given
  * @param event when the tensors are ready
  */

@@ -4,11 +4,12 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * What a {@link Buffer} needs to start: a numbered group that can exchange small messages. Only used when buffers are opened and closed, never by
- * dispatch and combine.
+ * What a {@link Buffer} needs to start: a numbered group that can exchange small messages. Only
+ * used when buffers are opened and closed, never by dispatch and combine.
  *
- * <p>One instance belongs to one rank. Every method but {@link #rank()}, {@link #size()} and {@link #isAlive(int)} is collective: all ranks call it, in the
- * same order. Implementations are in-process ({@link InProcessGroup}) or between processes.
+ * <p>One instance belongs to one rank. Every method but {@link #rank()}, {@link #size()} and {@link
+ * #isAlive(int)} is collective: all ranks call it, in the same order. Implementations are
+ * in-process ({@link InProcessGroup}) or between processes.
  */
 public interface Communicator extends AutoCloseable {
     /** This rank, 0 to size - 1. */

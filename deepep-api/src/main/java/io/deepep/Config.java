@@ -3,22 +3,26 @@ package io.deepep;
 import io.deepep.spi.BufferProvider;
 
 /**
- * How normal-mode operations use the machine: multiprocessors and chunk sizes. Immutable; the same values on every rank.
+ * How normal-mode operations use the machine: multiprocessors and chunk sizes. Immutable; the same
+ * values on every rank.
  *
- * @param numSms streaming multiprocessors an operation may hold, even, at least 2. The host backend takes half of it as the number of RDMA channels,
- *     like the GPU
+ * @param numSms streaming multiprocessors an operation may hold, even, at least 2. The host backend
+ *     takes half of it as the number of RDMA channels, like the GPU
  * @param nvlSendChunk tokens sent over NVLink before the receiver is told
  * @param nvlRecvChunk tokens a NVLink staging queue holds, more than {@code nvlSendChunk}
- * @param rdmaSendChunk tokens sent over RDMA before the receiver is told, at most half of {@code rdmaRecvChunk}
+ * @param rdmaSendChunk tokens sent over RDMA before the receiver is told, at most half of {@code
+ *     rdmaRecvChunk}
  * @param rdmaRecvChunk tokens the RDMA ring of one channel and one source node holds
  */
-public record Config(int numSms, int nvlSendChunk, int nvlRecvChunk, int rdmaSendChunk, int rdmaRecvChunk) {
+public record Config(
+        int numSms, int nvlSendChunk, int nvlRecvChunk, int rdmaSendChunk, int rdmaRecvChunk) {
     private static final int DEFAULT_SMS = 20;
 
     /** Validates the numbers. */
     public Config {
         if (numSms < 2 || numSms % 2 != 0) {
-            throw new IllegalArgumentException("numSms=" + numSms + " is not an even number of at least 2");
+            throw new IllegalArgumentException(
+                    "numSms=" + numSms + " is not an even number of at least 2");
         }
         requirePositive("nvlSendChunk", nvlSendChunk);
         requirePositive("rdmaSendChunk", rdmaSendChunk);
@@ -28,7 +32,10 @@ public record Config(int numSms, int nvlSendChunk, int nvlRecvChunk, int rdmaSen
         }
         if (rdmaSendChunk > rdmaRecvChunk / 2) {
             throw new IllegalArgumentException(
-                    "rdmaSendChunk=" + rdmaSendChunk + " is above half of rdmaRecvChunk=" + rdmaRecvChunk);
+                    "rdmaSendChunk="
+                            + rdmaSendChunk
+                            + " is above half of rdmaRecvChunk="
+                            + rdmaRecvChunk);
         }
     }
 
@@ -44,7 +51,8 @@ public record Config(int numSms, int nvlSendChunk, int nvlRecvChunk, int rdmaSen
         if (numRanks <= EpTopology.MAX_NVL_RANKS) {
             return new Config(DEFAULT_SMS, 6, 256, 8, 64);
         }
-        // More nodes: fewer tokens go to each, so chunks stay small while the ring covers the longer round trip.
+        // More nodes: fewer tokens go to each, so chunks stay small while the ring covers the
+        // longer round trip.
         return new Config(DEFAULT_SMS, 16, 288, numRanks <= 64 ? 16 : 8, 128);
     }
 
@@ -68,7 +76,8 @@ public record Config(int numSms, int nvlSendChunk, int nvlRecvChunk, int rdmaSen
     }
 
     /**
-     * Bytes of NVLink-visible memory each rank needs for normal mode; what {@link Buffer.Builder} allocates when no size is given.
+     * Bytes of NVLink-visible memory each rank needs for normal mode; what {@link Buffer.Builder}
+     * allocates when no size is given.
      *
      * @param limits largest shapes the buffer will see
      * @param topology the group; the rank does not matter
@@ -77,7 +86,9 @@ public record Config(int numSms, int nvlSendChunk, int nvlRecvChunk, int rdmaSen
         return BufferProvider.load().normalNvlBytes(this, limits, topology);
     }
 
-    /** Bytes of RDMA-visible memory each rank needs for normal mode; 0 when the group is one node. */
+    /**
+     * Bytes of RDMA-visible memory each rank needs for normal mode; 0 when the group is one node.
+     */
     public long rdmaBufferSizeHint(NormalLimits limits, EpTopology topology) {
         return BufferProvider.load().normalRdmaBytes(this, limits, topology);
     }

@@ -3,7 +3,8 @@ package io.deepep;
 /**
  * Element types that travel through a {@link Buffer}.
  *
- * <p>The bit layout of every type is little-endian in memory. {@link Bf16} and {@link Fp8E4m3} convert single elements; the backends convert whole rows.
+ * <p>The bit layout of every type is little-endian in memory. {@link Bf16} and {@link Fp8E4m3}
+ * convert single elements; the backends convert whole rows.
  */
 public enum DType {
     /** Brain floating point: the upper 16 bits of an IEEE binary32. */

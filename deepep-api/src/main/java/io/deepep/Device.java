@@ -23,7 +23,8 @@ public record Device(Kind kind, int index) {
     public Device {
         Objects.requireNonNull(kind, "kind");
         if (index < 0 || (kind == Kind.HOST && index != 0)) {
-            throw new IllegalArgumentException("device index=" + index + " is not valid for " + kind);
+            throw new IllegalArgumentException(
+                    "device index=" + index + " is not valid for " + kind);
         }
     }
 

@@ -1,14 +1,18 @@
 package io.deepep;
 
 /**
- * The routing of one dispatch: which token went where, and to which row. Consumed by {@link Buffer#combine} and by cached dispatches. It belongs to the buffer
- * and the request it came from: dispatching that request again replaces its routing, closing the buffer ends it.
+ * The routing of one dispatch: which token went where, and to which row. Consumed by {@link
+ * Buffer#combine} and by cached dispatches. It belongs to the buffer and the request it came from:
+ * dispatching that request again replaces its routing, closing the buffer ends it.
  */
 public interface DispatchHandle {
     /** T: tokens this rank dispatched. */
     int numTokens();
 
-    /** N: rows this rank received. In worst-case mode the number of rows of the result. */
+    /**
+     * Rows of the dispatch's result, and of the x that combine takes: N, or M in the expanded
+     * layout; in worst-case mode the number asked for.
+     */
     int numRecvTokens();
 
     /** H: hidden size of the dispatch. */

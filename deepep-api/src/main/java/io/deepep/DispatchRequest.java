@@ -4,10 +4,12 @@ import io.deepep.spi.Request;
 import java.util.Objects;
 
 /**
- * The inputs of one normal-mode dispatch. Immutable and reusable: a request owns the result of its latest dispatch, so dispatching the same request again
- * overwrites that result (and its handle) and makes no garbage. Use one request per micro-batch that is in flight.
+ * The inputs of one normal-mode dispatch. Immutable and reusable: a request owns the result of its
+ * latest dispatch, so dispatching the same request again overwrites that result (and its handle)
+ * and makes no garbage. Use one request per micro-batch that is in flight.
  *
- * <p>The tensors must stay valid and unchanged until the dispatch has finished. Shapes: see the {@link Builder}.
+ * <p>The tensors must stay valid and unchanged until the dispatch has finished. Shapes: see the
+ * {@link Builder}.
  */
 public final class DispatchRequest extends Request {
     private final Builder from;
@@ -16,7 +18,10 @@ public final class DispatchRequest extends Request {
         this.from = from.copy();
     }
 
-    /** Starts a request for the tokens {@code x}: BF16 [T,H], or FP8 [T,H] together with {@link Builder#scales}. */
+    /**
+     * Starts a request for the tokens {@code x}: BF16 [T,H], or FP8 [T,H] together with {@link
+     * Builder#scales}.
+     */
     public static Builder builder(Tensor x) {
         return new Builder(x);
     }
@@ -83,7 +88,10 @@ public final class DispatchRequest extends Request {
 
     /** Where received rows are handed over. */
     public enum Receive {
-        /** A view of the buffer's symmetric memory: nothing is copied. Valid until the next normal dispatch on the buffer starts. */
+        /**
+         * A view of the buffer's symmetric memory: nothing is copied. Valid until the next normal
+         * dispatch on the buffer starts.
+         */
         VIEW,
         /** Memory of the result's own, valid until the same request is dispatched again. */
         COPY
@@ -133,9 +141,11 @@ public final class DispatchRequest extends Request {
         /**
          * Routing by experts.
          *
-         * @param idx I64 [T,K] global expert indices, contiguous, -1 for no selection; an expert named twice in a row counts as two selections
+         * @param idx I64 [T,K] global expert indices, contiguous, -1 for no selection; an expert
+         *     named twice in a row counts as two selections
          * @param weights F32 [T,K], contiguous, or null
-         * @param experts number of experts of all ranks, a multiple of the number of ranks; the same on every rank
+         * @param experts number of experts of all ranks, a multiple of the number of ranks; the
+         *     same on every rank
          */
         public Builder topk(Tensor idx, Tensor weights, int experts) {
             this.topkIdx = Objects.requireNonNull(idx, "idx");
@@ -145,36 +155,47 @@ public final class DispatchRequest extends Request {
         }
 
         /**
-         * Routing by a layout from {@link Buffer#getDispatchLayout}: its {@code isTokenInRank} decides who receives what. With {@link #topk} as well, the
-         * two must agree; without, no indices or weights are received.
+         * Routing by a layout from {@link Buffer#getDispatchLayout}: its {@code isTokenInRank}
+         * decides who receives what. With {@link #topk} as well, the two must agree; without, no
+         * indices or weights are received.
          */
         public Builder layout(DispatchLayout layout) {
             this.layout = layout;
             return this;
         }
 
-        /** Routing of an earlier dispatch ("cached"): no indices, weights or counts are exchanged. Excludes {@link #topk} and {@link #layout}. */
+        /**
+         * Routing of an earlier dispatch ("cached"): no indices, weights or counts are exchanged.
+         * Excludes {@link #topk} and {@link #layout}.
+         */
         public Builder handle(DispatchHandle handle) {
             this.handle = handle;
             return this;
         }
 
-        /** Rounds the counts per expert up to a multiple of {@code alignment}; with {@link #expanded} each expert's rows are padded to it with zeros. */
+        /**
+         * Rounds the counts per expert up to a multiple of {@code alignment}; with {@link
+         * #expanded} each expert's rows are padded to it with zeros.
+         */
         public Builder expertAlignment(int alignment) {
             this.expertAlignment = alignment;
             return this;
         }
 
         /**
-         * Gives the result {@code rows} rows whatever arrives, so that nobody waits for counts; rows past the received ones have top-k indices -1 and
-         * undefined data. With {@link #expanded}, {@code rows} counts expanded rows.
+         * Gives the result {@code rows} rows whatever arrives, so that nobody waits for counts;
+         * rows past the received ones have top-k indices -1 and undefined data. With {@link
+         * #expanded}, {@code rows} counts expanded rows.
          */
         public Builder numWorstTokens(int rows) {
             this.numWorstTokens = rows;
             return this;
         }
 
-        /** Groups received rows by local expert for grouped GEMMs: a token appears once per selected local expert. Needs {@link #topk}. */
+        /**
+         * Groups received rows by local expert for grouped GEMMs: a token appears once per selected
+         * local expert. Needs {@link #topk}.
+         */
         public Builder expanded(boolean on) {
             this.expanded = on;
             return this;

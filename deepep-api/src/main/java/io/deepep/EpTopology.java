@@ -3,8 +3,9 @@ package io.deepep;
 /**
  * A rank's place in the expert-parallel group: {@code rank = rdmaRank * numNvlRanks + nvlRank}.
  *
- * <p>Ranks of a node (equal {@code rdmaRank}) reach each other over NVLink, ranks of different nodes over RDMA. The node size is given, not derived,
- * so one host can hold several <em>virtual</em> nodes.
+ * <p>Ranks of a node (equal {@code rdmaRank}) reach each other over NVLink, ranks of different
+ * nodes over RDMA. The node size is given, not derived, so one host can hold several
+ * <em>virtual</em> nodes.
  *
  * @param rank this rank, 0 to numRanks - 1
  * @param numRanks ranks of the group
@@ -20,13 +21,16 @@ public record EpTopology(int rank, int numRanks, int numNvlRanks) {
             throw new IllegalArgumentException("numRanks=" + numRanks + " must be at least 1");
         }
         if (rank < 0 || rank >= numRanks) {
-            throw new IllegalArgumentException("rank=" + rank + " is not in [0, numRanks=" + numRanks + ")");
+            throw new IllegalArgumentException(
+                    "rank=" + rank + " is not in [0, numRanks=" + numRanks + ")");
         }
         if (numNvlRanks < 1 || numNvlRanks > MAX_NVL_RANKS) {
-            throw new IllegalArgumentException("numNvlRanks=" + numNvlRanks + " is not in [1, " + MAX_NVL_RANKS + "]");
+            throw new IllegalArgumentException(
+                    "numNvlRanks=" + numNvlRanks + " is not in [1, " + MAX_NVL_RANKS + "]");
         }
         if (numRanks % numNvlRanks != 0) {
-            throw new IllegalArgumentException("numRanks=" + numRanks + " is not a multiple of numNvlRanks=" + numNvlRanks);
+            throw new IllegalArgumentException(
+                    "numRanks=" + numRanks + " is not a multiple of numNvlRanks=" + numNvlRanks);
         }
     }
 

@@ -5,7 +5,8 @@ import io.deepep.error.DeepEpException;
 /**
  * A point in a {@link Stream}'s order of work.
  *
- * <p>Events of asynchronous calls carry their failure: {@link #synchronize()} throws what the call would have thrown.
+ * <p>Events of asynchronous calls carry their failure: {@link #synchronize()} throws what the call
+ * would have thrown.
  */
 public interface Event {
     /** Whether everything before this point has finished, successfully or not. */

@@ -1,7 +1,8 @@
 package io.deepep;
 
 /**
- * Conversions between binary32 and {@link DType#FP8_E4M3} (OCP 8-bit floating point, E4M3: bias 7, no infinities, NaN is {@code S.1111.111}).
+ * Conversions between binary32 and {@link DType#FP8_E4M3} (OCP 8-bit floating point, E4M3: bias 7,
+ * no infinities, NaN is {@code S.1111.111}).
  */
 public final class Fp8E4m3 {
     /** Largest finite value. */
@@ -29,7 +30,10 @@ public final class Fp8E4m3 {
         return VALUES[bits & 0xff];
     }
 
-    /** Rounds to the nearest E4M3, ties to even; magnitudes above 448 (infinity too) saturate to ±448, NaN gives NaN (0x7f). */
+    /**
+     * Rounds to the nearest E4M3, ties to even; magnitudes above 448 (infinity too) saturate to
+     * ±448, NaN gives NaN (0x7f).
+     */
     public static byte fromFloat(float value) {
         if (Float.isNaN(value)) {
             return 0x7f;
@@ -41,7 +45,8 @@ public final class Fp8E4m3 {
             return (byte) (sign | 0x7e);
         }
         if (magnitude < SMALLEST_NORMAL) {
-            // Subnormals are multiples of 2^-9; rint is ties-to-even, and 8 is the code of the smallest normal.
+            // Subnormals are multiples of 2^-9; rint is ties-to-even, and 8 is the code of the
+            // smallest normal.
             return (byte) (sign | (int) Math.rint(magnitude * 0x1p9f));
         }
         int abs = bits & 0x7fffffff;

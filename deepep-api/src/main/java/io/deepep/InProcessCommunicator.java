@@ -25,7 +25,9 @@ final class InProcessCommunicator implements Communicator {
 
     @Override
     public List<byte[]> allGather(byte[] message, Duration timeout) {
-        return exchange.exchange(rank, message.clone(), timeout).stream().map(byte[].class::cast).toList();
+        return exchange.exchange(rank, message.clone(), timeout).stream()
+                .map(byte[].class::cast)
+                .toList();
     }
 
     @Override

@@ -6,7 +6,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** The meeting point of an in-process group: rounds in which every rank leaves one object and takes everybody's. */
+/**
+ * The meeting point of an in-process group: rounds in which every rank leaves one object and takes
+ * everybody's.
+ */
 final class InProcessExchange {
     private final Object[] slots;
     private final boolean[] arrived;
@@ -29,7 +32,8 @@ final class InProcessExchange {
     synchronized List<Object> exchange(int rank, Object mine, Duration timeout) {
         requireOpen();
         if (arrived[rank]) {
-            throw new IllegalStateException("rank " + rank + " entered a collective call twice; use one thread per rank");
+            throw new IllegalStateException(
+                    "rank " + rank + " entered a collective call twice; use one thread per rank");
         }
         slots[rank] = mine;
         arrived[rank] = true;
@@ -52,14 +56,21 @@ final class InProcessExchange {
                     int numSeen = numArrived;
                     retract(rank);
                     requireOpen();
-                    throw new DeepEpTimeoutException(rank, absent, "communicator exchange", slots.length, numSeen, timeoutNanos);
+                    throw new DeepEpTimeoutException(
+                            rank,
+                            absent,
+                            "communicator exchange",
+                            slots.length,
+                            numSeen,
+                            timeoutNanos);
                 }
                 wait(remaining / 1_000_000, (int) (remaining % 1_000_000));
             }
         } catch (InterruptedException interrupted) {
             retract(rank);
             Thread.currentThread().interrupt();
-            throw new IllegalStateException("rank " + rank + " was interrupted in a collective call", interrupted);
+            throw new IllegalStateException(
+                    "rank " + rank + " was interrupted in a collective call", interrupted);
         }
     }
 
@@ -78,7 +89,10 @@ final class InProcessExchange {
         numArrived--;
     }
 
-    /** A rank that has not come to the present round, preferably one that has left the group for good. */
+    /**
+     * A rank that has not come to the present round, preferably one that has left the group for
+     * good.
+     */
     private int absentRank() {
         int absent = -1;
         for (int rank = 0; rank < arrived.length; rank++) {

@@ -22,9 +22,10 @@ public final class InProcessGroup implements AutoCloseable {
 
     private InProcessGroup(int numRanks) {
         exchange = new InProcessExchange(numRanks);
-        communicators = IntStream.range(0, numRanks)
-                .<Communicator>mapToObj(rank -> new InProcessCommunicator(rank, exchange))
-                .toList();
+        communicators =
+                IntStream.range(0, numRanks)
+                        .<Communicator>mapToObj(rank -> new InProcessCommunicator(rank, exchange))
+                        .toList();
     }
 
     /** A group of {@code numRanks} ranks. */
@@ -55,7 +56,8 @@ public final class InProcessGroup implements AutoCloseable {
     /**
      * Runs {@code task} once for each rank, each on a thread of its own, and waits for all.
      *
-     * @throws RankFailedException if any rank failed; its cause is the first failure in time, the others are suppressed
+     * @throws RankFailedException if any rank failed; its cause is the first failure in time, the
+     *     others are suppressed
      * @throws InterruptedException if the caller is interrupted; the ranks are interrupted too
      */
     public void run(RankTask task) throws InterruptedException {
@@ -63,15 +65,20 @@ public final class InProcessGroup implements AutoCloseable {
         CountDownLatch done = new CountDownLatch(size());
         List<Thread> threads = new ArrayList<>();
         for (Communicator communicator : communicators) {
-            threads.add(Thread.ofPlatform().name("deepep-rank-" + communicator.rank()).daemon().start(() -> {
-                try {
-                    task.run(communicator);
-                } catch (Throwable failure) {
-                    failures.add(communicator.rank(), failure);
-                } finally {
-                    done.countDown();
-                }
-            }));
+            threads.add(
+                    Thread.ofPlatform()
+                            .name("deepep-rank-" + communicator.rank())
+                            .daemon()
+                            .start(
+                                    () -> {
+                                        try {
+                                            task.run(communicator);
+                                        } catch (Throwable failure) {
+                                            failures.add(communicator.rank(), failure);
+                                        } finally {
+                                            done.countDown();
+                                        }
+                                    }));
         }
         try {
             done.await();

@@ -3,7 +3,10 @@ package io.deepep;
 import io.deepep.spi.Request;
 import java.util.Objects;
 
-/** The inputs of one low-latency combine: the weighted sum, in fp32, of what the experts computed for each of this rank's tokens. Immutable, reusable. */
+/**
+ * The inputs of one low-latency combine: the weighted sum, in fp32, of what the experts computed
+ * for each of this rank's tokens. Immutable, reusable.
+ */
 public final class LowLatencyCombineRequest extends Request {
     private final Tensor x;
     private final Tensor topkIdx;
@@ -35,7 +38,8 @@ public final class LowLatencyCombineRequest extends Request {
      * @param topkWeights F32 [T,K], contiguous
      * @param handle the dispatch whose tokens come home
      */
-    public static Builder builder(Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
+    public static Builder builder(
+            Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
         return new Builder(x, topkIdx, topkWeights, handle);
     }
 
@@ -103,13 +107,19 @@ public final class LowLatencyCombineRequest extends Request {
             this.handle = Objects.requireNonNull(handle, "handle");
         }
 
-        /** Sends rows as 10-bit logarithmic numbers per 128 channels instead of BF16: 5/8 of the bytes, a relative error of some percent. */
+        /**
+         * Sends rows as 10-bit logarithmic numbers per 128 channels instead of BF16: 5/8 of the
+         * bytes, a relative error of some percent.
+         */
         public Builder logFmt(boolean on) {
             this.logFmt = on;
             return this;
         }
 
-        /** Declares that {@code x} is {@link Buffer#getNextLowLatencyCombineBuffer}, which is sent from in place. */
+        /**
+         * Declares that {@code x} is {@link Buffer#getNextLowLatencyCombineBuffer}, which is sent
+         * from in place.
+         */
         public Builder zeroCopy(boolean on) {
             this.zeroCopy = on;
             return this;

@@ -4,9 +4,11 @@ import io.deepep.spi.Request;
 import java.util.Objects;
 
 /**
- * The inputs of one low-latency dispatch. Immutable and reusable: results belong to the buffer, which keeps the latest two alive.
+ * The inputs of one low-latency dispatch. Immutable and reusable: results belong to the buffer,
+ * which keeps the latest two alive.
  *
- * <p>The tensors must stay valid and unchanged until the dispatch (with a hook: its send half) has finished.
+ * <p>The tensors must stay valid and unchanged until the dispatch (with a hook: its send half) has
+ * finished.
  */
 public final class LowLatencyDispatchRequest extends Request {
     private final Tensor x;
@@ -29,7 +31,8 @@ public final class LowLatencyDispatchRequest extends Request {
      * Starts a request.
      *
      * @param x BF16 [T,H], rows contiguous; T up to the limit, may differ between ranks and be 0
-     * @param topkIdx I64 [T,K] global experts, contiguous, -1 for no selection; an expert named twice in a row counts as two selections
+     * @param topkIdx I64 [T,K] global experts, contiguous, -1 for no selection; an expert named
+     *     twice in a row counts as two selections
      */
     public static Builder builder(Tensor x, Tensor topkIdx) {
         return new Builder(x, topkIdx);
@@ -97,7 +100,9 @@ public final class LowLatencyDispatchRequest extends Request {
             return this;
         }
 
-        /** Only sends; the result's hook receives. Between the halves nothing of the device is held. */
+        /**
+         * Only sends; the result's hook receives. Between the halves nothing of the device is held.
+         */
         public Builder receiveHook(boolean on) {
             this.receiveHook = on;
             return this;

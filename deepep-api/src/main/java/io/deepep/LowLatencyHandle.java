@@ -1,14 +1,18 @@
 package io.deepep;
 
 /**
- * The routing of one low-latency dispatch, consumed by {@link Buffer#lowLatencyCombine}. Like the result it comes with, it is valid until the second next
- * low-latency dispatch on the buffer; later use is refused.
+ * The routing of one low-latency dispatch, consumed by {@link Buffer#lowLatencyCombine}. Like the
+ * result it comes with, it is valid until the second next low-latency dispatch on the buffer; later
+ * use is refused.
  */
 public interface LowLatencyHandle {
     /** I32 [El, R*maxTokens]: index, at its source rank, of the token in each row. */
     Tensor srcInfo();
 
-    /** I64 [El,R]: for each local expert and source rank {@code count << 32 | begin}: rows {@code begin} to {@code begin + count - 1} came from it. */
+    /**
+     * I64 [El,R]: for each local expert and source rank {@code count << 32 | begin}: rows {@code
+     * begin} to {@code begin + count - 1} came from it.
+     */
     Tensor layoutRange();
 
     /** T: tokens this rank dispatched. */

@@ -1,17 +1,20 @@
 package io.deepep;
 
 /**
- * The largest shapes that the normal mode of a {@link Buffer} will see; its memory is sized from them. The same values on every rank.
+ * The largest shapes that the normal mode of a {@link Buffer} will see; its memory is sized from
+ * them. The same values on every rank.
  *
  * @param maxTokens most tokens that one rank dispatches at once
  * @param hidden largest hidden size, in elements, a multiple of 8
  * @param maxTopk most experts a token selects, 1 to 32
  * @param maxExperts most experts of all ranks together
- * @param maxRecvTokens most rows that one rank receives in one dispatch; {@link #WORST_CASE} stands for {@code maxTokens * numRanks}, which cannot
- *     overflow. A smaller number saves memory; a dispatch that would exceed it fails on every rank with
- *     {@link io.deepep.error.CapacityExceededException} and leaves the buffer usable
+ * @param maxRecvTokens most rows that one rank receives in one dispatch; {@link #WORST_CASE} stands
+ *     for {@code maxTokens * numRanks}, which cannot overflow. A smaller number saves memory; a
+ *     dispatch that would exceed it fails on every rank with {@link
+ *     io.deepep.error.CapacityExceededException} and leaves the buffer usable
  */
-public record NormalLimits(int maxTokens, int hidden, int maxTopk, int maxExperts, int maxRecvTokens) {
+public record NormalLimits(
+        int maxTokens, int hidden, int maxTopk, int maxExperts, int maxRecvTokens) {
     /** Value of {@code maxRecvTokens} that means every token of every rank. */
     public static final int WORST_CASE = 0;
 
@@ -24,16 +27,21 @@ public record NormalLimits(int maxTokens, int hidden, int maxTopk, int maxExpert
             throw new IllegalArgumentException("maxTokens=" + maxTokens + " must be at least 1");
         }
         if (hidden < 8 || hidden % 8 != 0) {
-            throw new IllegalArgumentException("hidden=" + hidden + " is not a positive multiple of 8");
+            throw new IllegalArgumentException(
+                    "hidden=" + hidden + " is not a positive multiple of 8");
         }
         if (maxTopk < 1 || maxTopk > MAX_TOPK) {
-            throw new IllegalArgumentException("maxTopk=" + maxTopk + " is not in [1, " + MAX_TOPK + "]");
+            throw new IllegalArgumentException(
+                    "maxTopk=" + maxTopk + " is not in [1, " + MAX_TOPK + "]");
         }
         if (maxExperts < 1) {
             throw new IllegalArgumentException("maxExperts=" + maxExperts + " must be at least 1");
         }
         if (maxRecvTokens < 0) {
-            throw new IllegalArgumentException("maxRecvTokens=" + maxRecvTokens + " is negative; use WORST_CASE or a positive number");
+            throw new IllegalArgumentException(
+                    "maxRecvTokens="
+                            + maxRecvTokens
+                            + " is negative; use WORST_CASE or a positive number");
         }
     }
 
@@ -44,6 +52,8 @@ public record NormalLimits(int maxTokens, int hidden, int maxTopk, int maxExpert
 
     /** Rows each rank has room for among {@code numRanks} ranks. */
     public int recvCapacity(int numRanks) {
-        return maxRecvTokens == WORST_CASE ? Math.multiplyExact(maxTokens, numRanks) : maxRecvTokens;
+        return maxRecvTokens == WORST_CASE
+                ? Math.multiplyExact(maxTokens, numRanks)
+                : maxRecvTokens;
     }
 }

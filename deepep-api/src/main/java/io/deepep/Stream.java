@@ -1,8 +1,8 @@
 package io.deepep;
 
 /**
- * Work of one device that runs in order. A buffer has its own communication stream ({@link Buffer#communicationStream()}); engines hand theirs to calls
- * through {@link CallOptions}.
+ * Work of one device that runs in order. A buffer has its own communication stream ({@link
+ * Buffer#communicationStream()}); engines hand theirs to calls through {@link CallOptions}.
  */
 public interface Stream {
     /** The device this stream runs on. */

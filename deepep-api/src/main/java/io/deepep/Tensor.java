@@ -7,10 +7,12 @@ import java.util.Arrays;
 import java.util.Objects;
 
 /**
- * A view over memory with element type, shape and strides (in elements). It never owns the memory: whoever made it says how long it lives.
+ * A view over memory with element type, shape and strides (in elements). It never owns the memory:
+ * whoever made it says how long it lives.
  *
- * <p>On the host the memory is a native {@link MemorySegment}, bounds and lifetime checked; on a GPU it is an address that only kernels read. Immutable and
- * safe to share; the elements are not synchronised.
+ * <p>On the host the memory is a native {@link MemorySegment}, bounds and lifetime checked; on a
+ * GPU it is an address that only kernels read. Immutable and safe to share; the elements are not
+ * synchronised.
  */
 public final class Tensor {
     private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
@@ -24,8 +26,16 @@ public final class Tensor {
     private final long[] shape;
     private final long[] strides;
     private final long numElements;
+    private final Object owner;
 
-    private Tensor(MemorySegment segment, Device device, DType dtype, long[] shape, long[] strides) {
+    private Tensor(
+            MemorySegment segment,
+            Device device,
+            DType dtype,
+            long[] shape,
+            long[] strides,
+            Object owner) {
+        this.owner = owner;
         this.segment = segment;
         this.device = device;
         this.dtype = dtype;
@@ -48,9 +58,18 @@ public final class Tensor {
     public static Tensor strided(MemorySegment segment, DType dtype, long[] shape, long[] strides) {
         Objects.requireNonNull(segment, "segment");
         if (!segment.isNative()) {
-            throw new IllegalArgumentException("segment " + segment + " lies in the Java heap; a tensor needs off-heap memory from an Arena");
+            throw new IllegalArgumentException(
+                    "segment "
+                            + segment
+                            + " lies in the Java heap; a tensor needs off-heap memory from an Arena");
         }
-        return new Tensor(segment, Device.host(), Objects.requireNonNull(dtype, "dtype"), shape.clone(), strides.clone());
+        return new Tensor(
+                segment,
+                Device.host(),
+                Objects.requireNonNull(dtype, "dtype"),
+                shape.clone(),
+                strides.clone(),
+                null);
     }
 
     /**
@@ -59,14 +78,41 @@ public final class Tensor {
      * @param address device address of the first element
      * @param numBytes bytes from there that may be used
      */
-    public static Tensor onDevice(Device device, long address, long numBytes, DType dtype, long[] shape, long[] strides) {
-        if (device.isHost()) {
-            throw new IllegalArgumentException("device=host: use Tensor.of with a MemorySegment, which is bounds checked");
-        }
-        return new Tensor(DeviceSegments.of(address, numBytes), device, dtype, shape.clone(), strides.clone());
+    public static Tensor onDevice(
+            Device device, long address, long numBytes, DType dtype, long[] shape, long[] strides) {
+        return onDevice(device, address, numBytes, dtype, shape, strides, null);
     }
 
-    /** A new contiguous, zeroed host tensor whose memory lives as long as {@code arena}. Its first element lies on a 128-byte line. */
+    /**
+     * A view over GPU memory that stays reachable with the view.
+     *
+     * @param owner whose collection frees the memory; this tensor and its slices hold on to it
+     */
+    public static Tensor onDevice(
+            Device device,
+            long address,
+            long numBytes,
+            DType dtype,
+            long[] shape,
+            long[] strides,
+            Object owner) {
+        if (device.isHost()) {
+            throw new IllegalArgumentException(
+                    "device=host: use Tensor.of with a MemorySegment, which is bounds checked");
+        }
+        return new Tensor(
+                DeviceSegments.of(address, numBytes),
+                device,
+                dtype,
+                shape.clone(),
+                strides.clone(),
+                owner);
+    }
+
+    /**
+     * A new contiguous, zeroed host tensor whose memory lives as long as {@code arena}. Its first
+     * element lies on a 128-byte line.
+     */
     public static Tensor allocate(Arena arena, DType dtype, long... shape) {
         long numBytes = Math.multiplyExact(TensorShapes.numElements(shape), dtype.sizeBytes());
         return of(arena.allocate(Math.max(numBytes, 1), 128), dtype, shape);
@@ -129,9 +175,15 @@ public final class Tensor {
      */
     public MemorySegment segment() {
         if (!device.isHost()) {
-            throw new IllegalStateException("tensor lies on " + device + "; copy it to the host to read it");
+            throw new IllegalStateException(
+                    "tensor lies on " + device + "; copy it to the host to read it");
         }
         return segment;
+    }
+
+    /** What keeps the memory alive, or null if that is the caller's affair. */
+    public Object owner() {
+        return owner;
     }
 
     /** Bytes from the first element to the end of the memory this tensor may use. */
@@ -142,7 +194,8 @@ public final class Tensor {
     /** Byte offset of an element from the first one. */
     public long offsetBytes(long... index) {
         if (index.length != shape.length) {
-            throw new IllegalArgumentException("index " + Arrays.toString(index) + " has not the rank of " + this);
+            throw new IllegalArgumentException(
+                    "index " + Arrays.toString(index) + " has not the rank of " + this);
         }
         long offset = 0;
         for (int d = 0; d < index.length; d++) {
@@ -151,22 +204,33 @@ public final class Tensor {
         return offset * dtype.sizeBytes();
     }
 
-    /** The sub-range {@code [from, from + length)} of dimension {@code dim}, over the same memory. */
+    /**
+     * The sub-range {@code [from, from + length)} of dimension {@code dim}, over the same memory.
+     */
     public Tensor slice(int dim, long from, long length) {
         Objects.checkFromIndexSize(from, length, shape[dim]);
         long[] newShape = shape.clone();
         newShape[dim] = length;
-        return view(length == 0 ? 0 : from * strides[dim], newShape, strides);
+        return view(numElements == 0 || length == 0 ? 0 : from * strides[dim], newShape, strides);
     }
 
     /** Index {@code at} of dimension {@code dim}; the result has one dimension less. */
     public Tensor select(int dim, long at) {
         Objects.checkIndex(at, shape[dim]);
-        return view(at * strides[dim], TensorShapes.without(shape, dim), TensorShapes.without(strides, dim));
+        return view(
+                numElements == 0 ? 0 : at * strides[dim],
+                TensorShapes.without(shape, dim),
+                TensorShapes.without(strides, dim));
     }
 
     private Tensor view(long firstElement, long[] newShape, long[] newStrides) {
-        return new Tensor(segment.asSlice(firstElement * dtype.sizeBytes()), device, dtype, newShape, newStrides.clone());
+        return new Tensor(
+                segment.asSlice(firstElement * dtype.sizeBytes()),
+                device,
+                dtype,
+                newShape,
+                newStrides.clone(),
+                owner);
     }
 
     /** An element of a host tensor as a float: BF16, FP8 and F32 by value, integers converted. */
@@ -191,7 +255,10 @@ public final class Tensor {
         }
     }
 
-    /** An element of a host tensor as a long: integers by value, floating-point types as their raw bits, zero-extended. */
+    /**
+     * An element of a host tensor as a long: integers by value, floating-point types as their raw
+     * bits, zero-extended.
+     */
     public long getLong(long... index) {
         long at = offsetBytes(index);
         return switch (dtype) {

@@ -10,7 +10,8 @@ final class TensorShapes {
         long product = 1;
         for (long size : shape) {
             if (size < 0) {
-                throw new IllegalArgumentException("shape " + Arrays.toString(shape) + " has a negative size");
+                throw new IllegalArgumentException(
+                        "shape " + Arrays.toString(shape) + " has a negative size");
             }
             product = Math.multiplyExact(product, size);
         }
@@ -41,12 +42,17 @@ final class TensorShapes {
     static void checkBounds(long capacityBytes, DType dtype, long[] shape, long[] strides) {
         if (shape.length != strides.length) {
             throw new IllegalArgumentException(
-                    "shape " + Arrays.toString(shape) + " and strides " + Arrays.toString(strides) + " differ in rank");
+                    "shape "
+                            + Arrays.toString(shape)
+                            + " and strides "
+                            + Arrays.toString(strides)
+                            + " differ in rank");
         }
         long last = 0;
         for (int d = 0; d < shape.length; d++) {
             if (strides[d] < 0) {
-                throw new IllegalArgumentException("strides " + Arrays.toString(strides) + " are negative");
+                throw new IllegalArgumentException(
+                        "strides " + Arrays.toString(strides) + " are negative");
             }
             if (shape[d] == 0) {
                 return;
@@ -56,7 +62,13 @@ final class TensorShapes {
         long needed = Math.multiplyExact(last + 1, dtype.sizeBytes());
         if (needed > capacityBytes) {
             throw new IllegalArgumentException(
-                    dtype + Arrays.toString(shape) + " with strides " + Arrays.toString(strides) + " needs " + needed + " bytes, the memory has "
+                    dtype
+                            + Arrays.toString(shape)
+                            + " with strides "
+                            + Arrays.toString(strides)
+                            + " needs "
+                            + needed
+                            + " bytes, the memory has "
                             + capacityBytes);
         }
     }

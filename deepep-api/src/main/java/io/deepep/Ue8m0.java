@@ -1,9 +1,11 @@
 package io.deepep;
 
 /**
- * Power-of-two scales stored as a biased exponent in one byte (OCP microscaling "E8M0"): code {@code c} stands for 2^(c-127).
+ * Power-of-two scales stored as a biased exponent in one byte (OCP microscaling "E8M0"): code
+ * {@code c} stands for 2^(c-127).
  *
- * <p>Packed scales hold four codes in one little-endian I32, channel group {@code 4*i+j} in byte {@code j} of element {@code i}.
+ * <p>Packed scales hold four codes in one little-endian I32, channel group {@code 4*i+j} in byte
+ * {@code j} of element {@code i}.
  */
 public final class Ue8m0 {
     /** Codes in one packed element. */
@@ -29,7 +31,8 @@ public final class Ue8m0 {
             return 0;
         }
         if (bits <= 0 || (bits & 0x7fffff) != 0 || bits >= 0x7f800000) {
-            throw new IllegalArgumentException("scale=" + scale + " is not a positive normal power of two");
+            throw new IllegalArgumentException(
+                    "scale=" + scale + " is not a positive normal power of two");
         }
         return (byte) (bits >>> 23);
     }

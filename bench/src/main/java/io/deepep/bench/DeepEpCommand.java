@@ -1,49 +1,56 @@
 package io.deepep.bench;
 
 import io.deepep.bench.run.Console;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** The top of the command line: every subcommand is built here, with the console it writes to. */
+/** The top of the command line. */
 @Command(
         name = "deepep",
         description = "Tests and measures expert-parallel dispatch and combine. Every result is checked.",
         mixinStandardHelpOptions = true,
-        versionProvider = BuildVersion.class,
+        versionProvider = VersionText.class,
         synopsisSubcommandLabel = "COMMAND",
-        footer = {"", "Exit codes: 0 all passed, 1 a check failed, 2 wrong options or an impossible combination."})
+        footer = {
+            "",
+            "deepep COMMAND --help shows a command's options.",
+            "Exit codes: 0 all passed, 1 a check failed, 2 wrong options or an impossible combination."
+        })
 final class DeepEpCommand implements Runnable {
-    private final Console console;
-
     @Spec
     private CommandSpec spec;
 
-    DeepEpCommand(Console console) {
-        this.console = console;
+    private DeepEpCommand() {}
+
+    /** The command line with all its commands, which write to {@code console}. */
+    static CommandLine create(Console console) {
+        CommandLine top = new CommandLine(new DeepEpCommand());
+        add(top, "test-intranode", new TestCommand.Intranode(console), ShapeDefaults.INTRANODE);
+        add(top, "test-internode", new TestCommand.Internode(console), ShapeDefaults.INTERNODE);
+        add(top, "test-low-latency", new TestCommand.LowLatency(console), ShapeDefaults.LOW_LATENCY);
+        CommandLine bench = new CommandLine(new BenchCommand());
+        add(bench, "normal", new BenchCommand.Normal(console), ShapeDefaults.BENCH_NORMAL);
+        add(bench, "low-latency", new BenchCommand.LowLatency(console), ShapeDefaults.BENCH_LOW_LATENCY);
+        top.addSubcommand("bench", bench);
+        top.addSubcommand("jmh", new JmhCommand());
+        return top;
     }
 
-    @Command(
-            name = "test-intranode",
-            description = "Normal mode on one node: every variant of dispatch and combine, checked, then timed.",
-            mixinStandardHelpOptions = true)
-    int testIntranode(
-            @picocli.CommandLine.Mixin IntranodeGroup group,
-            @picocli.CommandLine.Mixin NormalShape shape,
-            @picocli.CommandLine.Mixin CommonOptions common) {
-        return NormalCommands.test(console, shape.job(group, common, NormalShape.INTRANODE_TOKENS));
-    }
-
-    @Command(
-            name = "test-internode",
-            description = "Normal mode on several nodes: every variant of dispatch and combine, checked, then timed.",
-            mixinStandardHelpOptions = true)
-    int testInternode(
-            @picocli.CommandLine.Mixin InternodeGroup group,
-            @picocli.CommandLine.Mixin NormalShape shape,
-            @picocli.CommandLine.Mixin CommonOptions common) {
-        return NormalCommands.test(console, shape.job(group, common, NormalShape.INTERNODE_TOKENS));
+    /** Adds a command with defaults of its own, which its help names. */
+    private static void add(CommandLine parent, String name, Object command, ShapeDefaults defaults) {
+        CommandLine line = new CommandLine(command);
+        line.setDefaultValueProvider(argument -> argument instanceof OptionSpec option
+                        && option.longestName().equals("--num-experts")
+                ? Integer.toString(defaults.numExperts())
+                : null);
+        line.getCommandSpec()
+                .usageMessage()
+                .footer("", "Tokens per rank, unless --num-tokens or --routing says: " + defaults.tokensText() + ".");
+        parent.addSubcommand(name, line);
     }
 
     @Override

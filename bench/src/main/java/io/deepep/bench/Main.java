@@ -35,7 +35,7 @@ public final class Main {
     }
 
     private static int run(String[] args, Console console) {
-        CommandLine command = new CommandLine(new DeepEpCommand(console));
+        CommandLine command = DeepEpCommand.create(console);
         command.setOut(console.out());
         command.setErr(console.err());
         command.setCaseInsensitiveEnumValuesAllowed(true);

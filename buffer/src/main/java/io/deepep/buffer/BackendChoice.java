@@ -2,9 +2,13 @@ package io.deepep.buffer;
 
 import io.deepep.Backend;
 import io.deepep.BufferOptions;
+import io.deepep.cuda.CudaDriver;
 import io.deepep.error.DeepEpUnavailableException;
 
-/** Turns {@link Backend#AUTO} into a backend that works here, and says why. */
+/**
+ * Turns {@link Backend#AUTO} into the backend of the device, and refuses what a backend cannot do
+ * before anything is allocated.
+ */
 final class BackendChoice {
     private static final System.Logger LOG = System.getLogger(BackendChoice.class.getName());
 
@@ -12,19 +16,55 @@ final class BackendChoice {
 
     static BufferOptions resolve(BufferOptions options) {
         return switch (options.backend()) {
-            case HOST -> requireHostDevice(options);
-            case CUDA -> throw new DeepEpUnavailableException(
-                    "backend=CUDA: this build has no CUDA kernels behind Buffer yet", "use backend=HOST or AUTO", null);
+            case HOST -> requireHost(options);
+            case CUDA -> requireCuda(options);
             case AUTO -> {
-                LOG.log(System.Logger.Level.INFO, "backend=AUTO: using HOST, because this build has no CUDA kernels behind Buffer yet");
-                yield requireHostDevice(with(options, Backend.HOST));
+                Backend chosen = options.device().isHost() ? Backend.HOST : Backend.CUDA;
+                LOG.log(
+                        System.Logger.Level.DEBUG,
+                        "backend=AUTO: {0}, because tensors lie on {1}",
+                        chosen,
+                        options.device());
+                yield resolve(with(options, chosen));
             }
         };
     }
 
-    private static BufferOptions requireHostDevice(BufferOptions options) {
+    private static BufferOptions requireHost(BufferOptions options) {
         if (!options.device().isHost()) {
-            throw new IllegalArgumentException("device=" + options.device() + " does not go with backend=HOST; leave the device out or use backend=CUDA");
+            throw new IllegalArgumentException(
+                    "device="
+                            + options.device()
+                            + " does not go with backend=HOST; leave the device out or use backend=CUDA");
+        }
+        return options;
+    }
+
+    private static BufferOptions requireCuda(BufferOptions options) {
+        CudaDriver.ensureAvailable();
+        if (options.lowLatency() != null) {
+            throw new DeepEpUnavailableException(
+                    "backend=CUDA has no low-latency kernels yet",
+                    "leave lowLatency limits out, or use backend=HOST",
+                    null);
+        }
+        if (options.topology().isInternode()) {
+            throw new DeepEpUnavailableException(
+                    "backend=CUDA has no kernels across nodes yet, but "
+                            + options.topology().numRanks()
+                            + " ranks on nodes of "
+                            + options.topology().numNvlRanks()
+                            + " are "
+                            + options.topology().numRdmaRanks()
+                            + " nodes",
+                    "use one node, or backend=HOST",
+                    null);
+        }
+        if (!options.communicator().isInProcess()) {
+            throw new DeepEpUnavailableException(
+                    "backend=CUDA cannot share memory between processes yet",
+                    "run the ranks as threads of one JVM: InProcessGroup",
+                    null);
         }
         return options;
     }

@@ -1,5 +1,6 @@
 package io.deepep.buffer;
 
+import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.Config;
 import io.deepep.EpTopology;
@@ -9,10 +10,12 @@ import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.cuda.CudaNvlLayout;
 
 /**
- * How a rank's symmetric memory is shared by the modes. The NVL buffer is normal mode's; the RDMA buffer holds normal mode's part, then low-latency mode's, so
- * that neither mode ever writes into the other's memory.
+ * How a rank's symmetric memory is shared by the modes. The NVL buffer is normal mode's; the RDMA
+ * buffer holds normal mode's part, then low-latency mode's, so that neither mode ever writes into
+ * the other's memory.
  *
  * @param nvlBytes NVL buffer
  * @param normalRdmaBytes normal mode's part of the RDMA buffer
@@ -26,8 +29,13 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
         long normalRdma = 0;
         long lowLatency = 0;
         long hash = 1;
-        if (options.normal() != null) {
-            Config envelope = NormalConfigs.envelope(options.dispatchConfig(), options.combineConfig());
+        if (options.backend() == Backend.CUDA) {
+            var layout = CudaNvlLayout.of(options.normal(), topology).layout();
+            nvl = layout.sizeBytes();
+            hash = layout.hash();
+        } else if (options.normal() != null) {
+            Config envelope =
+                    NormalConfigs.envelope(options.dispatchConfig(), options.combineConfig());
             var nvlLayout = NormalNvlLayout.of(envelope, options.normal(), topology).layout();
             var rdmaLayout = NormalRdmaLayout.of(envelope, options.normal(), topology).layout();
             nvl = nvlLayout.sizeBytes();
@@ -81,7 +89,12 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
         }
         if (given < needed) {
             throw new IllegalArgumentException(
-                    name + "=" + given + " is less than the " + needed + " bytes that the limits need; leave it at 0 or give at least that");
+                    name
+                            + "="
+                            + given
+                            + " is less than the "
+                            + needed
+                            + " bytes that the limits need; leave it at 0 or give at least that");
         }
         return given;
     }

@@ -9,8 +9,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What ranks tell each other before they share memory: everything that must be equal, by name, so that a difference is reported on every rank with both values.
- * A rank that cannot open says why, so that the others do not wait for it.
+ * What ranks tell each other before they share memory: everything that must be equal, by name, so
+ * that a difference is reported on every rank with both values. A rank that cannot open says why,
+ * so that the others do not wait for it.
  */
 final class Handshake {
     /** Changes whenever ranks of the former and the new version could not work together. */
@@ -20,7 +21,9 @@ final class Handshake {
 
     private Handshake() {}
 
-    /** Agrees with the other ranks: collective. Throws on every rank if two differ or one failed. */
+    /**
+     * Agrees with the other ranks: collective. Throws on every rank if two differ or one failed.
+     */
     static void agree(BufferOptions options, BufferSizes sizes) {
         Map<String, String> mine = new LinkedHashMap<>();
         mine.put("protocol version", PROTOCOL_VERSION);
@@ -37,21 +40,28 @@ final class Handshake {
         compare(exchange(options, mine));
     }
 
-    /** Tells the others that this rank cannot open: collective, the counterpart of their {@link #agree}. */
+    /**
+     * Tells the others that this rank cannot open: collective, the counterpart of their {@link
+     * #agree}.
+     */
     static void refuse(BufferOptions options, RuntimeException why) {
         exchange(options, Map.of(FAILURE, String.valueOf(why.getMessage()).replace('\n', ' ')));
     }
 
-    private static List<Map<String, String>> exchange(BufferOptions options, Map<String, String> mine) {
+    private static List<Map<String, String>> exchange(
+            BufferOptions options, Map<String, String> mine) {
         Communicator communicator = options.communicator();
-        return communicator.allGather(encode(mine), options.timeout()).stream().map(Handshake::decode).toList();
+        return communicator.allGather(encode(mine), options.timeout()).stream()
+                .map(Handshake::decode)
+                .toList();
     }
 
     private static void compare(List<Map<String, String>> ranks) {
         for (int rank = 0; rank < ranks.size(); rank++) {
             String failure = ranks.get(rank).get(FAILURE);
             if (failure != null) {
-                throw new RankMismatchException("open: rank " + rank + " could not open its buffer: " + failure);
+                throw new RankMismatchException(
+                        "open: rank " + rank + " could not open its buffer: " + failure);
             }
         }
         Map<String, String> first = ranks.getFirst();
@@ -59,7 +69,8 @@ final class Handshake {
             for (Map.Entry<String, String> entry : first.entrySet()) {
                 String other = ranks.get(rank).get(entry.getKey());
                 if (!entry.getValue().equals(other)) {
-                    throw RankMismatchException.of("open", entry.getKey(), 0, entry.getValue(), rank, other);
+                    throw RankMismatchException.of(
+                            "open", entry.getKey(), 0, entry.getValue(), rank, other);
                 }
             }
         }
@@ -73,10 +84,13 @@ final class Handshake {
 
     private static Map<String, String> decode(byte[] message) {
         Map<String, String> values = new LinkedHashMap<>();
-        new String(message, StandardCharsets.UTF_8).lines().forEach(line -> {
-            int at = line.indexOf('=');
-            values.put(line.substring(0, at), line.substring(at + 1));
-        });
+        new String(message, StandardCharsets.UTF_8)
+                .lines()
+                .forEach(
+                        line -> {
+                            int at = line.indexOf('=');
+                            values.put(line.substring(0, at), line.substring(at + 1));
+                        });
         return values;
     }
 }

@@ -17,14 +17,21 @@ import io.deepep.normal.host.HostNormalKernels;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
-/** The host backend of one rank. Synchronous calls run on the calling thread, asynchronous ones on the communication stream's. */
+/**
+ * The host backend of one rank. Synchronous calls run on the calling thread, asynchronous ones on
+ * the communication stream's.
+ */
 final class HostResources implements Resources {
     private final HostHeaps heaps;
     private final HostStream stream;
     private final NormalKernels normal;
     private final LowLatencyKernels lowLatency;
 
-    private HostResources(HostHeaps heaps, HostStream stream, NormalKernels normal, LowLatencyKernels lowLatency) {
+    private HostResources(
+            HostHeaps heaps,
+            HostStream stream,
+            NormalKernels normal,
+            LowLatencyKernels lowLatency) {
         this.heaps = heaps;
         this.stream = stream;
         this.normal = normal;
@@ -33,21 +40,42 @@ final class HostResources implements Resources {
 
     /** Allocates and meets the peers: collective. */
     static HostResources open(BufferOptions options, BufferSizes sizes) {
-        HostHeaps heaps = HostHeaps.open(
-                options.communicator(), options.topology(), options.numNvlBytes(), options.numRdmaBytes(), options.timeout());
+        HostHeaps heaps =
+                HostHeaps.open(
+                        options.communicator(),
+                        options.topology(),
+                        options.numNvlBytes(),
+                        options.numRdmaBytes(),
+                        options.timeout());
         int rank = options.topology().rank();
         HostWait waiter = new HostWait(rank, heaps.doorbell(), options.timeout().toNanos());
         NormalKernels normal = null;
         if (options.normal() != null) {
-            HostContext context = new HostContext(
-                    options.topology(), heaps.nvl(), heaps.rdma().window(0, sizes.normalRdmaBytes()), waiter);
-            normal = new HostNormalKernels(context, options.normal(), options.dispatchConfig(), options.combineConfig());
+            HostContext context =
+                    new HostContext(
+                            options.topology(),
+                            heaps.nvl(),
+                            heaps.rdma().window(0, sizes.normalRdmaBytes()),
+                            waiter);
+            normal =
+                    new HostNormalKernels(
+                            context,
+                            options.normal(),
+                            options.dispatchConfig(),
+                            options.combineConfig());
         }
         LowLatencyKernels lowLatency = null;
         if (options.lowLatency() != null) {
-            HostContext context = new HostContext(
-                    options.topology(), null, heaps.rdma().window(sizes.normalRdmaBytes(), sizes.lowLatencyRdmaBytes()), waiter);
-            lowLatency = new HostLowLatencyKernels(context, options.lowLatency(), options.maskTimedOutRanks());
+            HostContext context =
+                    new HostContext(
+                            options.topology(),
+                            null,
+                            heaps.rdma()
+                                    .window(sizes.normalRdmaBytes(), sizes.lowLatencyRdmaBytes()),
+                            waiter);
+            lowLatency =
+                    new HostLowLatencyKernels(
+                            context, options.lowLatency(), options.maskTimedOutRanks());
         }
         return new HostResources(heaps, new HostStream("deepep-comm-" + rank), normal, lowLatency);
     }
@@ -87,7 +115,8 @@ final class HostResources implements Resources {
         }
         Event begun = stream.submit(operation.beginWork());
         begun.synchronize();
-        return operation.result(operation.hooked() ? begun : stream.submit(operation.completeWork()));
+        return operation.result(
+                operation.hooked() ? begun : stream.submit(operation.completeWork()));
     }
 
     @Override
@@ -100,12 +129,17 @@ final class HostResources implements Resources {
         startOf(options).synchronize();
     }
 
-    /** What an operation comes after: the previous event, else all work of the compute stream, else what the calling thread has done. */
+    /**
+     * What an operation comes after: the previous event, else all work of the compute stream, else
+     * what the calling thread has done.
+     */
     private static Event startOf(CallOptions options) {
         if (options.previousEvent() != null) {
             return options.previousEvent();
         }
-        return options.computeStream() != null ? options.computeStream().record() : Event.completed();
+        return options.computeStream() != null
+                ? options.computeStream().record()
+                : Event.completed();
     }
 
     @Override

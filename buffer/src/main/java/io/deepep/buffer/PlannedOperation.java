@@ -8,8 +8,8 @@ import io.deepep.host.HostStream;
 import io.deepep.spi.Operation;
 
 /**
- * An operation together with the buffer that prepared it: what a request keeps between calls. Notes failures that leave the ranks out of step, after which the
- * buffer refuses further calls.
+ * An operation together with the buffer that prepared it: what a request keeps between calls. Notes
+ * failures that leave the ranks out of step, after which the buffer refuses further calls.
  */
 final class PlannedOperation<R> {
     private final RankBuffer owner;
@@ -33,6 +33,10 @@ final class PlannedOperation<R> {
         this.hooked = hooked;
         this.fixedShape = fixedShape;
         this.hook = hooked ? () -> owner.receive(this) : null;
+    }
+
+    Operation<R> operation() {
+        return operation;
     }
 
     boolean belongsTo(RankBuffer buffer) {
@@ -65,7 +69,10 @@ final class PlannedOperation<R> {
     private void begin() {
         try {
             operation.begin();
-        } catch (RoutingException | CapacityExceededException | RankMismatchException | IllegalArgumentException agreed) {
+        } catch (RoutingException
+                | CapacityExceededException
+                | RankMismatchException
+                | IllegalArgumentException agreed) {
             // Every rank learned of it, or nothing was sent: the ranks are still in step.
             throw agreed;
         } catch (RuntimeException | Error failure) {

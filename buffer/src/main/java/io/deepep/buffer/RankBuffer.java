@@ -24,7 +24,10 @@ import io.deepep.spi.Operation;
 import io.deepep.spi.Request;
 import java.util.Objects;
 
-/** One rank's buffer: keeps the life cycle and the plans of requests, and leaves protocol to the kernels and ordering to the backend's {@link Resources}. */
+/**
+ * One rank's buffer: keeps the life cycle and the plans of requests, and leaves protocol to the
+ * kernels and ordering to the backend's {@link Resources}.
+ */
 final class RankBuffer implements Buffer {
     private final BufferOptions options;
     private final Resources resources;
@@ -42,7 +45,8 @@ final class RankBuffer implements Buffer {
     }
 
     @Override
-    public DispatchLayout getDispatchLayout(Tensor topkIdx, int numExperts, CallOptions callOptions) {
+    public DispatchLayout getDispatchLayout(
+            Tensor topkIdx, int numExperts, CallOptions callOptions) {
         NormalKernels normal = normal();
         resources.await(callOptions);
         return normal.layout(topkIdx, numExperts, Event.completed());
@@ -53,7 +57,12 @@ final class RankBuffer implements Buffer {
         NormalKernels normal = normal();
         PlannedOperation<DispatchResult> plan = planOf(request);
         if (plan == null) {
-            plan = keep(request, normal.prepareDispatch(request), false, request.numWorstTokens() > 0);
+            plan =
+                    keep(
+                            request,
+                            normal.prepareDispatch(request),
+                            false,
+                            request.numWorstTokens() > 0);
         }
         return resources.run(plan, callOptions);
     }
@@ -74,7 +83,8 @@ final class RankBuffer implements Buffer {
     }
 
     @Override
-    public LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchRequest request, CallOptions callOptions) {
+    public LowLatencyDispatchResult lowLatencyDispatch(
+            LowLatencyDispatchRequest request, CallOptions callOptions) {
         LowLatencyKernels lowLatency = lowLatency();
         PlannedOperation<LowLatencyDispatchResult> plan = planOf(request);
         if (plan == null) {
@@ -84,7 +94,8 @@ final class RankBuffer implements Buffer {
     }
 
     @Override
-    public LowLatencyCombineResult lowLatencyCombine(LowLatencyCombineRequest request, CallOptions callOptions) {
+    public LowLatencyCombineResult lowLatencyCombine(
+            LowLatencyCombineRequest request, CallOptions callOptions) {
         LowLatencyKernels lowLatency = lowLatency();
         PlannedOperation<LowLatencyCombineResult> plan = planOf(request);
         if (plan == null) {
@@ -111,7 +122,8 @@ final class RankBuffer implements Buffer {
     public void lowLatencyUpdateMask(int rank, boolean masked) {
         Objects.checkIndex(rank, options.topology().numRanks());
         if (masked && rank == options.topology().rank()) {
-            throw new IllegalArgumentException("rank=" + rank + " is this rank; it cannot mask itself");
+            throw new IllegalArgumentException(
+                    "rank=" + rank + " is this rank; it cannot mask itself");
         }
         lowLatency().updateMask(rank, masked);
     }
@@ -139,7 +151,13 @@ final class RankBuffer implements Buffer {
     public Tensor getLocalBufferTensor(DType dtype, long numElements, long offset, boolean rdma) {
         requireUsable();
         if (offset % dtype.sizeBytes() != 0) {
-            throw new IllegalArgumentException("offset=" + offset + " is not a multiple of the " + dtype.sizeBytes() + " bytes of " + dtype);
+            throw new IllegalArgumentException(
+                    "offset="
+                            + offset
+                            + " is not a multiple of the "
+                            + dtype.sizeBytes()
+                            + " bytes of "
+                            + dtype);
         }
         return resources.localTensor(dtype, numElements, offset, rdma);
     }
@@ -177,28 +195,44 @@ final class RankBuffer implements Buffer {
 
     private static <K> K requireMode(K kernels, String mode) {
         if (kernels == null) {
-            throw new IllegalStateException("the buffer was opened without " + mode + " limits; give Buffer.builder(...)." + mode + "(...)");
+            throw new IllegalStateException(
+                    "the buffer was opened without "
+                            + mode
+                            + " limits; give Buffer.builder(...)."
+                            + mode
+                            + "(...)");
         }
         return kernels;
     }
 
     private void requireUsable() {
         if (closed) {
-            throw new IllegalStateException("the buffer of rank " + options.topology().rank() + " is closed");
+            throw new IllegalStateException(
+                    "the buffer of rank " + options.topology().rank() + " is closed");
         }
         Throwable cause = failure;
         if (cause != null) {
             throw new IllegalStateException(
-                    "the buffer of rank " + options.topology().rank() + " failed earlier; close it and open a new one: " + cause.getMessage(), cause);
+                    "the buffer of rank "
+                            + options.topology().rank()
+                            + " failed earlier; close it and open a new one: "
+                            + cause.getMessage(),
+                    cause);
         }
     }
 
-    @SuppressWarnings("unchecked") // a request's plan has the result type of the one method that takes the request
+    @SuppressWarnings(
+            "unchecked") // a request's plan has the result type of the one method that takes the
+    // request
     private <R> PlannedOperation<R> planOf(Request request) {
-        return Objects.requireNonNull(request, "request").plan() instanceof PlannedOperation<?> plan && plan.belongsTo(this) ? (PlannedOperation<R>) plan : null;
+        return Objects.requireNonNull(request, "request").plan() instanceof PlannedOperation<?> plan
+                        && plan.belongsTo(this)
+                ? (PlannedOperation<R>) plan
+                : null;
     }
 
-    private <R> PlannedOperation<R> keep(Request request, Operation<R> operation, boolean hooked, boolean fixedShape) {
+    private <R> PlannedOperation<R> keep(
+            Request request, Operation<R> operation, boolean hooked, boolean fixedShape) {
         PlannedOperation<R> plan = new PlannedOperation<>(this, operation, hooked, fixedShape);
         request.plan(plan);
         return plan;

@@ -1,5 +1,6 @@
 package io.deepep.buffer;
 
+import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.BufferOptions;
 import io.deepep.Config;
@@ -26,7 +27,11 @@ public final class RankBufferProvider implements BufferProvider {
             throw unusable;
         }
         Handshake.agree(options, sizes);
-        return new RankBuffer(options, HostResources.open(options, sizes));
+        Resources resources =
+                options.backend() == Backend.CUDA
+                        ? CudaResources.open(options)
+                        : HostResources.open(options, sizes);
+        return new RankBuffer(options, resources);
     }
 
     @Override

@@ -7,7 +7,10 @@ import io.deepep.Tensor;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 
-/** What a backend gives one rank: memory, the kernels of both modes, and the order in which operations run. */
+/**
+ * What a backend gives one rank: memory, the kernels of both modes, and the order in which
+ * operations run.
+ */
 interface Resources extends AutoCloseable {
     /** Normal mode, or null. */
     NormalKernels normal();
@@ -21,7 +24,10 @@ interface Resources extends AutoCloseable {
     /** Runs a planned operation in stream order and gives its result. */
     <R> R run(PlannedOperation<R> operation, CallOptions options);
 
-    /** Runs the second half of an operation whose first half has run, in stream order, and waits for it. */
+    /**
+     * Runs the second half of an operation whose first half has run, in stream order, and waits for
+     * it.
+     */
     void receive(PlannedOperation<?> operation);
 
     /** Waits until work issued before, and the options' previous event, are over. */

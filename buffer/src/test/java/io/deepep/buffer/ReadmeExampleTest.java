@@ -25,16 +25,17 @@ class ReadmeExampleTest {
         assertThat(block.find()).as("README.md has a Java block").isTrue();
         Path source = Files.writeString(folder.resolve("Example.java"), block.group(1));
         ByteArrayOutputStream diagnostics = new ByteArrayOutputStream();
-        int status = ToolProvider.getSystemJavaCompiler()
-                .run(
-                        null,
-                        diagnostics,
-                        diagnostics,
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        "-d",
-                        folder.toString(),
-                        source.toString());
+        int status =
+                ToolProvider.getSystemJavaCompiler()
+                        .run(
+                                null,
+                                diagnostics,
+                                diagnostics,
+                                "-cp",
+                                System.getProperty("java.class.path"),
+                                "-d",
+                                folder.toString(),
+                                source.toString());
         assertThat(status).as(diagnostics.toString(StandardCharsets.UTF_8)).isZero();
         // Expert t and t + 3 of 8 lie on two of the four ranks, and the experts are the identity.
         assertThat(runMain(folder)).contains("token 0 came back as 2.0");
@@ -45,7 +46,9 @@ class ReadmeExampleTest {
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
         try (URLClassLoader loader = new URLClassLoader(new URL[] {folder.toUri().toURL()})) {
             System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
-            loader.loadClass("Example").getMethod("main", String[].class).invoke(null, (Object) new String[0]);
+            loader.loadClass("Example")
+                    .getMethod("main", String[].class)
+                    .invoke(null, (Object) new String[0]);
         } finally {
             System.setOut(before);
         }

@@ -1,6 +1,9 @@
 package io.deepep.error;
 
-/** More tokens would arrive at a rank than it has room for. Every rank gets it; nothing was sent and the buffer stays usable. */
+/**
+ * More tokens would arrive at a rank than it has room for. Every rank gets it; nothing was sent and
+ * the buffer stays usable.
+ */
 public final class CapacityExceededException extends DeepEpException {
     private static final long serialVersionUID = 1L;
     private final int rank;
@@ -9,7 +12,16 @@ public final class CapacityExceededException extends DeepEpException {
 
     /** Creates the error; {@code cure} names the setting to raise. */
     public CapacityExceededException(int rank, long needed, long capacity, String cure) {
-        super("rank " + rank + " would receive " + needed + " tokens, it has room for " + capacity + "; " + cure, null);
+        super(
+                "rank "
+                        + rank
+                        + " would receive "
+                        + needed
+                        + " tokens, it has room for "
+                        + capacity
+                        + "; "
+                        + cure,
+                null);
         this.rank = rank;
         this.needed = needed;
         this.capacity = capacity;

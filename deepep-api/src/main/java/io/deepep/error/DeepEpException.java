@@ -1,8 +1,9 @@
 package io.deepep.error;
 
 /**
- * What can go wrong beyond misuse of the API. Argument misuse is an {@link IllegalArgumentException}, use after close or in a wrong state an {@link
- * IllegalStateException}; both are thrown before anything is started.
+ * What can go wrong beyond misuse of the API. Argument misuse is an {@link
+ * IllegalArgumentException}, use after close or in a wrong state an {@link IllegalStateException};
+ * both are thrown before anything is started.
  */
 public abstract sealed class DeepEpException extends RuntimeException
         permits AbiMismatchException,
@@ -18,7 +19,10 @@ public abstract sealed class DeepEpException extends RuntimeException
         super(message, cause);
     }
 
-    /** Whether the device's context is lost, so that no buffer of this process on that device can go on. */
+    /**
+     * Whether the device's context is lost, so that no buffer of this process on that device can go
+     * on.
+     */
     public boolean isFatal() {
         return false;
     }

@@ -2,7 +2,10 @@ package io.deepep.error;
 
 import java.util.Locale;
 
-/** A peer did not come within the configured time. The buffer that waited is unusable afterwards; other buffers are not affected. */
+/**
+ * A peer did not come within the configured time. The buffer that waited is unusable afterwards;
+ * other buffers are not affected.
+ */
 public final class DeepEpTimeoutException extends DeepEpException {
     private static final long serialVersionUID = 1L;
     private final int rank;
@@ -19,10 +22,24 @@ public final class DeepEpTimeoutException extends DeepEpException {
      * @param observed the value last seen
      * @param timeoutNanos how long the wait lasted
      */
-    public DeepEpTimeoutException(int rank, int peer, String phase, long expected, long observed, long timeoutNanos) {
+    public DeepEpTimeoutException(
+            int rank, int peer, String phase, long expected, long observed, long timeoutNanos) {
         super(
-                "rank " + rank + " waited " + seconds(timeoutNanos) + " s for rank " + peer + " in " + phase + ": expected=" + expected + " observed="
-                        + observed + "; check that rank " + peer + " is alive and makes the same calls, or raise the timeout",
+                "rank "
+                        + rank
+                        + " waited "
+                        + seconds(timeoutNanos)
+                        + " s for rank "
+                        + peer
+                        + " in "
+                        + phase
+                        + ": expected="
+                        + expected
+                        + " observed="
+                        + observed
+                        + "; check that rank "
+                        + peer
+                        + " is alive and makes the same calls, or raise the timeout",
                 null);
         this.rank = rank;
         this.peer = peer;

@@ -1,6 +1,9 @@
 package io.deepep.error;
 
-/** Ranks disagree about what they are doing: version, shapes, experts, or the operation itself. Thrown on every rank, with both values. */
+/**
+ * Ranks disagree about what they are doing: version, shapes, experts, or the operation itself.
+ * Thrown on every rank, with both values.
+ */
 public final class RankMismatchException extends DeepEpException {
     private static final long serialVersionUID = 1L;
 
@@ -10,9 +13,25 @@ public final class RankMismatchException extends DeepEpException {
     }
 
     /** Creates the error for one property on which two ranks differ. */
-    public static RankMismatchException of(String operation, String property, int rank, Object value, int otherRank, Object other) {
+    public static RankMismatchException of(
+            String operation,
+            String property,
+            int rank,
+            Object value,
+            int otherRank,
+            Object other) {
         return new RankMismatchException(
-                operation + ": ranks disagree on " + property + ": rank " + rank + " has " + value + ", rank " + otherRank + " has " + other
+                operation
+                        + ": ranks disagree on "
+                        + property
+                        + ": rank "
+                        + rank
+                        + " has "
+                        + value
+                        + ", rank "
+                        + otherRank
+                        + " has "
+                        + other
                         + "; every rank must use the same value");
     }
 }

@@ -27,9 +27,13 @@ public interface BufferProvider {
     static BufferProvider load() {
         return ServiceLoader.load(BufferProvider.class, BufferProvider.class.getClassLoader())
                 .findFirst()
-                .orElseThrow(() -> new DeepEpUnavailableException(
-                        "no implementation of " + BufferProvider.class.getName() + " on the class path",
-                        "add the artifact io.deepep:deepep-buffer",
-                        null));
+                .orElseThrow(
+                        () ->
+                                new DeepEpUnavailableException(
+                                        "no implementation of "
+                                                + BufferProvider.class.getName()
+                                                + " on the class path",
+                                        "add the artifact io.deepep:deepep-buffer",
+                                        null));
     }
 }

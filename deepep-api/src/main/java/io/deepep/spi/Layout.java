@@ -4,8 +4,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * How a piece of symmetric memory is divided: regions in order, each starting on a 128-byte line. The one place where offsets and sizes are derived; size
- * hints, host code and the structs handed to kernels all read them from here.
+ * How a piece of symmetric memory is divided: regions in order, each starting on a 128-byte line.
+ * The one place where offsets and sizes are derived; size hints, host code and the structs handed
+ * to kernels all read them from here.
  */
 public final class Layout {
     /** Alignment of regions, and of rows: an NVLink and cache line. */
@@ -41,7 +42,10 @@ public final class Layout {
         return sizeBytes;
     }
 
-    /** A number that differs when any region's name, offset, strides or size differ; compared between ranks and with binaries. */
+    /**
+     * A number that differs when any region's name, offset, strides or size differ; compared
+     * between ranks and with binaries.
+     */
     public long hash() {
         long hash = name.hashCode();
         for (Region region : regions) {
@@ -87,7 +91,9 @@ public final class Layout {
 
         /** Appends {@code d0 * d1 * d2} records. */
         public Region region(String regionName, long recordBytes, long d0, long d1, long d2) {
-            long size = Math.multiplyExact(Math.multiplyExact(recordBytes, d0), Math.multiplyExact(d1, d2));
+            long size =
+                    Math.multiplyExact(
+                            Math.multiplyExact(recordBytes, d0), Math.multiplyExact(d1, d2));
             Region region = new Region(regionName, next, recordBytes, d0, d1, d2);
             regions.add(region);
             next = alignToLine(Math.addExact(next, size));

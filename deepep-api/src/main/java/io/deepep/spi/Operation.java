@@ -3,15 +3,16 @@ package io.deepep.spi;
 import io.deepep.Event;
 
 /**
- * One prepared dispatch or combine: arguments checked, outputs allocated. A buffer runs it as often as its request is used, always {@link #begin} then {@link
- * #complete}, on one thread at a time.
+ * One prepared dispatch or combine: arguments checked, outputs allocated. A buffer runs it as often
+ * as its request is used, always {@link #begin} then {@link #complete}, on one thread at a time.
  *
  * @param <R> the result record
  */
 public interface Operation<R> {
     /**
-     * The first half. Normal mode: exchanges headers and counts, so that the result's shape is known; low latency: sends. Throws what concerns every rank
-     * (routing, capacity, mismatch); then {@link #complete} is not called.
+     * The first half. Normal mode: exchanges headers and counts, so that the result's shape is
+     * known; low latency: sends. Throws what concerns every rank (routing, capacity, mismatch);
+     * then {@link #complete} is not called.
      */
     void begin();
 
@@ -19,7 +20,8 @@ public interface Operation<R> {
     void complete();
 
     /**
-     * The result of the latest run; may be asked for after {@link #begin}. Returns the same object as last time if nothing in it changed.
+     * The result of the latest run; may be asked for after {@link #begin}. Returns the same object
+     * as last time if nothing in it changed.
      *
      * @param event when the tensors are ready
      * @param receiveHook the hook to hand out, or null

@@ -3,7 +3,8 @@ package io.deepep.spi;
 import java.util.Objects;
 
 /**
- * A dense array of fixed-size records inside a {@link Layout}: one to three dimensions, offsets relative to the layout's start.
+ * A dense array of fixed-size records inside a {@link Layout}: one to three dimensions, offsets
+ * relative to the layout's start.
  *
  * <p>All index arithmetic on symmetric memory goes through here, on 64 bits and bounds checked.
  */

@@ -1,8 +1,9 @@
 package io.deepep.spi;
 
 /**
- * Base of the reusable requests: gives the buffer that executes a request a place to keep what it derived from it (checked shapes, resolved addresses, result
- * objects), so that the next call with the same request derives nothing again. Not for engines.
+ * Base of the reusable requests: gives the buffer that executes a request a place to keep what it
+ * derived from it (checked shapes, resolved addresses, result objects), so that the next call with
+ * the same request derives nothing again. Not for engines.
  */
 public abstract class Request {
     private volatile Object plan;

@@ -5,7 +5,10 @@ import io.deepep.Device;
 import io.deepep.Tensor;
 import java.util.Arrays;
 
-/** Demands on the tensors of a request; each method throws {@link IllegalArgumentException} with what was given and what is wanted. */
+/**
+ * Demands on the tensors of a request; each method throws {@link IllegalArgumentException} with
+ * what was given and what is wanted.
+ */
 public final class TensorChecks {
     /** A size that may be anything. */
     public static final long ANY = -1;
@@ -23,11 +26,17 @@ public final class TensorChecks {
             throw new IllegalArgumentException(name + "=null; give " + wanted(dtype, shape));
         }
         if (tensor.dtype() != dtype || !fits(tensor, shape)) {
-            throw new IllegalArgumentException(name + " is " + tensor + "; it must be " + wanted(dtype, shape));
+            throw new IllegalArgumentException(
+                    name + " is " + tensor + "; it must be " + wanted(dtype, shape));
         }
         if (!tensor.device().equals(device)) {
             throw new IllegalArgumentException(
-                    name + " lies on " + tensor.device() + " but the buffer works on " + device + "; copy it there");
+                    name
+                            + " lies on "
+                            + tensor.device()
+                            + " but the buffer works on "
+                            + device
+                            + "; copy it there");
         }
     }
 
@@ -50,7 +59,8 @@ public final class TensorChecks {
     /** Demands row-major order without gaps. */
     public void requireContiguous(String name, Tensor tensor) {
         if (!tensor.isContiguous()) {
-            throw new IllegalArgumentException(name + " is " + tensor + "; it must be contiguous: copy it");
+            throw new IllegalArgumentException(
+                    name + " is " + tensor + "; it must be contiguous: copy it");
         }
     }
 
@@ -58,7 +68,11 @@ public final class TensorChecks {
     public void requireContiguousRows(String name, Tensor tensor) {
         int last = tensor.rank() - 1;
         if (tensor.size(last) > 1 && tensor.stride(last) != 1) {
-            throw new IllegalArgumentException(name + " is " + tensor + "; the elements of a row must be contiguous (stride 1): copy it");
+            throw new IllegalArgumentException(
+                    name
+                            + " is "
+                            + tensor
+                            + "; the elements of a row must be contiguous (stride 1): copy it");
         }
     }
 }

@@ -3,8 +3,10 @@ package io.deepep.host;
 import io.deepep.Event;
 
 /**
- * A point in a {@link HostStream}'s order. The event of submitted work remembers the work's failure: {@link #synchronize()} rethrows that very exception object,
- * with the stack trace of the thread that ran the work, each time it is called. The event of {@link HostStream#record()} belongs to no work and only waits.
+ * A point in a {@link HostStream}'s order. The event of submitted work remembers the work's
+ * failure: {@link #synchronize()} rethrows that very exception object, with the stack trace of the
+ * thread that ran the work, each time it is called. The event of {@link HostStream#record()}
+ * belongs to no work and only waits.
  */
 public final class HostEvent implements Event {
     private final HostStream stream;
@@ -34,7 +36,10 @@ public final class HostEvent implements Event {
         return event;
     }
 
-    /** Runs what was submitted, keeping its failure; the stream publishes both by counting the ticket as finished. */
+    /**
+     * Runs what was submitted, keeping its failure; the stream publishes both by counting the
+     * ticket as finished.
+     */
     void run() {
         try {
             if (awaited != null) {
@@ -43,7 +48,8 @@ public final class HostEvent implements Event {
                 work.run();
             }
         } catch (Throwable thrown) {
-            // Whoever caused the awaited event learns of its failure there; the waiting stream goes on.
+            // Whoever caused the awaited event learns of its failure there; the waiting stream goes
+            // on.
             failure = awaited == null ? thrown : null;
         } finally {
             work = null;
@@ -67,7 +73,8 @@ public final class HostEvent implements Event {
     /**
      * {@inheritDoc}
      *
-     * @throws IllegalStateException if the caller is interrupted (its interrupt flag is set again) or is the work of this event's own stream
+     * @throws IllegalStateException if the caller is interrupted (its interrupt flag is set again)
+     *     or is the work of this event's own stream
      */
     @Override
     public void synchronize() {

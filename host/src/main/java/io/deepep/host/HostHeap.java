@@ -6,11 +6,13 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 
 /**
- * The host's symmetric heap: the same layout on every rank, every rank's segment known here. A rank that is out of reach (another node, for the NVL heap) has no
- * segment, so a protocol that takes a forbidden path fails.
+ * The host's symmetric heap: the same layout on every rank, every rank's segment known here. A rank
+ * that is out of reach (another node, for the NVL heap) has no segment, so a protocol that takes a
+ * forbidden path fails.
  *
- * <p>Flags are 8-byte longs. {@link #signal} is the only way to tell a peer something: a release store that makes all earlier plain stores visible to the
- * {@link #flag} (acquire) which reads it, followed by the peer's doorbell.
+ * <p>Flags are 8-byte longs. {@link #signal} is the only way to tell a peer something: a release
+ * store that makes all earlier plain stores visible to the {@link #flag} (acquire) which reads it,
+ * followed by the peer's doorbell.
  */
 public final class HostHeap {
     private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
@@ -27,7 +29,10 @@ public final class HostHeap {
 
     /** A heap for a single rank without peers, for tests of layouts and row code. */
     static HostHeap single(Arena arena, long bytes) {
-        return new HostHeap(0, new MemorySegment[] {HostMemory.allocate(arena, bytes)}, new HostDoorbell[] {new HostDoorbell()});
+        return new HostHeap(
+                0,
+                new MemorySegment[] {HostMemory.allocate(arena, bytes)},
+                new HostDoorbell[] {new HostDoorbell()});
     }
 
     /** This rank's memory. */
@@ -39,7 +44,8 @@ public final class HostHeap {
     public MemorySegment of(int peer) {
         MemorySegment segment = segments[peer];
         if (segment == null) {
-            throw new IllegalStateException("rank " + rank + " has no direct path to the memory of rank " + peer);
+            throw new IllegalStateException(
+                    "rank " + rank + " has no direct path to the memory of rank " + peer);
         }
         return segment;
     }
@@ -55,7 +61,10 @@ public final class HostHeap {
         return (long) LONG.getAcquire(local(), offset);
     }
 
-    /** The part {@code [offset, offset + bytes)} of the heap, as a heap of its own with offsets from 0. */
+    /**
+     * The part {@code [offset, offset + bytes)} of the heap, as a heap of its own with offsets from
+     * 0.
+     */
     public HostHeap window(long offset, long bytes) {
         MemorySegment[] parts = new MemorySegment[segments.length];
         for (int peer = 0; peer < parts.length; peer++) {

@@ -9,7 +9,8 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * One rank's NVL and RDMA memory together with its peers'. Memory is freed when the last rank of the group has closed, so that ranks may close in any order.
+ * One rank's NVL and RDMA memory together with its peers'. Memory is freed when the last rank of
+ * the group has closed, so that ranks may close in any order.
  */
 public final class HostHeaps implements AutoCloseable {
     private final HostHeap nvl;
@@ -26,7 +27,8 @@ public final class HostHeaps implements AutoCloseable {
     }
 
     /** What each rank shows the others; rank 0's group is everybody's. */
-    private record Share(MemorySegment nvl, MemorySegment rdma, HostDoorbell doorbell, SharedGroup group) {}
+    private record Share(
+            MemorySegment nvl, MemorySegment rdma, HostDoorbell doorbell, SharedGroup group) {}
 
     /** The arena of a whole group's memory, closed by the last rank. */
     private record SharedGroup(Arena arena, AtomicInteger users) {
@@ -37,27 +39,49 @@ public final class HostHeaps implements AutoCloseable {
         }
     }
 
-    /** Allocates this rank's memory and meets the peers: collective. All ranks must be threads of this JVM. */
+    /**
+     * Allocates this rank's memory and meets the peers: collective. All ranks must be threads of
+     * this JVM.
+     */
     @SuppressWarnings("unchecked")
-    public static HostHeaps open(Communicator communicator, EpTopology topology, long nvlBytes, long rdmaBytes, Duration timeout) {
+    public static HostHeaps open(
+            Communicator communicator,
+            EpTopology topology,
+            long nvlBytes,
+            long rdmaBytes,
+            Duration timeout) {
         if (!communicator.isInProcess()) {
             throw new IllegalArgumentException(
-                    communicator + " spans processes; the host backend runs ranks as threads of one JVM: use InProcessGroup");
+                    communicator
+                            + " spans processes; the host backend runs ranks as threads of one JVM: use InProcessGroup");
         }
-        SharedGroup mine = new SharedGroup(Arena.ofShared(), new AtomicInteger(topology.numRanks()));
+        SharedGroup mine =
+                new SharedGroup(Arena.ofShared(), new AtomicInteger(topology.numRanks()));
         List<Object> groups = communicator.exchangeReferences(mine, timeout);
         SharedGroup group = (SharedGroup) groups.getFirst();
         if (topology.rank() != 0) {
             mine.arena().close();
         }
-        HostDoorbell doorbell = new HostDoorbell();
-        Share share = new Share(
-                HostMemory.allocate(group.arena(), nvlBytes), HostMemory.allocate(group.arena(), rdmaBytes), doorbell, group);
-        List<Share> shares = (List<Share>) (List<?>) communicator.exchangeReferences(share, timeout);
-        return meet(topology, shares, doorbell, group);
+        try {
+            HostDoorbell doorbell = new HostDoorbell();
+            Share share =
+                    new Share(
+                            HostMemory.allocate(group.arena(), nvlBytes),
+                            HostMemory.allocate(group.arena(), rdmaBytes),
+                            doorbell,
+                            group);
+            List<Share> shares =
+                    (List<Share>) (List<?>) communicator.exchangeReferences(share, timeout);
+            return meet(topology, shares, doorbell, group);
+        } catch (RuntimeException | Error failure) {
+            // A rank that fails here will not close; the memory of the others must not wait for it.
+            group.release();
+            throw failure;
+        }
     }
 
-    private static HostHeaps meet(EpTopology topology, List<Share> shares, HostDoorbell doorbell, SharedGroup group) {
+    private static HostHeaps meet(
+            EpTopology topology, List<Share> shares, HostDoorbell doorbell, SharedGroup group) {
         int numRanks = topology.numRanks();
         MemorySegment[] nvl = new MemorySegment[numRanks];
         MemorySegment[] rdma = new MemorySegment[numRanks];
@@ -69,7 +93,10 @@ public final class HostHeaps implements AutoCloseable {
             doorbells[peer] = shares.get(peer).doorbell();
         }
         return new HostHeaps(
-                new HostHeap(topology.rank(), nvl, doorbells), new HostHeap(topology.rank(), rdma, doorbells), doorbell, group);
+                new HostHeap(topology.rank(), nvl, doorbells),
+                new HostHeap(topology.rank(), rdma, doorbells),
+                doorbell,
+                group);
     }
 
     /** NVL memory: the ranks of this node. */

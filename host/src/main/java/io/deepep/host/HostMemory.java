@@ -9,8 +9,9 @@ import java.lang.invoke.MethodHandle;
 import java.util.Optional;
 
 /**
- * Zeroed off-heap memory. Large worst-case buffers cost only the pages that are touched: memory comes from C's {@code calloc}, which maps fresh zero pages,
- * where {@link Arena#allocate} would write every byte. Without native access it falls back to the latter.
+ * Zeroed off-heap memory. Large worst-case buffers cost only the pages that are touched: memory
+ * comes from C's {@code calloc}, which maps fresh zero pages, where {@link Arena#allocate} would
+ * write every byte. Without native access it falls back to the latter.
  */
 public final class HostMemory {
     private static final long ALIGNMENT = 128;
@@ -21,7 +22,9 @@ public final class HostMemory {
     /** Allocates {@code bytes} zeroed bytes on a 128-byte line, freed when {@code arena} closes. */
     public static MemorySegment allocate(Arena arena, long bytes) {
         long size = Math.max(bytes, 1);
-        return CALLOC.isPresent() ? CALLOC.get().allocate(arena, size) : arena.allocate(size, ALIGNMENT);
+        return CALLOC.isPresent()
+                ? CALLOC.get().allocate(arena, size)
+                : arena.allocate(size, ALIGNMENT);
     }
 
     private record Allocator(MethodHandle calloc, MethodHandle free) {
@@ -32,10 +35,24 @@ public final class HostMemory {
             }
             Linker linker = Linker.nativeLinker();
             var lookup = linker.defaultLookup();
-            var sizes = FunctionDescriptor.of(ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG);
-            return lookup.find("calloc").flatMap(calloc -> lookup.find("free").map(free -> new Allocator(
-                    linker.downcallHandle(calloc, sizes),
-                    linker.downcallHandle(free, FunctionDescriptor.ofVoid(ValueLayout.ADDRESS)))));
+            var sizes =
+                    FunctionDescriptor.of(
+                            ValueLayout.ADDRESS, ValueLayout.JAVA_LONG, ValueLayout.JAVA_LONG);
+            return lookup.find("calloc")
+                    .flatMap(
+                            calloc ->
+                                    lookup.find("free")
+                                            .map(
+                                                    free ->
+                                                            new Allocator(
+                                                                    linker.downcallHandle(
+                                                                            calloc, sizes),
+                                                                    linker.downcallHandle(
+                                                                            free,
+                                                                            FunctionDescriptor
+                                                                                    .ofVoid(
+                                                                                            ValueLayout
+                                                                                                    .ADDRESS)))));
         }
 
         @SuppressWarnings("restricted")

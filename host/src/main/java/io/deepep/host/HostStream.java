@@ -5,11 +5,14 @@ import io.deepep.Event;
 import io.deepep.Stream;
 
 /**
- * Work of the host that runs in order: submitted work on a daemon thread of the stream's own, which starts with the first of it, or inline on the caller's.
+ * Work of the host that runs in order: submitted work on a daemon thread of the stream's own, which
+ * starts with the first of it, or inline on the caller's.
  *
- * <p>Every piece of work has a ticket; tickets finish one after the other, whichever thread runs them. A failure belongs to the event of the work that failed:
- * the stream goes on, and {@link #synchronize()} does not throw it. Safe for any number of threads. Work must not wait for its own stream: that throws {@link
- * IllegalStateException} in place of a deadlock. Whoever is interrupted while it waits here gets an {@link IllegalStateException} with the interrupt flag set.
+ * <p>Every piece of work has a ticket; tickets finish one after the other, whichever thread runs
+ * them. A failure belongs to the event of the work that failed: the stream goes on, and {@link
+ * #synchronize()} does not throw it. Safe for any number of threads. Work must not wait for its own
+ * stream: that throws {@link IllegalStateException} in place of a deadlock. Whoever is interrupted
+ * while it waits here gets an {@link IllegalStateException} with the interrupt flag set.
  */
 public final class HostStream implements Stream, AutoCloseable {
     private static final int QUEUE_LENGTH = 64;
@@ -38,8 +41,8 @@ public final class HostStream implements Stream, AutoCloseable {
     }
 
     /**
-     * Runs {@code work} on the stream's thread, after all work so far. Returns at once, unless 64 pieces of work are queued: then it waits for one of them to
-     * start.
+     * Runs {@code work} on the stream's thread, after all work so far. Returns at once, unless 64
+     * pieces of work are queued: then it waits for one of them to start.
      *
      * @return tells when the work has finished, and rethrows its failure
      * @throws IllegalStateException if the stream is closed
@@ -54,8 +57,9 @@ public final class HostStream implements Stream, AutoCloseable {
     }
 
     /**
-     * Runs {@code work} on the calling thread, in the stream's order: at once if the stream is idle, else when it has become idle. Makes no garbage. What the
-     * work throws reaches the caller.
+     * Runs {@code work} on the calling thread, in the stream's order: at once if the stream is
+     * idle, else when it has become idle. Makes no garbage. What the work throws reaches the
+     * caller.
      *
      * @throws IllegalStateException if the stream is closed
      */
@@ -89,7 +93,10 @@ public final class HostStream implements Stream, AutoCloseable {
         }
     }
 
-    /** {@inheritDoc} A failure of the awaited work does not touch this stream. Takes a place in the queue, see {@link #submit}. */
+    /**
+     * {@inheritDoc} A failure of the awaited work does not touch this stream. Takes a place in the
+     * queue, see {@link #submit}.
+     */
     @Override
     public void waitFor(Event event) {
         boolean ordered = event instanceof HostEvent own && own.stream() == this;
@@ -111,7 +118,9 @@ public final class HostStream implements Stream, AutoCloseable {
         }
     }
 
-    /** Finishes all work so far, then ends the thread. Work that comes later is refused. Idempotent. */
+    /**
+     * Finishes all work so far, then ends the thread. Work that comes later is refused. Idempotent.
+     */
     @Override
     public void close() {
         Thread ending;
@@ -173,7 +182,10 @@ public final class HostStream implements Stream, AutoCloseable {
         }
     }
 
-    /** The next queued work once it is its turn: inline work may hold an earlier ticket. Null when the stream has closed. */
+    /**
+     * The next queued work once it is its turn: inline work may hold an earlier ticket. Null when
+     * the stream has closed.
+     */
     private HostEvent take() {
         synchronized (lock) {
             while (numQueued == 0 || queue[head].ticket() != finished + 1) {
@@ -197,7 +209,8 @@ public final class HostStream implements Stream, AutoCloseable {
         try {
             lock.wait();
         } catch (InterruptedException betweenWork) {
-            // This thread ends with the stream only: an interrupt that finds it without work interrupts nothing.
+            // This thread ends with the stream only: an interrupt that finds it without work
+            // interrupts nothing.
         }
     }
 
@@ -221,7 +234,9 @@ public final class HostStream implements Stream, AutoCloseable {
 
     private void refuseOwnWork() {
         if (Thread.currentThread().equals(runner)) {
-            throw new IllegalStateException(this + ": work waits for its own stream, which waits for the work; wait on another thread");
+            throw new IllegalStateException(
+                    this
+                            + ": work waits for its own stream, which waits for the work; wait on another thread");
         }
     }
 

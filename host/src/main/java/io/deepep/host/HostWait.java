@@ -4,7 +4,8 @@ import io.deepep.error.DeepEpTimeoutException;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * How a rank thread waits: a few spins, then parked until its doorbell rings. One instance per rank; not reentrant.
+ * How a rank thread waits: a few spins, then parked until its doorbell rings. One instance per
+ * rank; not reentrant.
  *
  * <pre>{@code
  * wait.start();
@@ -41,7 +42,9 @@ public final class HostWait {
         since = 0;
     }
 
-    /** Whether the time allowed without progress is over; for callers that go on without the peer. */
+    /**
+     * Whether the time allowed without progress is over; for callers that go on without the peer.
+     */
     public boolean expired() {
         return since != 0 && System.nanoTime() - since > timeoutNanos;
     }
@@ -65,7 +68,8 @@ public final class HostWait {
         }
         if (Thread.interrupted()) {
             Thread.currentThread().interrupt();
-            throw new IllegalStateException("rank " + rank + " was interrupted while it waited for its peers");
+            throw new IllegalStateException(
+                    "rank " + rank + " was interrupted while it waited for its peers");
         }
     }
 
@@ -81,7 +85,10 @@ public final class HostWait {
         }
     }
 
-    /** Waits until the flag at {@code offset} of this rank's memory is at least {@code value}; pairs with {@link HostHeap#signal}. */
+    /**
+     * Waits until the flag at {@code offset} of this rank's memory is at least {@code value}; pairs
+     * with {@link HostHeap#signal}.
+     */
     public void untilAtLeast(HostHeap heap, long offset, long value, int peer, String phase) {
         progress();
         long seen = heap.flag(offset);

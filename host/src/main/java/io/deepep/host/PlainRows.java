@@ -16,8 +16,12 @@ final class PlainRows {
 
     private PlainRows() {}
 
-    /** {@code acc[i] += weight * src[i]} for {@code i} in {@code [from, to)}; a weight of 1 changes no bits. */
-    static void addScaledBf16(float[] acc, float weight, MemorySegment src, long offset, int from, int to) {
+    /**
+     * {@code acc[i] += weight * src[i]} for {@code i} in {@code [from, to)}; a weight of 1 changes
+     * no bits.
+     */
+    static void addScaledBf16(
+            float[] acc, float weight, MemorySegment src, long offset, int from, int to) {
         for (int i = from; i < to; i++) {
             acc[i] += weight * Bf16.toFloat(src.get(SHORT, offset + 2L * i));
         }
@@ -45,12 +49,17 @@ final class PlainRows {
             scales.set(FLOAT, scalesOffset + from / GROUP * 4L, scale);
             for (int i = from; i < from + GROUP; i++) {
                 float value = Bf16.toFloat(bf16.get(SHORT, offset + 2L * i));
-                fp8.set(ValueLayout.JAVA_BYTE, fp8Offset + i, Fp8E4m3.fromFloat(value * multiplier));
+                fp8.set(
+                        ValueLayout.JAVA_BYTE,
+                        fp8Offset + i,
+                        Fp8E4m3.fromFloat(value * multiplier));
             }
         }
     }
 
-    /** The largest magnitude of a group as BF16 bits, which order like the values; NaN counts as 0. */
+    /**
+     * The largest magnitude of a group as BF16 bits, which order like the values; NaN counts as 0.
+     */
     private static int largest(MemorySegment bf16, long offset) {
         int largest = 0;
         for (int i = 0; i < GROUP; i++) {

@@ -7,16 +7,19 @@ import java.util.Objects;
 /**
  * Arithmetic on rows of hidden states: sums of BF16 rows in fp32, and the cast to FP8.
  *
- * <p>There are two implementations with the same bits: one with the Vector API, several times faster, which the JVM only offers when started with {@code
- * --add-modules jdk.incubator.vector}, and plain loops otherwise; {@link #isVectorized} tells. The choice is made once.
+ * <p>There are two implementations with the same bits: one with the Vector API, several times
+ * faster, which the JVM only offers when started with {@code --add-modules jdk.incubator.vector},
+ * and plain loops otherwise; {@link #isVectorized} tells. The choice is made once.
  *
- * <p>Elements lie in native byte order (little-endian on every supported machine) at byte offsets that need no alignment. Accumulators are plain arrays owned by
- * the caller; a row of 7168 channels is 28 KiB of them. Nothing here allocates or synchronises. Every method checks its bounds and throws {@link
- * IndexOutOfBoundsException}.
+ * <p>Elements lie in native byte order (little-endian on every supported machine) at byte offsets
+ * that need no alignment. Accumulators are plain arrays owned by the caller; a row of 7168 channels
+ * is 28 KiB of them. Nothing here allocates or synchronises. Every method checks its bounds and
+ * throws {@link IndexOutOfBoundsException}.
  */
 public final class RowMath {
     private static final boolean VECTORIZED =
-            ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent() && VectorRows.isSupported();
+            ModuleLayer.boot().findModule("jdk.incubator.vector").isPresent()
+                    && VectorRows.isSupported();
 
     private RowMath() {}
 
@@ -30,7 +33,9 @@ public final class RowMath {
         Arrays.fill(acc, 0, n, 0f);
     }
 
-    /** {@code acc[i] += src[i]} for {@code n} BF16 elements from byte {@code offset} of {@code src}. */
+    /**
+     * {@code acc[i] += src[i]} for {@code n} BF16 elements from byte {@code offset} of {@code src}.
+     */
     public static void addBf16(float[] acc, MemorySegment src, long offset, int n) {
         if (VECTORIZED) {
             VectorRows.addBf16(acc, src, offset, n);
@@ -40,10 +45,12 @@ public final class RowMath {
     }
 
     /**
-     * {@code acc[i] += weight * src[i]} for {@code n} BF16 elements. The product is rounded to fp32 before it is added: no fused multiply-add, so that a GPU that
-     * does the same gets the same bits.
+     * {@code acc[i] += weight * src[i]} for {@code n} BF16 elements. The product is rounded to fp32
+     * before it is added: no fused multiply-add, so that a GPU that does the same gets the same
+     * bits.
      */
-    public static void addScaledBf16(float[] acc, float weight, MemorySegment src, long offset, int n) {
+    public static void addScaledBf16(
+            float[] acc, float weight, MemorySegment src, long offset, int n) {
         if (VECTORIZED) {
             VectorRows.addScaledBf16(acc, weight, src, offset, n);
         } else {
@@ -52,8 +59,9 @@ public final class RowMath {
     }
 
     /**
-     * Adds {@code count} rows, each at its own place. The same bits as {@link #addBf16(float[], MemorySegment, long, int)} for one row after the other, but about
-     * half as fast again out of memory, because several rows are read side by side.
+     * Adds {@code count} rows, each at its own place. The same bits as {@link #addBf16(float[],
+     * MemorySegment, long, int)} for one row after the other, but about half as fast again out of
+     * memory, because several rows are read side by side.
      *
      * @param src the memory of each row
      * @param offsets where in it the row begins, in bytes
@@ -62,12 +70,17 @@ public final class RowMath {
         addRows(acc, null, src, offsets, count, n);
     }
 
-    /** Adds {@code count} rows, each times its weight; like {@link #addBf16(float[], MemorySegment[], long[], int, int)}. */
-    public static void addScaledBf16(float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int count, int n) {
+    /**
+     * Adds {@code count} rows, each times its weight; like {@link #addBf16(float[],
+     * MemorySegment[], long[], int, int)}.
+     */
+    public static void addScaledBf16(
+            float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int count, int n) {
         addRows(acc, Objects.requireNonNull(weights, "weights"), src, offsets, count, n);
     }
 
-    private static void addRows(float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int count, int n) {
+    private static void addRows(
+            float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int count, int n) {
         int row = 0;
         if (VECTORIZED) {
             for (; row <= count - VectorRows.ROWS_AT_ONCE; row += VectorRows.ROWS_AT_ONCE) {
@@ -79,7 +92,9 @@ public final class RowMath {
         }
     }
 
-    /** Stores {@code acc[0, n)} as BF16, each element as {@link io.deepep.Bf16#fromFloat} rounds it. */
+    /**
+     * Stores {@code acc[0, n)} as BF16, each element as {@link io.deepep.Bf16#fromFloat} rounds it.
+     */
     public static void storeBf16(float[] acc, MemorySegment dst, long offset, int n) {
         if (VECTORIZED) {
             VectorRows.storeBf16(acc, dst, offset, n);
@@ -91,10 +106,12 @@ public final class RowMath {
     /**
      * Casts {@code n} BF16 elements to FP8 E4M3, with one F32 scale for every 128 of them.
      *
-     * <p>Let {@code amax} be the largest magnitude of the group, NaN left out, clamped to [1e-4, {@link Float#MAX_VALUE}]. The scale is {@code amax * (1f / 448f)}
-     * and elements are multiplied by {@code 448f / amax}; with {@code powerOfTwo} the scale is {@code Ue8m0.ceilPowerOfTwo(amax / 448f)} and elements are
-     * multiplied by its inverse. Each product is rounded by {@link io.deepep.Fp8E4m3#fromFloat}: NaN stays NaN (0x7f), infinities saturate to ±448 with a
-     * finite scale.
+     * <p>Let {@code amax} be the largest magnitude of the group, NaN left out, clamped to [1e-4,
+     * {@link Float#MAX_VALUE}]. The scale is {@code amax * (1f / 448f)} and elements are multiplied
+     * by {@code 448f / amax}; with {@code powerOfTwo} the scale is {@code Ue8m0.ceilPowerOfTwo(amax
+     * / 448f)} and elements are multiplied by its inverse. Each product is rounded by {@link
+     * io.deepep.Fp8E4m3#fromFloat}: NaN stays NaN (0x7f), infinities saturate to ±448 with a finite
+     * scale.
      *
      * @param bf16 the row, read from byte {@code offset}
      * @param fp8 receives {@code n} bytes at {@code fp8Offset}

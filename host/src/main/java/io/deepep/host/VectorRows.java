@@ -13,20 +13,29 @@ import jdk.incubator.vector.VectorOperators;
 import jdk.incubator.vector.VectorShape;
 import jdk.incubator.vector.VectorSpecies;
 
-/** {@link RowMath} with the Vector API. Only to be touched where the module {@code jdk.incubator.vector} is present. */
+/**
+ * {@link RowMath} with the Vector API. Only to be touched where the module {@code
+ * jdk.incubator.vector} is present.
+ */
 final class VectorRows {
     private static final VectorSpecies<Float> FLOATS = FloatVector.SPECIES_PREFERRED;
     private static final VectorSpecies<Integer> INTS = FLOATS.withLanes(int.class);
     private static final VectorSpecies<Short> SHORTS =
-            VectorSpecies.of(short.class, VectorShape.forBitSize(Math.max(64, FLOATS.vectorBitSize() / 2)));
+            VectorSpecies.of(
+                    short.class, VectorShape.forBitSize(Math.max(64, FLOATS.vectorBitSize() / 2)));
     private static final VectorSpecies<Short> FULL_SHORTS = FLOATS.withLanes(short.class);
     private static final VectorSpecies<Byte> BYTES =
-            VectorSpecies.of(byte.class, VectorShape.forBitSize(Math.max(64, FLOATS.vectorBitSize() / 4)));
+            VectorSpecies.of(
+                    byte.class, VectorShape.forBitSize(Math.max(64, FLOATS.vectorBitSize() / 4)));
     private static final ByteOrder ORDER = ByteOrder.nativeOrder();
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
     private static final int LANES = FLOATS.length();
     private static final int GROUP = Fp8E4m3.CHANNELS_PER_SCALE;
-    /** Rows that {@link #addRows} reads side by side: more memory streams in flight, and the accumulators are read and written once for all. */
+
+    /**
+     * Rows that {@link #addRows} reads side by side: more memory streams in flight, and the
+     * accumulators are read and written once for all.
+     */
     static final int ROWS_AT_ONCE = 4;
 
     private static final short INFINITY = 0x7f80;
@@ -40,7 +49,9 @@ final class VectorRows {
 
     private static FloatVector load(MemorySegment src, long offset) {
         ShortVector bits = ShortVector.fromMemorySegment(SHORTS, src, offset, ORDER);
-        return ((IntVector) bits.convertShape(VectorOperators.S2I, INTS, 0)).lanewise(VectorOperators.LSHL, 16).reinterpretAsFloats();
+        return ((IntVector) bits.convertShape(VectorOperators.S2I, INTS, 0))
+                .lanewise(VectorOperators.LSHL, 16)
+                .reinterpretAsFloats();
     }
 
     static void addBf16(float[] acc, MemorySegment src, long offset, int n) {
@@ -54,13 +65,19 @@ final class VectorRows {
     static void addScaledBf16(float[] acc, float weight, MemorySegment src, long offset, int n) {
         int whole = FLOATS.loopBound(n);
         for (int i = 0; i < whole; i += LANES) {
-            FloatVector.fromArray(FLOATS, acc, i).add(load(src, offset + 2L * i).mul(weight)).intoArray(acc, i);
+            FloatVector.fromArray(FLOATS, acc, i)
+                    .add(load(src, offset + 2L * i).mul(weight))
+                    .intoArray(acc, i);
         }
         PlainRows.addScaledBf16(acc, weight, src, offset, whole, n);
     }
 
-    /** Adds {@link #ROWS_AT_ONCE} rows, beginning with row {@code first} of the arrays; null weights are all 1, which changes no bits. */
-    static void addRows(float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int first, int n) {
+    /**
+     * Adds {@link #ROWS_AT_ONCE} rows, beginning with row {@code first} of the arrays; null weights
+     * are all 1, which changes no bits.
+     */
+    static void addRows(
+            float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int first, int n) {
         float w0 = weight(weights, first);
         float w1 = weight(weights, first + 1);
         float w2 = weight(weights, first + 2);
@@ -116,7 +133,8 @@ final class VectorRows {
             int n,
             boolean powerOfTwo) {
         if (FLOATS.vectorBitSize() < 256) {
-            // The bytes of a 128-bit vector of floats would need a 32-bit vector, which there is not.
+            // The bytes of a 128-bit vector of floats would need a 32-bit vector, which there is
+            // not.
             PlainRows.castFp8(bf16, offset, fp8, fp8Offset, scales, scalesOffset, n, powerOfTwo);
             return;
         }
@@ -127,7 +145,8 @@ final class VectorRows {
             scales.set(FLOAT, scalesOffset + from / GROUP * 4L, scale);
             for (int i = from; i < from + GROUP; i += LANES) {
                 IntVector codes = toFp8(load(bf16, offset + 2L * i).mul(multiplier));
-                ((ByteVector) codes.convertShape(VectorOperators.I2B, BYTES, 0)).intoMemorySegment(fp8, fp8Offset + i, ORDER);
+                ((ByteVector) codes.convertShape(VectorOperators.I2B, BYTES, 0))
+                        .intoMemorySegment(fp8, fp8Offset + i, ORDER);
             }
         }
     }
@@ -135,7 +154,9 @@ final class VectorRows {
     private static int largest(MemorySegment bf16, long offset) {
         ShortVector largest = ShortVector.zero(FULL_SHORTS);
         for (int i = 0; i < GROUP; i += FULL_SHORTS.length()) {
-            ShortVector magnitude = ShortVector.fromMemorySegment(FULL_SHORTS, bf16, offset + 2L * i, ORDER).and((short) 0x7fff);
+            ShortVector magnitude =
+                    ShortVector.fromMemorySegment(FULL_SHORTS, bf16, offset + 2L * i, ORDER)
+                            .and((short) 0x7fff);
             VectorMask<Short> nan = magnitude.compare(VectorOperators.GT, INFINITY);
             largest = largest.max(magnitude.blend((short) 0, nan));
         }
@@ -147,10 +168,21 @@ final class VectorRows {
         IntVector sign = bits.lanewise(VectorOperators.LSHR, 24).and(0x80);
         IntVector abs = bits.and(0x7fffffff);
         IntVector odd = abs.lanewise(VectorOperators.LSHR, 20).and(1);
-        IntVector normal = abs.add((1 << 19) - 1).add(odd).lanewise(VectorOperators.LSHR, 20).sub(120 << 3).min(0x7e);
-        // Adding 2^14, whose last place is 2^-9, rounds a magnitude below 2^-6 to the multiples of 2^-9 that are the subnormal codes.
-        IntVector subnormal = abs.reinterpretAsFloats().add(0x1p14f).reinterpretAsInts().sub(Float.floatToRawIntBits(0x1p14f));
-        VectorMask<Integer> small = abs.compare(VectorOperators.LT, Float.floatToRawIntBits(0x1p-6f));
+        IntVector normal =
+                abs.add((1 << 19) - 1)
+                        .add(odd)
+                        .lanewise(VectorOperators.LSHR, 20)
+                        .sub(120 << 3)
+                        .min(0x7e);
+        // Adding 2^14, whose last place is 2^-9, rounds a magnitude below 2^-6 to the multiples of
+        // 2^-9 that are the subnormal codes.
+        IntVector subnormal =
+                abs.reinterpretAsFloats()
+                        .add(0x1p14f)
+                        .reinterpretAsInts()
+                        .sub(Float.floatToRawIntBits(0x1p14f));
+        VectorMask<Integer> small =
+                abs.compare(VectorOperators.LT, Float.floatToRawIntBits(0x1p-6f));
         VectorMask<Integer> nan = abs.compare(VectorOperators.GT, 0x7f800000);
         return normal.blend(subnormal, small).or(sign).blend(0x7f, nan);
     }

@@ -13,15 +13,19 @@ import java.lang.foreign.ValueLayout;
  *   u8[160]     128 codes of 10 bits, least significant bit first: 9 bits magnitude, 1 bit sign
  * </pre>
  *
- * Magnitude code 0 is zero, code c stands for 2^(base + (c - 1) * step). The codes span from the block's smallest magnitude to its largest, at most {@link
- * #MAX_RANGE} octaves below it, so a code is off by at most {@code step / 2} octaves: a relative error of 2^(step/2) - 1, at most 2.2 %. Magnitudes below the
- * span become its smallest code or zero, whichever is nearer. A block that holds a NaN or an infinity decodes to NaN throughout.
+ * Magnitude code 0 is zero, code c stands for 2^(base + (c - 1) * step). The codes span from the
+ * block's smallest magnitude to its largest, at most {@link #MAX_RANGE} octaves below it, so a code
+ * is off by at most {@code step / 2} octaves: a relative error of 2^(step/2) - 1, at most 2.2 %.
+ * Magnitudes below the span become its smallest code or zero, whichever is nearer. A block that
+ * holds a NaN or an infinity decodes to NaN throughout.
  */
 public final class LogFmt10 {
     /** Channels of a block. */
     public static final int CHANNELS = 128;
+
     /** Octaves below the largest magnitude that codes can reach. */
     public static final int MAX_RANGE = 32;
+
     /** Bytes of a block. */
     public static final int BLOCK_BYTES = 8 + CHANNELS * 10 / 8;
 
@@ -40,14 +44,19 @@ public final class LogFmt10 {
     }
 
     /** Encodes a row of BF16. */
-    public static void encodeRow(MemorySegment bf16, long from, MemorySegment to, long at, int hidden) {
+    public static void encodeRow(
+            MemorySegment bf16, long from, MemorySegment to, long at, int hidden) {
         for (int c = 0; c < hidden; c += CHANNELS) {
             encode(bf16, from + 2L * c, to, at + (long) c / CHANNELS * BLOCK_BYTES);
         }
     }
 
-    /** {@code acc[i] += weight * value[i]} for a row, product and sum rounded to fp32 one after the other. */
-    public static void addScaledRow(float[] acc, float weight, MemorySegment from, long at, int hidden) {
+    /**
+     * {@code acc[i] += weight * value[i]} for a row, product and sum rounded to fp32 one after the
+     * other.
+     */
+    public static void addScaledRow(
+            float[] acc, float weight, MemorySegment from, long at, int hidden) {
         for (int c = 0; c < hidden; c += CHANNELS) {
             addScaled(acc, c, weight, from, at + (long) c / CHANNELS * BLOCK_BYTES);
         }
@@ -77,7 +86,9 @@ public final class LogFmt10 {
         int numBits = 0;
         long next = at + 8;
         for (int i = 0; i < CHANNELS; i++) {
-            bits |= (long) code(Bf16.toFloat(bf16.get(SHORT, from + 2L * i)), base, step) << numBits;
+            bits |=
+                    (long) code(Bf16.toFloat(bf16.get(SHORT, from + 2L * i)), base, step)
+                            << numBits;
             for (numBits += 10; numBits >= 8; numBits -= 8) {
                 to.set(ValueLayout.JAVA_BYTE, next++, (byte) bits);
                 bits >>>= 8;
@@ -104,7 +115,8 @@ public final class LogFmt10 {
         return Math.log(value) / LN2;
     }
 
-    private static void addScaled(float[] acc, int first, float weight, MemorySegment from, long at) {
+    private static void addScaled(
+            float[] acc, int first, float weight, MemorySegment from, long at) {
         float base = from.get(FLOAT, at);
         float step = from.get(FLOAT, at + 4);
         long bits = 0;
@@ -126,7 +138,10 @@ public final class LogFmt10 {
         }
         int magnitudeCode = code & LARGEST_CODE;
         // StrictMath: the same bits on every machine, because ranks compare their sums.
-        float magnitude = magnitudeCode == 0 ? 0 : (float) StrictMath.pow(2, base + (magnitudeCode - 1) * (double) step);
+        float magnitude =
+                magnitudeCode == 0
+                        ? 0
+                        : (float) StrictMath.pow(2, base + (magnitudeCode - 1) * (double) step);
         return (code & SIGN) == 0 ? magnitude : -magnitude;
     }
 }

@@ -9,7 +9,10 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.spi.TensorChecks;
 
-/** What both backends demand of a low-latency request before anything is started. Every method throws {@link IllegalArgumentException} with the cure. */
+/**
+ * What both backends demand of a low-latency request before anything is started. Every method
+ * throws {@link IllegalArgumentException} with the cure.
+ */
 public final class LowLatencyChecks {
     private final LowLatencyLimits limits;
     private final int numLocalExperts;
@@ -33,14 +36,22 @@ public final class LowLatencyChecks {
         tensors.requireContiguousRows("x", x);
         if (x.size(0) > limits.maxTokens()) {
             throw new IllegalArgumentException(
-                    "x has " + x.size(0) + " tokens, the buffer was opened for maxTokens=" + limits.maxTokens() + "; raise LowLatencyLimits.maxTokens");
+                    "x has "
+                            + x.size(0)
+                            + " tokens, the buffer was opened for maxTokens="
+                            + limits.maxTokens()
+                            + "; raise LowLatencyLimits.maxTokens");
         }
         Tensor topkIdx = request.topkIdx();
         tensors.require("topkIdx", topkIdx, DType.I64, x.size(0), TensorChecks.ANY);
         tensors.requireContiguous("topkIdx", topkIdx);
         if (topkIdx.size(1) < 1 || topkIdx.size(1) > limits.maxTopk()) {
-            throw new IllegalArgumentException("numTopk=" + topkIdx.size(1) + " is not in [1, maxTopk=" + limits.maxTopk()
-                    + "]; raise LowLatencyLimits.maxTopk");
+            throw new IllegalArgumentException(
+                    "numTopk="
+                            + topkIdx.size(1)
+                            + " is not in [1, maxTopk="
+                            + limits.maxTopk()
+                            + "]; raise LowLatencyLimits.maxTopk");
         }
         optional("cumulativeStats", request.cumulativeStats(), DType.I32, numLocalExperts);
         optional("waitCostStats", request.waitCostStats(), DType.I64, numRanks);

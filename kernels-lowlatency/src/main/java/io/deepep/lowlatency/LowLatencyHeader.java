@@ -1,5 +1,7 @@
 package io.deepep.lowlatency;
 
+import io.deepep.LowLatencyFormat;
+
 /**
  * What a source announces to each rank with a low-latency dispatch.
  *
@@ -11,23 +13,49 @@ package io.deepep.lowlatency;
 public final class LowLatencyHeader {
     /** One of the {@code STATUS_} constants. */
     public static final int STATUS = 0;
+
     /** First of three numbers that belong to the status: token, k, value. */
     public static final int DETAIL = 1;
-    /** Ordinal of the {@link io.deepep.LowLatencyFormat}. */
+
+    /** The format's {@link #formatCode}. */
     public static final int FORMAT = 4;
+
     /** K. */
     public static final int NUM_TOPK = 5;
+
     /** Rows that follow for this receiver. */
     public static final int NUM_ROWS = 6;
+
     /** Longs at the head of a header. */
     public static final int NUM_FIELDS = 8;
 
     /** Rows follow. */
     public static final int STATUS_OK = 0;
+
     /** A top-k index is out of range; no rows follow. */
     public static final int STATUS_TOPK_RANGE = 1;
 
     private LowLatencyHeader() {}
+
+    /** What stands for a format in a header. */
+    public static long formatCode(LowLatencyFormat format) {
+        return switch (format) {
+            case BF16 -> 0;
+            case FP8 -> 1;
+            case FP8_POWER_OF_TWO -> 2;
+            case FP8_UE8M0 -> 3;
+        };
+    }
+
+    /** The format that a code stands for, for messages. */
+    public static String formatName(long code) {
+        for (LowLatencyFormat format : LowLatencyFormat.values()) {
+            if (formatCode(format) == code) {
+                return format.toString();
+            }
+        }
+        return "format " + code;
+    }
 
     /** Byte offset of a field. */
     public static long fieldOffset(int field) {

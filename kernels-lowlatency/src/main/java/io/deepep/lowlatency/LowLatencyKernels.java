@@ -9,10 +9,11 @@ import io.deepep.Tensor;
 import io.deepep.spi.Operation;
 
 /**
- * The low-latency mode of one rank on one backend. A buffer calls it from one thread at a time and orders the operations on its communication stream.
+ * The low-latency mode of one rank on one backend. A buffer calls it from one thread at a time and
+ * orders the operations on its communication stream.
  *
- * <p>The prepare methods check a request against the limits ({@link IllegalArgumentException}), and allocate what its runs need; running the operation
- * allocates nothing.
+ * <p>The prepare methods check a request against the limits ({@link IllegalArgumentException}), and
+ * allocate what its runs need; running the operation allocates nothing.
  */
 public interface LowLatencyKernels {
     /** Prepares a dispatch: begin sends, complete receives. */
@@ -24,7 +25,9 @@ public interface LowLatencyKernels {
     /** The zero-copy combine input of {@code handle}, BF16 [El, R*maxTokens, H]. */
     Tensor combineBuffer(LowLatencyHandle handle);
 
-    /** Forgets this rank's state in flight; the buffer calls it on every rank between two barriers. */
+    /**
+     * Forgets this rank's state in flight; the buffer calls it on every rank between two barriers.
+     */
     void reset();
 
     /** Masks or unmasks a rank. */

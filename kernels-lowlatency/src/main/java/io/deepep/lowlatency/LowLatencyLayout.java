@@ -8,7 +8,8 @@ import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
 
 /**
- * Low-latency mode's part of each rank's RDMA buffer. Every rank writes into every other's by puts, nobody reads a peer's.
+ * Low-latency mode's part of each rank's RDMA buffer. Every rank writes into every other's by puts,
+ * nobody reads a peer's.
  *
  * <pre>
  *   dispatchHeaders [2][R]      what the source announces, see {@link LowLatencyHeader}, by parity of the dispatch's epoch
@@ -20,8 +21,9 @@ import io.deepep.spi.Region;
  *   combineAcks     [R]         epoch of the last combine of which that rank has summed all rows from here
  * </pre>
  *
- * A selection is {@code i32 token, i32 localExpert[K]} with -1 where selection k is not an expert of this rank. Epochs count up for ever; flags are never
- * cleared, and slots of one parity are free again once the acknowledgement of two epochs ago has come.
+ * A selection is {@code i32 token, i32 localExpert[K]} with -1 where selection k is not an expert
+ * of this rank. Epochs count up for ever; flags are never cleared, and slots of one parity are free
+ * again once the acknowledgement of two epochs ago has come.
  */
 public record LowLatencyLayout(
         Layout layout,
@@ -39,19 +41,41 @@ public record LowLatencyLayout(
     /** The layout for a buffer; the topology's rank does not matter. */
     public static LowLatencyLayout of(LowLatencyLimits limits, EpTopology topology) {
         int numRanks = topology.numRanks();
-        long rowBytes = Layout.alignToLine(Math.max(
-                (long) DType.BF16.sizeBytes() * limits.hidden(), limits.hidden() + scaleBytes(limits.hidden())));
+        long rowBytes =
+                Layout.alignToLine(
+                        Math.max(
+                                (long) DType.BF16.sizeBytes() * limits.hidden(),
+                                limits.hidden() + scaleBytes(limits.hidden())));
         long selectionBytes = Layout.alignToLine(4L + 4L * limits.maxTopk());
         long headerBytes = LowLatencyHeader.sizeBytes(limits.numLocalExperts(numRanks));
         Layout.Builder builder = Layout.builder("LowLatencyLayout");
-        Region headers = builder.region("dispatchHeaders", Layout.alignToLine(headerBytes), PARITIES, numRanks);
-        Region rows = builder.region("dispatchRows", rowBytes + selectionBytes, PARITIES, numRanks, limits.maxTokens());
+        Region headers =
+                builder.region(
+                        "dispatchHeaders", Layout.alignToLine(headerBytes), PARITIES, numRanks);
+        Region rows =
+                builder.region(
+                        "dispatchRows",
+                        rowBytes + selectionBytes,
+                        PARITIES,
+                        numRanks,
+                        limits.maxTokens());
         Region flags = builder.region("dispatchFlags", FLAG_BYTES, PARITIES, numRanks);
         Region acks = builder.region("dispatchAcks", FLAG_BYTES, numRanks);
-        Region combineRows = builder.region("combineRows", rowBytes, PARITIES, limits.maxTokens(), limits.maxTopk());
+        Region combineRows =
+                builder.region(
+                        "combineRows", rowBytes, PARITIES, limits.maxTokens(), limits.maxTopk());
         Region combineFlags = builder.region("combineFlags", FLAG_BYTES, PARITIES, numRanks);
         Region combineAcks = builder.region("combineAcks", FLAG_BYTES, numRanks);
-        return new LowLatencyLayout(builder.build(), rowBytes, headers, rows, flags, acks, combineRows, combineFlags, combineAcks);
+        return new LowLatencyLayout(
+                builder.build(),
+                rowBytes,
+                headers,
+                rows,
+                flags,
+                acks,
+                combineRows,
+                combineFlags,
+                combineAcks);
     }
 
     /** Bytes of the F32 scales of an FP8 row; they follow its elements. */

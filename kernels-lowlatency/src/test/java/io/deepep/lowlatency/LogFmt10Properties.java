@@ -18,28 +18,35 @@ import net.jqwik.api.constraints.DoubleRange;
 /** The block format against exact values: a BF16 and its decoded code are both exact as doubles. */
 class LogFmt10Properties {
     @Property(tries = 300)
-    void relativeErrorIsWithinHalfAStep(@ForAll long seed, @ForAll @DoubleRange(min = 0, max = 60) double octaves) {
+    void relativeErrorIsWithinHalfAStep(
+            @ForAll long seed, @ForAll @DoubleRange(min = 0, max = 60) double octaves) {
         float[] values = random(seed, octaves);
         float[] decoded = roundTrip(values);
         double largest = magnitudes(values).max().orElse(0);
         double smallest = magnitudes(values).filter(m -> m > 0).min().orElse(1);
         double lowest = Math.max(smallest, largest / Math.pow(2, LogFmt10.MAX_RANGE));
         double step = (log2(largest) - log2(lowest)) / 510;
-        // Half a step, and what base and step lose as floats: 2^-24 of at most 128 octaves, over 510 steps.
+        // Half a step, and what base and step lose as floats: 2^-24 of at most 128 octaves, over
+        // 510 steps.
         double bound = Math.pow(2, step / 2 + 1e-4) - 1;
         assertThat(bound).isLessThan(0.0221);
         for (int i = 0; i < values.length; i++) {
             double exact = values[i];
             if (Math.abs(exact) >= lowest) {
-                assertThat(Math.abs(decoded[i] - exact)).as("%s -> %s", exact, decoded[i]).isLessThanOrEqualTo(bound * Math.abs(exact));
+                assertThat(Math.abs(decoded[i] - exact))
+                        .as("%s -> %s", exact, decoded[i])
+                        .isLessThanOrEqualTo(bound * Math.abs(exact));
             } else {
-                assertThat(Math.abs(decoded[i] - exact)).as("%s -> %s", exact, decoded[i]).isLessThanOrEqualTo(lowest * 0.51);
+                assertThat(Math.abs(decoded[i] - exact))
+                        .as("%s -> %s", exact, decoded[i])
+                        .isLessThanOrEqualTo(lowest * 0.51);
             }
         }
     }
 
     @Property(tries = 200)
-    void signsZerosAndOrderAreKept(@ForAll long seed, @ForAll @DoubleRange(min = 0, max = 30) double octaves) {
+    void signsZerosAndOrderAreKept(
+            @ForAll long seed, @ForAll @DoubleRange(min = 0, max = 30) double octaves) {
         float[] values = random(seed, octaves);
         values[3] = 0f;
         values[77] = -0f;
@@ -56,7 +63,8 @@ class LogFmt10Properties {
     }
 
     @Property(tries = 50)
-    void blocksOfOneMagnitudeLoseNothingButRounding(@ForAll @DoubleRange(min = 1e-30, max = 1e30) double magnitude) {
+    void blocksOfOneMagnitudeLoseNothingButRounding(
+            @ForAll @DoubleRange(min = 1e-30, max = 1e30) double magnitude) {
         float[] values = new float[LogFmt10.CHANNELS];
         Arrays.setAll(values, i -> round((float) (i % 2 == 0 ? magnitude : -magnitude)));
         float[] decoded = roundTrip(values);
@@ -72,7 +80,8 @@ class LogFmt10Properties {
 
     @Example
     void aBlockWithANonFiniteValueIsNanThroughout() {
-        for (float bad : new float[] {Float.NaN, Float.POSITIVE_INFINITY, Float.NEGATIVE_INFINITY}) {
+        for (float bad :
+                new float[] {Float.NaN, Float.POSITIVE_INFINITY, Float.NEGATIVE_INFINITY}) {
             float[] values = random(1, 3);
             values[9] = bad;
             assertThat(roundTrip(values)).containsOnly(Float.NaN);

@@ -10,8 +10,12 @@ import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.spi.TensorChecks;
 
-/** What both backends demand of a normal-mode request before anything is started. Every method throws {@link IllegalArgumentException} with the cure. */
+/**
+ * What both backends demand of a normal-mode request before anything is started. Every method
+ * throws {@link IllegalArgumentException} with the cure.
+ */
 public final class NormalChecks {
     private final NormalLimits limits;
     private final EpTopology topology;
@@ -42,15 +46,20 @@ public final class NormalChecks {
         }
         long numTokens = request.x().size(0);
         if (request.topkIdx() == null && request.layout() == null) {
-            throw new IllegalArgumentException("the request names no routing; give topk(...), layout(...) or handle(...)");
+            throw new IllegalArgumentException(
+                    "the request names no routing; give topk(...), layout(...) or handle(...)");
         }
         if (request.topkIdx() != null) {
             requireTopkOf(request, numTokens);
         } else if (request.topkWeights() != null || request.expanded()) {
-            throw new IllegalArgumentException("topkWeights and expanded rows need topkIdx; give topk(...) as well");
+            throw new IllegalArgumentException(
+                    "topkWeights and expanded rows need topkIdx; give topk(...) as well");
         }
         if (request.layout() != null) {
-            requireLayout(request.layout(), request.topkIdx() == null ? -1 : request.numExperts(), numTokens);
+            requireLayout(
+                    request.layout(),
+                    request.topkIdx() == null ? -1 : request.numExperts(),
+                    numTokens);
         }
         requireRows(request);
     }
@@ -58,7 +67,8 @@ public final class NormalChecks {
     private void requireX(DispatchRequest request) {
         DType dtype = request.x().dtype();
         if (dtype != DType.BF16 && dtype != DType.FP8_E4M3) {
-            throw new IllegalArgumentException("x is " + request.x() + "; dispatch sends BF16, or FP8_E4M3 with scales");
+            throw new IllegalArgumentException(
+                    "x is " + request.x() + "; dispatch sends BF16, or FP8_E4M3 with scales");
         }
         tensors.require("x", request.x(), dtype, TensorChecks.ANY, TensorChecks.ANY);
         requireTokens("x", request.x().size(0));
@@ -67,10 +77,17 @@ public final class NormalChecks {
         tensors.requireContiguousRows("x", request.x());
         if ((request.scales() != null) != (dtype == DType.FP8_E4M3)) {
             throw new IllegalArgumentException(
-                    dtype == DType.FP8_E4M3 ? "x is FP8_E4M3 but scales=null; give scales F32 [T,H/128]" : "scales are given but x is " + dtype);
+                    dtype == DType.FP8_E4M3
+                            ? "x is FP8_E4M3 but scales=null; give scales F32 [T,H/128]"
+                            : "scales are given but x is " + dtype);
         }
         if (request.scales() != null) {
-            tensors.require("scales", request.scales(), DType.F32, request.x().size(0), hidden / Fp8E4m3.CHANNELS_PER_SCALE);
+            tensors.require(
+                    "scales",
+                    request.scales(),
+                    DType.F32,
+                    request.x().size(0),
+                    hidden / Fp8E4m3.CHANNELS_PER_SCALE);
         }
     }
 
@@ -81,12 +98,22 @@ public final class NormalChecks {
                     "handle excludes topk, layout and expanded; the handle's routing and row order are used again");
         }
         if (request.x().size(0) != handle.numTokens() || request.x().size(1) != handle.hidden()) {
-            throw new IllegalArgumentException("x is " + request.x() + " but the handle is of a dispatch of [" + handle.numTokens() + ", "
-                    + handle.hidden() + "]; use a handle of the same shape");
+            throw new IllegalArgumentException(
+                    "x is "
+                            + request.x()
+                            + " but the handle is of a dispatch of ["
+                            + handle.numTokens()
+                            + ", "
+                            + handle.hidden()
+                            + "]; use a handle of the same shape");
         }
         if (request.numWorstTokens() != 0 && request.numWorstTokens() != handle.numRecvTokens()) {
-            throw new IllegalArgumentException("numWorstTokens=" + request.numWorstTokens() + " but the handle has numRecvTokens="
-                    + handle.numRecvTokens() + "; leave it at 0 with a handle");
+            throw new IllegalArgumentException(
+                    "numWorstTokens="
+                            + request.numWorstTokens()
+                            + " but the handle has numRecvTokens="
+                            + handle.numRecvTokens()
+                            + "; leave it at 0 with a handle");
         }
         requireAlignment(request.expertAlignment());
     }
@@ -97,17 +124,35 @@ public final class NormalChecks {
         requireTopk(request.topkIdx().size(1));
         requireExperts(request.numExperts());
         if (request.topkWeights() != null) {
-            tensors.require("topkWeights", request.topkWeights(), DType.F32, numTokens, request.topkIdx().size(1));
+            tensors.require(
+                    "topkWeights",
+                    request.topkWeights(),
+                    DType.F32,
+                    numTokens,
+                    request.topkIdx().size(1));
             tensors.requireContiguous("topkWeights", request.topkWeights());
         }
     }
 
     private void requireLayout(DispatchLayout layout, int numExperts, long numTokens) {
-        tensors.require("layout.isTokenInRank", layout.isTokenInRank(), DType.BOOL, numTokens, topology.numRanks());
-        tensors.require("layout.numTokensPerRank", layout.numTokensPerRank(), DType.I32, topology.numRanks());
+        tensors.require(
+                "layout.isTokenInRank",
+                layout.isTokenInRank(),
+                DType.BOOL,
+                numTokens,
+                topology.numRanks());
+        tensors.require(
+                "layout.numTokensPerRank",
+                layout.numTokensPerRank(),
+                DType.I32,
+                topology.numRanks());
         tensors.requireContiguous("layout.numTokensPerRank", layout.numTokensPerRank());
         if (numExperts >= 0 && layout.numTokensPerExpert() != null) {
-            tensors.require("layout.numTokensPerExpert", layout.numTokensPerExpert(), DType.I32, numExperts);
+            tensors.require(
+                    "layout.numTokensPerExpert",
+                    layout.numTokensPerExpert(),
+                    DType.I32,
+                    numExperts);
             tensors.requireContiguous("layout.numTokensPerExpert", layout.numTokensPerExpert());
         }
     }
@@ -117,11 +162,16 @@ public final class NormalChecks {
         int worst = request.numWorstTokens();
         int capacity = limits.recvCapacity(topology.numRanks());
         if (worst < 0) {
-            throw new IllegalArgumentException("numWorstTokens=" + worst + " is negative; use 0 for exact counts");
+            throw new IllegalArgumentException(
+                    "numWorstTokens=" + worst + " is negative; use 0 for exact counts");
         }
         if (!request.expanded() && worst > capacity) {
-            throw new IllegalArgumentException("numWorstTokens=" + worst + " exceeds the buffer's " + capacity
-                    + " rows; ask for no more, or raise NormalLimits.maxRecvTokens");
+            throw new IllegalArgumentException(
+                    "numWorstTokens="
+                            + worst
+                            + " exceeds the buffer's "
+                            + capacity
+                            + " rows; ask for no more, or raise NormalLimits.maxRecvTokens");
         }
     }
 
@@ -136,7 +186,8 @@ public final class NormalChecks {
         tensors.requireContiguousRows("x", request.x());
         if (request.topkWeights() != null) {
             if (handle.numTopk() == 0) {
-                throw new IllegalArgumentException("topkWeights are given but the dispatch of the handle had no top-k; leave them out");
+                throw new IllegalArgumentException(
+                        "topkWeights are given but the dispatch of the handle had no top-k; leave them out");
             }
             tensors.requireContiguous("topkWeights", request.topkWeights());
         }
@@ -145,14 +196,17 @@ public final class NormalChecks {
         requireTokenRows("out", request.out(), handle);
     }
 
-    /** The part of {@link #combine} that can change when the handle's request is dispatched again. */
+    /**
+     * The part of {@link #combine} that can change when the handle's request is dispatched again.
+     */
     public void combineRows(CombineRequest request, int numRows) {
         DispatchHandle handle = request.handle();
         tensors.require("x", request.x(), DType.BF16, numRows, handle.hidden());
         if (request.topkWeights() != null && handle.expanded()) {
             tensors.require("topkWeights", request.topkWeights(), DType.F32, numRows);
         } else if (request.topkWeights() != null) {
-            tensors.require("topkWeights", request.topkWeights(), DType.F32, numRows, handle.numTopk());
+            tensors.require(
+                    "topkWeights", request.topkWeights(), DType.F32, numRows, handle.numTopk());
         }
     }
 
@@ -166,40 +220,70 @@ public final class NormalChecks {
     private void requireTokens(String name, long numTokens) {
         if (numTokens > limits.maxTokens()) {
             throw new IllegalArgumentException(
-                    name + " has " + numTokens + " tokens, more than NormalLimits.maxTokens=" + limits.maxTokens() + "; raise the limit");
+                    name
+                            + " has "
+                            + numTokens
+                            + " tokens, more than NormalLimits.maxTokens="
+                            + limits.maxTokens()
+                            + "; raise the limit");
         }
     }
 
     private void requireHidden(long hidden, int multiple, DType dtype) {
         if (hidden < multiple || hidden % multiple != 0) {
-            throw new IllegalArgumentException("hidden=" + hidden + " is not a positive multiple of " + multiple + ", as " + dtype + " needs");
+            throw new IllegalArgumentException(
+                    "hidden="
+                            + hidden
+                            + " is not a positive multiple of "
+                            + multiple
+                            + ", as "
+                            + dtype
+                            + " needs");
         }
         if (hidden > limits.hidden()) {
-            throw new IllegalArgumentException("hidden=" + hidden + " exceeds NormalLimits.hidden=" + limits.hidden() + "; raise the limit");
+            throw new IllegalArgumentException(
+                    "hidden="
+                            + hidden
+                            + " exceeds NormalLimits.hidden="
+                            + limits.hidden()
+                            + "; raise the limit");
         }
     }
 
     private void requireTopk(long numTopk) {
         if (numTopk < 1 || numTopk > limits.maxTopk()) {
             throw new IllegalArgumentException(
-                    "numTopk=" + numTopk + " is not in [1, NormalLimits.maxTopk=" + limits.maxTopk() + "]; raise the limit if need be");
+                    "numTopk="
+                            + numTopk
+                            + " is not in [1, NormalLimits.maxTopk="
+                            + limits.maxTopk()
+                            + "]; raise the limit if need be");
         }
     }
 
     private void requireExperts(int numExperts) {
         if (numExperts < 1 || numExperts > limits.maxExperts()) {
-            throw new IllegalArgumentException("numExperts=" + numExperts + " is not in [1, NormalLimits.maxExperts=" + limits.maxExperts()
-                    + "]; raise the limit if need be");
+            throw new IllegalArgumentException(
+                    "numExperts="
+                            + numExperts
+                            + " is not in [1, NormalLimits.maxExperts="
+                            + limits.maxExperts()
+                            + "]; raise the limit if need be");
         }
         if (numExperts % topology.numRanks() != 0) {
             throw new IllegalArgumentException(
-                    "numExperts=" + numExperts + " is not a multiple of numRanks=" + topology.numRanks() + "; every rank holds as many experts");
+                    "numExperts="
+                            + numExperts
+                            + " is not a multiple of numRanks="
+                            + topology.numRanks()
+                            + "; every rank holds as many experts");
         }
     }
 
     private static void requireAlignment(int alignment) {
         if (alignment < 1) {
-            throw new IllegalArgumentException("expertAlignment=" + alignment + " must be at least 1; use 1 for no padding");
+            throw new IllegalArgumentException(
+                    "expertAlignment=" + alignment + " must be at least 1; use 1 for no padding");
         }
     }
 }

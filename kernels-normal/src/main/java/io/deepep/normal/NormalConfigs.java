@@ -33,8 +33,14 @@ public final class NormalConfigs {
 
     private static void requireWithin(String name, int given, int allowed) {
         if (given > allowed) {
-            throw new IllegalArgumentException("config " + name + "=" + given + " exceeds the " + allowed
-                    + " that the buffer was laid out for; open it with a dispatchConfig or combineConfig at least as large");
+            throw new IllegalArgumentException(
+                    "config "
+                            + name
+                            + "="
+                            + given
+                            + " exceeds the "
+                            + allowed
+                            + " that the buffer was laid out for; open it with a dispatchConfig or combineConfig at least as large");
         }
     }
 }

@@ -1,13 +1,15 @@
 package io.deepep.normal;
 
-import io.deepep.DType;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** The headers of all ranks, one {@link NormalHeader} slot after the other, and the verdict that every rank draws from them alike. */
+/**
+ * The headers of all ranks, one {@link NormalHeader} slot after the other, and the verdict that
+ * every rank draws from them alike.
+ */
 public final class NormalHeaders {
     private static final int[] AGREED = {
         NormalHeader.NUM_EXPERTS,
@@ -20,9 +22,15 @@ public final class NormalHeaders {
         NormalHeader.RDMA_RECV_CHUNK
     };
     private static final String[] AGREED_NAMES = {
-        "numExperts", "hidden", "dtype of x", "numTopk", "topkWeights given", "dispatch of the handle", "numChannels", "rdmaRecvChunk"
+        "numExperts",
+        "hidden",
+        "dtype of x",
+        "numTopk",
+        "topkWeights given",
+        "dispatch of the handle",
+        "numChannels",
+        "rdmaRecvChunk"
     };
-    private static final DType[] DTYPES = DType.values();
 
     private final MemorySegment memory;
     private final long slotBytes;
@@ -42,20 +50,27 @@ public final class NormalHeaders {
 
     /** A field of {@code rank}'s header. */
     public long field(int rank, int field) {
-        return memory.get(ValueLayout.JAVA_LONG, rank * slotBytes + NormalHeader.fieldOffset(field));
+        return memory.get(
+                ValueLayout.JAVA_LONG, rank * slotBytes + NormalHeader.fieldOffset(field));
     }
 
     /** Rows that {@code source} sends to {@code destination}. */
     public int tokens(int source, int destination) {
-        return memory.get(ValueLayout.JAVA_INT, source * slotBytes + NormalHeader.tokensOffset(destination));
+        return memory.get(
+                ValueLayout.JAVA_INT, source * slotBytes + NormalHeader.tokensOffset(destination));
     }
 
     /** Selections of {@code expert} by {@code source}. */
     public int selections(int source, int expert) {
-        return memory.get(ValueLayout.JAVA_INT, source * slotBytes + NormalHeader.selectionsOffset(numRanks, expert));
+        return memory.get(
+                ValueLayout.JAVA_INT,
+                source * slotBytes + NormalHeader.selectionsOffset(numRanks, expert));
     }
 
-    /** Rows that the ranks before {@code source} send to {@code destination}: where those of {@code source} begin. */
+    /**
+     * Rows that the ranks before {@code source} send to {@code destination}: where those of {@code
+     * source} begin.
+     */
     public int firstRow(int source, int destination) {
         int rows = 0;
         for (int s = 0; s < source; s++) {
@@ -92,7 +107,12 @@ public final class NormalHeaders {
             long first = field(0, NormalHeader.OPERATION);
             if (mine != first) {
                 throw RankMismatchException.of(
-                        "normal mode", "the operation", 0, NormalHeader.operationName(first), rank, NormalHeader.operationName(mine));
+                        "normal mode",
+                        "the operation",
+                        0,
+                        NormalHeader.operationName(first),
+                        rank,
+                        NormalHeader.operationName(mine));
             }
         }
         for (int i = 0; i < AGREED.length; i++) {
@@ -113,14 +133,20 @@ public final class NormalHeaders {
         for (int rank = 1; rank < numRanks; rank++) {
             if (field(rank, field) != first) {
                 String operation = NormalHeader.operationName(field(0, NormalHeader.OPERATION));
-                throw RankMismatchException.of(operation, name, 0, show(field, first), rank, show(field, field(rank, field)));
+                throw RankMismatchException.of(
+                        operation,
+                        name,
+                        0,
+                        show(field, first),
+                        rank,
+                        show(field, field(rank, field)));
             }
         }
     }
 
     private static Object show(int field, long value) {
         return switch (field) {
-            case NormalHeader.DTYPE -> DTYPES[(int) value];
+            case NormalHeader.DTYPE -> NormalHeader.dtypeName(value);
             case NormalHeader.HAS_WEIGHTS -> value != 0;
             case NormalHeader.HANDLE_EPOCH -> "operation " + value;
             default -> value;
@@ -144,14 +170,42 @@ public final class NormalHeaders {
     /** What a status and its details mean. */
     public static String statusMessage(int status, long a, long b, long c, long numExperts) {
         return switch (status) {
-            case NormalHeader.STATUS_TOPK_RANGE -> "topkIdx[" + a + "][" + b + "]=" + c + " is not in [-1, numExperts=" + numExperts
-                    + "); use -1 for no selection";
-            case NormalHeader.STATUS_LAYOUT_RANK_COUNT -> "layout.numTokensPerRank[" + a + "]=" + b + " but layout.isTokenInRank names " + c
-                    + " tokens; take both from one getDispatchLayout";
-            case NormalHeader.STATUS_LAYOUT_MASK -> "layout.isTokenInRank[" + a + "][" + b + "]=" + c + " but topkIdx says " + (1 - c)
-                    + "; take the layout from the same topkIdx";
-            case NormalHeader.STATUS_LAYOUT_EXPERT_COUNT -> "layout.numTokensPerExpert[" + a + "]=" + b + " but topkIdx selects it " + c
-                    + " times; take the layout from the same topkIdx";
+            case NormalHeader.STATUS_TOPK_RANGE ->
+                    "topkIdx["
+                            + a
+                            + "]["
+                            + b
+                            + "]="
+                            + c
+                            + " is not in [-1, numExperts="
+                            + numExperts
+                            + "); use -1 for no selection";
+            case NormalHeader.STATUS_LAYOUT_RANK_COUNT ->
+                    "layout.numTokensPerRank["
+                            + a
+                            + "]="
+                            + b
+                            + " but layout.isTokenInRank names "
+                            + c
+                            + " tokens; take both from one getDispatchLayout";
+            case NormalHeader.STATUS_LAYOUT_MASK ->
+                    "layout.isTokenInRank["
+                            + a
+                            + "]["
+                            + b
+                            + "]="
+                            + c
+                            + " but topkIdx says "
+                            + (1 - c)
+                            + "; take the layout from the same topkIdx";
+            case NormalHeader.STATUS_LAYOUT_EXPERT_COUNT ->
+                    "layout.numTokensPerExpert["
+                            + a
+                            + "]="
+                            + b
+                            + " but topkIdx selects it "
+                            + c
+                            + " times; take the layout from the same topkIdx";
             default -> "routing status " + status + " (" + a + ", " + b + ", " + c + ")";
         };
     }
@@ -162,7 +216,8 @@ public final class NormalHeaders {
             rows += tokens(source, rank);
         }
         if (rows > capacity) {
-            throw new CapacityExceededException(rank, rows, capacity, "raise NormalLimits.maxRecvTokens, or use WORST_CASE");
+            throw new CapacityExceededException(
+                    rank, rows, capacity, "raise NormalLimits.maxRecvTokens, or use WORST_CASE");
         }
         long worst = field(rank, NormalHeader.NUM_WORST_TOKENS);
         if (worst == 0) {
@@ -170,7 +225,8 @@ public final class NormalHeaders {
         }
         long needed = field(rank, NormalHeader.EXPANDED) == 0 ? rows : expandedRows(rank);
         if (needed > worst) {
-            throw new CapacityExceededException(rank, needed, worst, "raise numWorstTokens of its request");
+            throw new CapacityExceededException(
+                    rank, needed, worst, "raise numWorstTokens of its request");
         }
     }
 

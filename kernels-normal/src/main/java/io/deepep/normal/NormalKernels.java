@@ -11,10 +11,12 @@ import io.deepep.Tensor;
 import io.deepep.spi.Operation;
 
 /**
- * The normal mode of one rank on one backend. A buffer calls it from one thread at a time and orders the operations on its communication stream.
+ * The normal mode of one rank on one backend. A buffer calls it from one thread at a time and
+ * orders the operations on its communication stream.
  *
- * <p>The prepare methods check a request against the limits and the protocol ({@link IllegalArgumentException}), and allocate what its runs need; running the
- * operation allocates nothing.
+ * <p>The prepare methods check a request against the limits and the protocol ({@link
+ * IllegalArgumentException}), and allocate what its runs need; running the operation allocates
+ * nothing.
  */
 public interface NormalKernels {
     /** Computes a layout on the calling thread; the result carries {@code event}. */

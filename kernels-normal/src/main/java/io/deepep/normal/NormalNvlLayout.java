@@ -21,7 +21,8 @@ import io.deepep.spi.Region;
  *   combineFlags   [R]         epoch of the combine in which this peer has read all it needs
  * </pre>
  *
- * A row of the source rank {@code s} lies after all rows of the ranks before it, in the order of its tokens, so rows need no slots and no second copy.
+ * A row of the source rank {@code s} lies after all rows of the ranks before it, in the order of
+ * its tokens, so rows need no slots and no second copy.
  *
  * @param capacity rows
  */
@@ -40,8 +41,9 @@ public record NormalNvlLayout(
     /**
      * The layout for a buffer.
      *
-     * @param envelope the larger of the buffer's configurations, see {@link NormalConfigs#envelope}; NVL rows go to their
-     *     final place without queues, so its numbers do not change the size
+     * @param envelope the larger of the buffer's configurations, see {@link
+     *     NormalConfigs#envelope}; NVL rows go to their final place without queues, so its numbers
+     *     do not change the size
      * @param topology the group; the rank does not matter
      */
     public static NormalNvlLayout of(Config envelope, NormalLimits limits, EpTopology topology) {
@@ -49,7 +51,12 @@ public record NormalNvlLayout(
         int capacity = limits.recvCapacity(numRanks);
         long rowBytes = maxRowBytes(limits);
         Layout.Builder builder = Layout.builder("NormalNvlLayout");
-        Region headers = builder.region("headers", NormalHeader.slotBytes(numRanks, limits.maxExperts()), 2, numRanks);
+        Region headers =
+                builder.region(
+                        "headers",
+                        NormalHeader.slotBytes(numRanks, limits.maxExperts()),
+                        2,
+                        numRanks);
         Region dispatchRows = builder.region("dispatchRows", rowBytes, capacity);
         Region recvMeta = builder.region("recvMeta", metaBytes(limits.maxTopk()), capacity);
         Region dispatchFlags = builder.region("dispatchFlags", FLAG_BYTES, numRanks);
@@ -57,18 +64,30 @@ public record NormalNvlLayout(
         Region combineWeights = builder.region("combineWeights", 4L * limits.maxTopk(), capacity);
         Region combineFlags = builder.region("combineFlags", FLAG_BYTES, numRanks);
         return new NormalNvlLayout(
-                builder.build(), capacity, headers, dispatchRows, recvMeta, dispatchFlags, combineRows, combineWeights, combineFlags);
+                builder.build(),
+                capacity,
+                headers,
+                dispatchRows,
+                recvMeta,
+                dispatchFlags,
+                combineRows,
+                combineWeights,
+                combineFlags);
     }
 
     /** Bytes of the row of one token without padding: elements, then scales. */
     public static long dataBytes(DType dtype, int hidden) {
-        return dtype == DType.FP8_E4M3 ? hidden + 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE) : (long) dtype.sizeBytes() * hidden;
+        return dtype == DType.FP8_E4M3
+                ? hidden + 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
+                : (long) dtype.sizeBytes() * hidden;
     }
 
     /** Bytes of a row's place, enough for BF16 and for FP8 with its scales. */
     static long maxRowBytes(NormalLimits limits) {
         return Layout.alignToLine(
-                Math.max(dataBytes(DType.BF16, limits.hidden()), dataBytes(DType.FP8_E4M3, limits.hidden())));
+                Math.max(
+                        dataBytes(DType.BF16, limits.hidden()),
+                        dataBytes(DType.FP8_E4M3, limits.hidden())));
     }
 
     /** Bytes of a received row's source index, expert indices and weights. */

@@ -7,7 +7,8 @@ import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
 
 /**
- * Each rank's RDMA buffer in normal mode, written by the ranks with the same nvlRank on the other nodes; empty when the group is one node.
+ * Each rank's RDMA buffer in normal mode, written by the ranks with the same nvlRank on the other
+ * nodes; empty when the group is one node.
  *
  * <pre>
  *   headers       [2][nodes]           NormalHeader slot of the peer on each node, by parity of the epoch, to be relayed over NVL
@@ -51,12 +52,19 @@ public record NormalRdmaLayout(
         int channels = internode ? envelope.numChannels() : 0;
         int slots = envelope.rdmaRecvChunk();
         long rowBytes = NormalNvlLayout.maxRowBytes(limits);
-        long dispatchSlot = rowBytes + Layout.alignToLine(4 + NormalNvlLayout.metaBytes(limits.maxTopk()));
+        long dispatchSlot =
+                rowBytes + Layout.alignToLine(4 + NormalNvlLayout.metaBytes(limits.maxTopk()));
         long combineSlot = rowBytes + Layout.alignToLine(4L * limits.maxTopk());
         Layout.Builder builder = Layout.builder("NormalRdmaLayout");
-        Region headers = builder.region(
-                "headers", NormalHeader.slotBytes(topology.numRanks(), limits.maxExperts()), internode ? 2 : 0, nodes);
-        Region channelMeta = builder.region("channelMeta", Layout.alignToLine(CHANNEL_META_BYTES), channels, nodes);
+        Region headers =
+                builder.region(
+                        "headers",
+                        NormalHeader.slotBytes(topology.numRanks(), limits.maxExperts()),
+                        internode ? 2 : 0,
+                        nodes);
+        Region channelMeta =
+                builder.region(
+                        "channelMeta", Layout.alignToLine(CHANNEL_META_BYTES), channels, nodes);
         Region dispatchRing = builder.region("dispatchRing", dispatchSlot, channels, nodes, slots);
         Region dispatchTails = builder.region("dispatchTails", FLAG_BYTES, channels, nodes);
         Region dispatchHeads = builder.region("dispatchHeads", FLAG_BYTES, channels, nodes);

@@ -20,19 +20,29 @@ class NormalLayoutProperties {
 
     @Provide
     Arbitrary<Case> cases() {
-        Arbitrary<Config> configs = Combinators.combine(
-                        Arbitraries.integers().between(1, 40), Arbitraries.integers().between(1, 64), Arbitraries.integers().between(0, 200))
-                .as((channels, chunk, more) -> new Config(2 * channels, 4, 8, chunk, 2 * chunk + more));
-        Arbitrary<NormalLimits> limits = Combinators.combine(
-                        Arbitraries.integers().between(1, 5000),
-                        Arbitraries.integers().between(1, 2048),
-                        Arbitraries.integers().between(1, 32),
-                        Arbitraries.integers().between(1, 1024),
-                        Arbitraries.integers().between(0, 100_000))
-                .as((tokens, hidden, topk, experts, recv) -> new NormalLimits(tokens, 8 * hidden, topk, experts, recv));
-        Arbitrary<EpTopology> topologies = Combinators.combine(
-                        Arbitraries.integers().between(1, 20), Arbitraries.integers().between(1, 8))
-                .as((nodes, perNode) -> new EpTopology(0, nodes * perNode, perNode));
+        Arbitrary<Config> configs =
+                Combinators.combine(
+                                Arbitraries.integers().between(1, 40),
+                                Arbitraries.integers().between(1, 64),
+                                Arbitraries.integers().between(0, 200))
+                        .as(
+                                (channels, chunk, more) ->
+                                        new Config(2 * channels, 4, 8, chunk, 2 * chunk + more));
+        Arbitrary<NormalLimits> limits =
+                Combinators.combine(
+                                Arbitraries.integers().between(1, 5000),
+                                Arbitraries.integers().between(1, 2048),
+                                Arbitraries.integers().between(1, 32),
+                                Arbitraries.integers().between(1, 1024),
+                                Arbitraries.integers().between(0, 100_000))
+                        .as(
+                                (tokens, hidden, topk, experts, recv) ->
+                                        new NormalLimits(tokens, 8 * hidden, topk, experts, recv));
+        Arbitrary<EpTopology> topologies =
+                Combinators.combine(
+                                Arbitraries.integers().between(1, 20),
+                                Arbitraries.integers().between(1, 8))
+                        .as((nodes, perNode) -> new EpTopology(0, nodes * perNode, perNode));
         return Combinators.combine(configs, limits, topologies).as(Case::new);
     }
 
@@ -64,21 +74,29 @@ class NormalLayoutProperties {
         assertThat(nvl.dispatchRows().recordBytes() % Layout.LINE_BYTES).isZero();
         assertThat(nvl.combineRows().recordBytes() % Layout.LINE_BYTES).isZero();
         assertThat(rdma.dispatchRing().recordBytes())
-                .isGreaterThanOrEqualTo(rdma.slotMetaOffset() + 4 + NormalNvlLayout.metaBytes(c.limits.maxTopk()));
-        assertThat(rdma.combineRing().recordBytes()).isGreaterThanOrEqualTo(rdma.slotMetaOffset() + 4L * c.limits.maxTopk());
+                .isGreaterThanOrEqualTo(
+                        rdma.slotMetaOffset() + 4 + NormalNvlLayout.metaBytes(c.limits.maxTopk()));
+        assertThat(rdma.combineRing().recordBytes())
+                .isGreaterThanOrEqualTo(rdma.slotMetaOffset() + 4L * c.limits.maxTopk());
         assertThat(nvl.headers().recordBytes())
-                .isGreaterThanOrEqualTo(NormalHeader.selectionsOffset(c.topology.numRanks(), c.limits.maxExperts()));
+                .isGreaterThanOrEqualTo(
+                        NormalHeader.selectionsOffset(
+                                c.topology.numRanks(), c.limits.maxExperts()));
     }
 
     @Property(tries = 200)
     void hintsFollowFromTheLimits(@ForAll("cases") Case c) {
         long capacity = c.limits.recvCapacity(c.topology.numRanks());
         NormalNvlLayout nvl = NormalNvlLayout.of(c.config, c.limits, c.topology);
-        assertThat(nvl.dispatchRows().sizeBytes()).isEqualTo(capacity * nvl.dispatchRows().recordBytes());
+        assertThat(nvl.dispatchRows().sizeBytes())
+                .isEqualTo(capacity * nvl.dispatchRows().recordBytes());
         assertThat(nvl.layout().sizeBytes()).isGreaterThan(2 * capacity * 2L * c.limits.hidden());
         long rdma = NormalRdmaLayout.of(c.config, c.limits, c.topology).layout().sizeBytes();
         if (c.topology.isInternode()) {
-            long slots = (long) c.config.numChannels() * c.topology.numRdmaRanks() * c.config.rdmaRecvChunk();
+            long slots =
+                    (long) c.config.numChannels()
+                            * c.topology.numRdmaRanks()
+                            * c.config.rdmaRecvChunk();
             assertThat(rdma).isGreaterThan(2 * slots * 2L * c.limits.hidden());
         } else {
             assertThat(rdma).isZero();

@@ -8,8 +8,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Where the driver writes its answers: off-heap words of the calling thread, so that a call allocates nothing. An answer
- * is read before the next call that uses the same word.
+ * Where the driver writes its answers: off-heap words of the calling thread, so that a call
+ * allocates nothing. An answer is read before the next call that uses the same word.
  */
 final class CallSlots {
     private static final ThreadLocal<CallSlots> SLOTS = ThreadLocal.withInitial(CallSlots::new);

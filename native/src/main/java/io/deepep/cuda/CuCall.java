@@ -6,11 +6,12 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 
 /**
- * One function of the driver. Held in {@code static final} fields: a record's fields are constants to the compiler, so
- * each {@code call} is a direct native call.
+ * One function of the driver. Held in {@code static final} fields: a record's fields are constants
+ * to the compiler, so each {@code call} is a direct native call.
  *
- * <p>The overloads are the shapes of the functions bound in this package: handles and device pointers are {@code long},
- * host pointers and structs {@link MemorySegment}. That makes this file longer than most, and every binding one line.
+ * <p>The overloads are the shapes of the functions bound in this package: handles and device
+ * pointers are {@code long}, host pointers and structs {@link MemorySegment}. That makes this file
+ * longer than most, and every binding one line.
  *
  * @param name the exported symbol
  * @param tolerated a status besides success that {@code call} returns instead of throwing
@@ -23,7 +24,10 @@ record CuCall(String name, MethodHandle handle, int tolerated) {
         return new CuCall(name, CuLibrary.bind(name, NO_OPTIONS, parameters), CuError.SUCCESS);
     }
 
-    /** For functions that return within nanoseconds: no thread state transition, so a garbage collection waits for them. */
+    /**
+     * For functions that return within nanoseconds: no thread state transition, so a garbage
+     * collection waits for them.
+     */
     static CuCall critical(String name, MemoryLayout... parameters) {
         return new CuCall(name, CuLibrary.bind(name, CRITICAL, parameters), CuError.SUCCESS);
     }

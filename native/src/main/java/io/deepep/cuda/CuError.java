@@ -6,7 +6,6 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
@@ -44,7 +43,8 @@ final class CuError {
                     Map.entry(700, "CUDA_ERROR_ILLEGAL_ADDRESS"),
                     Map.entry(701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"),
                     Map.entry(702, "CUDA_ERROR_LAUNCH_TIMEOUT"),
-                    Map.entry(PEER_ACCESS_ALREADY_ENABLED, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED"),
+                    Map.entry(
+                            PEER_ACCESS_ALREADY_ENABLED, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED"),
                     Map.entry(709, "CUDA_ERROR_CONTEXT_IS_DESTROYED"),
                     Map.entry(710, "CUDA_ERROR_ASSERT"),
                     Map.entry(714, "CUDA_ERROR_HARDWARE_STACK_ERROR"),
@@ -72,7 +72,8 @@ final class CuError {
     /** Whether the context is lost with this status: every later call on it fails alike. */
     static boolean isFatal(int code) {
         return switch (code) {
-            case 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911 -> true;
+            case 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911 ->
+                    true;
             default -> false;
         };
     }
@@ -95,7 +96,14 @@ final class CuError {
     static RuntimeException failure(String call, int code, String where) {
         if (code == NO_BINARY_FOR_GPU || code == UNSUPPORTED_PTX_VERSION) {
             return new DeepEpUnavailableException(
-                    call + " found no code for " + where + ": " + describe(code) + " (" + code + ")",
+                    call
+                            + " found no code for "
+                            + where
+                            + ": "
+                            + describe(code)
+                            + " ("
+                            + code
+                            + ")",
                     "build with an nvcc that targets this GPU and is not newer than the driver's CUDA version, or"
                             + " install a newer driver",
                     null);

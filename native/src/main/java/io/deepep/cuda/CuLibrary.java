@@ -16,8 +16,9 @@ import java.lang.invoke.MethodType;
 import java.util.Optional;
 
 /**
- * The driver's shared library. Nothing here fails while classes initialise: where the library or one of its functions is
- * missing, the handle bound in its place throws when it is called, with cause and cure.
+ * The driver's shared library. Nothing here fails while classes initialise: where the library or
+ * one of its functions is missing, the handle bound in its place throws when it is called, with
+ * cause and cure.
  */
 final class CuLibrary {
     private static final System.Logger LOG = System.getLogger(CuLibrary.class.getName());
@@ -58,7 +59,7 @@ final class CuLibrary {
         try {
             return MethodHandles.lookup().findStatic(CuLibrary.class, "throwUnavailable", type);
         } catch (NoSuchMethodException | IllegalAccessException e) {
-            throw new AssertionError(e);
+            throw new LinkageError("throwUnavailable", e);
         }
     }
 
@@ -95,8 +96,8 @@ final class CuLibrary {
     }
 
     /**
-     * Sets a variable the driver reads when it starts; {@link System#getenv} does not show it. What the user has set
-     * stays.
+     * Sets a variable the driver reads when it starts; {@link System#getenv} does not show it. What
+     * the user has set stays.
      */
     private static void presetEnvironment(String name, String value) {
         String given = System.getenv(name);
@@ -115,9 +116,13 @@ final class CuLibrary {
         Linker linker = Linker.nativeLinker();
         MemorySegment setenv = linker.defaultLookup().find("setenv").orElseThrow();
         MethodHandle handle =
-                linker.downcallHandle(setenv, FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
+                linker.downcallHandle(
+                        setenv, FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
         try (Arena arena = Arena.ofConfined()) {
-            int status = (int) handle.invokeExact(arena.allocateFrom(name), arena.allocateFrom(value), 0);
+            int status =
+                    (int)
+                            handle.invokeExact(
+                                    arena.allocateFrom(name), arena.allocateFrom(value), 0);
             if (status != 0) {
                 LOG.log(System.Logger.Level.WARNING, "could not set {0}={1}", name, value);
             }

@@ -29,7 +29,9 @@ final class CuStructs {
             MemoryLayout.structLayout(
                     JAVA_INT.withName("id"),
                     MemoryLayout.paddingLayout(4),
-                    MemoryLayout.sequenceLayout(16, JAVA_INT).withByteAlignment(8).withName("value"));
+                    MemoryLayout.sequenceLayout(16, JAVA_INT)
+                            .withByteAlignment(8)
+                            .withName("value"));
 
     /** {@code CUmemLocation}. */
     static final StructLayout MEM_LOCATION =
@@ -49,11 +51,13 @@ final class CuStructs {
 
     /** {@code CUmemAccessDesc}. */
     static final StructLayout MEM_ACCESS_DESC =
-            MemoryLayout.structLayout(MEM_LOCATION.withName("location"), JAVA_INT.withName("flags"));
+            MemoryLayout.structLayout(
+                    MEM_LOCATION.withName("location"), JAVA_INT.withName("flags"));
 
     /** {@code CUipcMemHandle} and {@code CUipcEventHandle}, passed by value. */
     static final StructLayout IPC_HANDLE =
-            MemoryLayout.structLayout(MemoryLayout.sequenceLayout(64, JAVA_BYTE).withName("reserved"));
+            MemoryLayout.structLayout(
+                    MemoryLayout.sequenceLayout(64, JAVA_BYTE).withName("reserved"));
 
     /** {@code CUgraphExecUpdateResultInfo}. */
     static final StructLayout GRAPH_UPDATE_RESULT =

@@ -9,19 +9,22 @@ import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A GPU's primary context, the one that CUDA runtime users of this process (libtorch, JCuda) share. Retained until closed;
- * close it after everything made in it.
+ * A GPU's primary context, the one that CUDA runtime users of this process (libtorch, JCuda) share.
+ * Retained until closed; close it after everything made in it.
  *
- * <p>The driver keeps a current context per OS thread. Everything in this package makes its context current itself, so
- * callers need not, and any thread may call. It stays current afterwards.
+ * <p>The driver keeps a current context per OS thread. Everything in this package makes its context
+ * current itself, so callers need not, and any thread may call. It stays current afterwards.
  */
 public final class CudaContext implements AutoCloseable {
-    private static final CuCall PRIMARY_RETAIN = CuCall.of("cuDevicePrimaryCtxRetain", ADDRESS, JAVA_INT);
-    private static final CuCall PRIMARY_RELEASE = CuCall.of("cuDevicePrimaryCtxRelease_v2", JAVA_INT);
+    private static final CuCall PRIMARY_RETAIN =
+            CuCall.of("cuDevicePrimaryCtxRetain", ADDRESS, JAVA_INT);
+    private static final CuCall PRIMARY_RELEASE =
+            CuCall.of("cuDevicePrimaryCtxRelease_v2", JAVA_INT);
     private static final CuCall GET_CURRENT = CuCall.critical("cuCtxGetCurrent", ADDRESS);
     private static final CuCall SET_CURRENT = CuCall.of("cuCtxSetCurrent", JAVA_LONG);
     private static final CuCall SYNCHRONIZE = CuCall.of("cuCtxSynchronize");
-    private static final CuCall PRIORITY_RANGE = CuCall.of("cuCtxGetStreamPriorityRange", ADDRESS, ADDRESS);
+    private static final CuCall PRIORITY_RANGE =
+            CuCall.of("cuCtxGetStreamPriorityRange", ADDRESS, ADDRESS);
     private static final CuCall MEM_GET_INFO = CuCall.of("cuMemGetInfo_v2", ADDRESS, ADDRESS);
 
     private final CudaDevice cudaDevice;
@@ -64,8 +67,8 @@ public final class CudaContext implements AutoCloseable {
     }
 
     /**
-     * Makes this context current on the calling thread. A few nanoseconds if it is: the driver is asked rather than a
-     * copy of ours, because other libraries on this thread change it too.
+     * Makes this context current on the calling thread. A few nanoseconds if it is: the driver is
+     * asked rather than a copy of ours, because other libraries on this thread change it too.
      */
     public void makeCurrent() {
         if (closed.get()) {
@@ -105,7 +108,10 @@ public final class CudaContext implements AutoCloseable {
         return CallSlots.asLong(CallSlots.first());
     }
 
-    /** Gives the context back; the driver destroys it once nobody in this process holds it. Idempotent. */
+    /**
+     * Gives the context back; the driver destroys it once nobody in this process holds it.
+     * Idempotent.
+     */
     @Override
     public void close() {
         if (closed.compareAndSet(false, true)) {

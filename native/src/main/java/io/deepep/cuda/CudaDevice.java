@@ -21,7 +21,8 @@ import java.util.HexFormat;
  * @param numSms streaming multiprocessors
  * @param memoryBytes device memory in all
  * @param l2Bytes level 2 cache
- * @param maxSharedBytesPerBlock shared memory a block can have when its kernel asks for more than the default
+ * @param maxSharedBytesPerBlock shared memory a block can have when its kernel asks for more than
+ *     the default
  * @param supportsPosixFd whether memory can be exported as a file descriptor
  * @param supportsFabric whether memory can be exported to other hosts of one NVLink fabric
  */
@@ -47,10 +48,13 @@ public record CudaDevice(
     private static final int ATTRIBUTE_FABRIC = 128;
     private static final int NAME_BYTES = 256;
 
-    private static final CuCall GET_NAME = CuCall.of("cuDeviceGetName", ADDRESS, JAVA_INT, JAVA_INT);
-    private static final CuCall GET_ATTRIBUTE = CuCall.of("cuDeviceGetAttribute", ADDRESS, JAVA_INT, JAVA_INT);
+    private static final CuCall GET_NAME =
+            CuCall.of("cuDeviceGetName", ADDRESS, JAVA_INT, JAVA_INT);
+    private static final CuCall GET_ATTRIBUTE =
+            CuCall.of("cuDeviceGetAttribute", ADDRESS, JAVA_INT, JAVA_INT);
     private static final CuCall TOTAL_MEM = CuCall.of("cuDeviceTotalMem_v2", ADDRESS, JAVA_INT);
-    private static final CuCall GET_PCI_BUS_ID = CuCall.of("cuDeviceGetPCIBusId", ADDRESS, JAVA_INT, JAVA_INT);
+    private static final CuCall GET_PCI_BUS_ID =
+            CuCall.of("cuDeviceGetPCIBusId", ADDRESS, JAVA_INT, JAVA_INT);
     private static final CuCall GET_UUID = CuCall.of("cuDeviceGetUuid_v2", ADDRESS, JAVA_INT);
 
     /**
@@ -63,10 +67,15 @@ public record CudaDevice(
         int numDevices = CudaDriver.numDevices();
         if (ordinal < 0 || ordinal >= numDevices) {
             throw new IllegalArgumentException(
-                    "device ordinal=" + ordinal + " is not in [0, " + numDevices + "), the GPUs visible here");
+                    "device ordinal="
+                            + ordinal
+                            + " is not in [0, "
+                            + numDevices
+                            + "), the GPUs visible here");
         }
         try (Arena arena = Arena.ofConfined()) {
-            // A device handle is its ordinal, in every driver since the first (cuDeviceGet returns it unchanged).
+            // A device handle is its ordinal, in every driver since the first (cuDeviceGet returns
+            // it unchanged).
             MemorySegment text = arena.allocate(NAME_BYTES);
             GET_NAME.call(text, NAME_BYTES, ordinal);
             String name = text.getString(0);

@@ -11,12 +11,13 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
- * The CUDA driver of this machine, started on first use. Asking whether it is there never fails; {@link
- * #ensureAvailable()} does, with cause and cure.
+ * The CUDA driver of this machine, started on first use. Asking whether it is there never fails;
+ * {@link #ensureAvailable()} does, with cause and cure.
  *
- * <p>Before the driver starts, {@code CUDA_DEVICE_MAX_CONNECTIONS=32} and {@code CUDA_MODULE_LOADING=EAGER} are set
- * unless the user has set them: kernels of several ranks that wait for one another on one GPU need both. Code that starts
- * the driver earlier in this process has to set them itself.
+ * <p>Before the driver starts, {@code CUDA_DEVICE_MAX_CONNECTIONS=32} and {@code
+ * CUDA_MODULE_LOADING=EAGER} are set unless the user has set them: kernels of several ranks that
+ * wait for one another on one GPU need both. Code that starts the driver earlier in this process
+ * has to set them itself.
  */
 public final class CudaDriver {
     /** The oldest driver that has everything bound here: CUDA 12.0. */
@@ -91,7 +92,9 @@ public final class CudaDriver {
             }
             INIT.call(0);
             DEVICE_GET_COUNT.call(CallSlots.first());
-            return CallSlots.asInt(CallSlots.first()) == 0 ? initFailed(CuError.NO_DEVICE, null) : null;
+            return CallSlots.asInt(CallSlots.first()) == 0
+                    ? initFailed(CuError.NO_DEVICE, null)
+                    : null;
         } catch (NativeCallException e) {
             return initFailed(e.code(), e);
         } catch (DeepEpUnavailableException e) {
@@ -111,7 +114,8 @@ public final class CudaDriver {
     }
 
     static DeepEpUnavailableException initFailed(int code, DeepEpException cause) {
-        String reason = "the NVIDIA driver did not start: " + CuError.name(code) + " (" + code + ")";
+        String reason =
+                "the NVIDIA driver did not start: " + CuError.name(code) + " (" + code + ")";
         String cure =
                 switch (code) {
                     case CuError.NO_DEVICE ->
@@ -123,7 +127,8 @@ public final class CudaDriver {
                     case CuError.SYSTEM_DRIVER_MISMATCH ->
                             "libcuda.so.1 and the kernel module are of different versions: reboot or reinstall the"
                                     + " driver";
-                    default -> "check nvidia-smi and the kernel log (dmesg | grep NVRM), or use backend=host";
+                    default ->
+                            "check nvidia-smi and the kernel log (dmesg | grep NVRM), or use backend=host";
                 };
         return new DeepEpUnavailableException(reason, cure, cause);
     }

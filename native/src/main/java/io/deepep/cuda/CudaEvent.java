@@ -13,8 +13,8 @@ import java.lang.ref.Cleaner;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A point in a stream's work. Can be recorded again and again; a wait concerns the latest record before it. Close it, or
- * leave that to the garbage collector.
+ * A point in a stream's work. Can be recorded again and again; a wait concerns the latest record
+ * before it. Close it, or leave that to the garbage collector.
  */
 public final class CudaEvent implements DeviceEvent, AutoCloseable {
     /** Bytes of an exported handle. */
@@ -26,10 +26,13 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
 
     private static final CuCall CREATE = CuCall.of("cuEventCreate", ADDRESS, JAVA_INT);
     private static final CuCall DESTROY = CuCall.of("cuEventDestroy_v2", JAVA_LONG);
-    private static final CuCall QUERY = CuCall.of("cuEventQuery", JAVA_LONG).tolerating(CuError.NOT_READY);
+    private static final CuCall QUERY =
+            CuCall.of("cuEventQuery", JAVA_LONG).tolerating(CuError.NOT_READY);
     private static final CuCall SYNCHRONIZE = CuCall.of("cuEventSynchronize", JAVA_LONG);
-    private static final CuCall ELAPSED_TIME = CuCall.of("cuEventElapsedTime", ADDRESS, JAVA_LONG, JAVA_LONG);
-    private static final CuCall GET_IPC_HANDLE = CuCall.of("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
+    private static final CuCall ELAPSED_TIME =
+            CuCall.of("cuEventElapsedTime", ADDRESS, JAVA_LONG, JAVA_LONG);
+    private static final CuCall GET_IPC_HANDLE =
+            CuCall.of("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
     private static final CuCall OPEN_IPC_HANDLE =
             CuCall.of("cuIpcOpenEventHandle", ADDRESS, CuStructs.IPC_HANDLE);
 
@@ -81,7 +84,11 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     public static CudaEvent openHandle(CudaContext context, byte[] handle) {
         if (handle.length != HANDLE_BYTES) {
             throw new IllegalArgumentException(
-                    "handle.length=" + handle.length + " is not " + HANDLE_BYTES + ", an event handle's size");
+                    "handle.length="
+                            + handle.length
+                            + " is not "
+                            + HANDLE_BYTES
+                            + ", an event handle's size");
         }
         context.makeCurrent();
         try (Arena arena = Arena.ofConfined()) {
@@ -138,7 +145,10 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
         SYNCHRONIZE.call(handle());
     }
 
-    /** Microseconds of GPU time from {@code start} to this event; both were made for timing and are done. */
+    /**
+     * Microseconds of GPU time from {@code start} to this event; both were made for timing and are
+     * done.
+     */
     public double elapsedMicros(CudaEvent start) {
         owned.context.makeCurrent();
         ELAPSED_TIME.call(CallSlots.first(), start.handle(), handle());

@@ -14,12 +14,19 @@ public final class CudaFunction {
     private static final int NUM_REGISTERS = 4;
     private static final int MAX_DYNAMIC_SHARED_BYTES = 8;
 
-    private static final CuCall LAUNCH = CuCall.of("cuLaunchKernelEx", ADDRESS, JAVA_LONG, ADDRESS, ADDRESS);
-    private static final CuCall GET_ATTRIBUTE = CuCall.of("cuFuncGetAttribute", ADDRESS, JAVA_INT, JAVA_LONG);
-    private static final CuCall SET_ATTRIBUTE = CuCall.of("cuFuncSetAttribute", JAVA_LONG, JAVA_INT, JAVA_INT);
+    private static final CuCall LAUNCH =
+            CuCall.of("cuLaunchKernelEx", ADDRESS, JAVA_LONG, ADDRESS, ADDRESS);
+    private static final CuCall GET_ATTRIBUTE =
+            CuCall.of("cuFuncGetAttribute", ADDRESS, JAVA_INT, JAVA_LONG);
+    private static final CuCall SET_ATTRIBUTE =
+            CuCall.of("cuFuncSetAttribute", JAVA_LONG, JAVA_INT, JAVA_INT);
     private static final CuCall MAX_ACTIVE_BLOCKS =
             CuCall.of(
-                    "cuOccupancyMaxActiveBlocksPerMultiprocessor", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_LONG);
+                    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                    ADDRESS,
+                    JAVA_LONG,
+                    JAVA_INT,
+                    JAVA_LONG);
 
     private final CudaContext context;
     private final String name;
@@ -42,13 +49,16 @@ public final class CudaFunction {
     }
 
     /**
-     * Enqueues the kernel; allocates nothing. {@code config} and {@code params} may be changed once this returns.
+     * Enqueues the kernel; allocates nothing. {@code config} and {@code params} may be changed once
+     * this returns.
      *
-     * @throws io.deepep.error.NativeCallException such as {@code CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE}
+     * @throws io.deepep.error.NativeCallException such as {@code
+     *     CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE}
      */
     public void launch(LaunchConfig config, KernelParams params, CudaStream stream) {
         context.makeCurrent();
-        LAUNCH.call(config.forStream(stream.handle()), handle, params.pointers(), MemorySegment.NULL);
+        LAUNCH.call(
+                config.forStream(stream.handle()), handle, params.pointers(), MemorySegment.NULL);
     }
 
     /** Lets launches ask for up to so much dynamic shared memory, beyond the default of 48 KiB. */
@@ -56,16 +66,16 @@ public final class CudaFunction {
         int limit = context.cudaDevice().maxSharedBytesPerBlock() - staticSharedBytes();
         if (numBytes < 0 || numBytes > limit) {
             throw new IllegalArgumentException(
-                    "dynamic shared memory of " + name + ", numBytes=" + numBytes + ", is not in [0, " + limit
-                            + "] that " + context + " has");
+                    "numBytes=%d is not in [0, %d], the dynamic shared memory a block of %s can have on %s"
+                            .formatted(numBytes, limit, name, context));
         }
         context.makeCurrent();
         SET_ATTRIBUTE.call(handle, MAX_DYNAMIC_SHARED_BYTES, numBytes);
     }
 
     /**
-     * How many blocks of that shape can be resident on the whole GPU at once if it runs nothing else: kernels whose blocks
-     * wait for one another must not have more.
+     * How many blocks of that shape can be resident on the whole GPU at once if it runs nothing
+     * else: kernels whose blocks wait for one another must not have more.
      */
     public int maxResidentBlocks(int numThreads, int dynamicSharedBytes) {
         context.makeCurrent();

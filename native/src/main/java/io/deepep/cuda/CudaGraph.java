@@ -29,8 +29,9 @@ public final class CudaGraph implements AutoCloseable {
     }
 
     /**
-     * Captures what {@code work} enqueues on the stream, and on streams that it makes wait for it and join it again. Nothing
-     * runs. The work must not synchronise; its kernels' arguments are copied, the memory they point to is not.
+     * Captures what {@code work} enqueues on the stream, and on streams that it makes wait for it
+     * and join it again. Nothing runs. The work must not synchronise; its kernels' arguments are
+     * copied, the memory they point to is not.
      */
     public static CudaGraph capture(CudaStream stream, Runnable work) {
         long graph = captureTemplate(stream, work);
@@ -71,22 +72,26 @@ public final class CudaGraph implements AutoCloseable {
         LAUNCH.call(exec(), stream.handle());
     }
 
-    /** Moves what a launch needs to the GPU beforehand, so that the first launch costs no more than later ones. */
+    /**
+     * Moves what a launch needs to the GPU beforehand, so that the first launch costs no more than
+     * later ones.
+     */
     public void upload(CudaStream stream) {
         context.makeCurrent();
         UPLOAD.call(exec(), stream.handle());
     }
 
     /**
-     * Captures new work of the same shape (the same operations in the same order) into this graph; much cheaper than a new
-     * one. Launches already enqueued are not concerned.
+     * Captures new work of the same shape (the same operations in the same order) into this graph;
+     * much cheaper than a new one. Launches already enqueued are not concerned.
      *
      * @return false if the shape differs; the graph is then as it was
      */
     public boolean update(CudaStream stream, Runnable work) {
         long graph = captureTemplate(stream, work);
         try (Arena arena = Arena.ofConfined()) {
-            return UPDATE.call(exec(), graph, arena.allocate(CuStructs.GRAPH_UPDATE_RESULT)) == CuError.SUCCESS;
+            return UPDATE.call(exec(), graph, arena.allocate(CuStructs.GRAPH_UPDATE_RESULT))
+                    == CuError.SUCCESS;
         } finally {
             DESTROY.call(graph);
         }

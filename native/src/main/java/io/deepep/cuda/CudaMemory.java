@@ -9,7 +9,8 @@ import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A range of device memory that one object owns. Closing it frees or unmaps it: not before the GPU is done with it.
+ * A range of device memory that one object owns. Closing it frees or unmaps it: not before the GPU
+ * is done with it.
  *
  * <p>The copies here wait until they are done; {@link CudaStream} has those that do not.
  */
@@ -17,9 +18,13 @@ public abstract sealed class CudaMemory implements AutoCloseable
         permits CudaMemory.Allocated, VirtualMemory, IpcMemory {
     private static final CuCall ALLOC = CuCall.of("cuMemAlloc_v2", ADDRESS, JAVA_LONG);
     private static final CuCall FREE = CuCall.of("cuMemFree_v2", JAVA_LONG);
-    private static final CuCall COPY_TO_DEVICE = CuCall.of("cuMemcpyHtoD_v2", JAVA_LONG, ADDRESS, JAVA_LONG);
-    private static final CuCall COPY_TO_HOST = CuCall.of("cuMemcpyDtoH_v2", ADDRESS, JAVA_LONG, JAVA_LONG);
-    private static final CuCall MEMSET = CuCall.of("cuMemsetD8_v2", JAVA_LONG, JAVA_BYTE, JAVA_LONG);
+    private static final CuCall COPY_TO_DEVICE =
+            CuCall.of("cuMemcpyHtoD_v2", JAVA_LONG, ADDRESS, JAVA_LONG);
+    private static final CuCall COPY_TO_HOST =
+            CuCall.of("cuMemcpyDtoH_v2", ADDRESS, JAVA_LONG, JAVA_LONG);
+    private static final CuCall STREAM_SYNCHRONIZE = CuCall.of("cuStreamSynchronize", JAVA_LONG);
+    private static final CuCall MEMSET =
+            CuCall.of("cuMemsetD8_v2", JAVA_LONG, JAVA_BYTE, JAVA_LONG);
 
     private final CudaContext context;
     private final long address;
@@ -33,9 +38,11 @@ public abstract sealed class CudaMemory implements AutoCloseable
     }
 
     /**
-     * Allocates device memory, aligned to at least 256 bytes, contents undefined. Can be shared by {@link IpcHandle}.
+     * Allocates device memory, aligned to at least 256 bytes, contents undefined. Can be shared by
+     * {@link IpcHandle}.
      *
-     * @throws io.deepep.error.NativeCallException {@code CUDA_ERROR_OUT_OF_MEMORY}, naming the device
+     * @throws io.deepep.error.NativeCallException {@code CUDA_ERROR_OUT_OF_MEMORY}, naming the
+     *     device
      */
     public static CudaMemory allocate(CudaContext context, long numBytes) {
         checkSize(numBytes);
@@ -77,6 +84,7 @@ public abstract sealed class CudaMemory implements AutoCloseable
         Objects.checkFromIndexSize(offset, source.byteSize(), numBytes);
         context.makeCurrent();
         COPY_TO_DEVICE.call(address() + offset, source, source.byteSize());
+        awaitDefaultStream();
     }
 
     /**
@@ -90,10 +98,19 @@ public abstract sealed class CudaMemory implements AutoCloseable
         COPY_TO_HOST.call(target, address() + offset, target.byteSize());
     }
 
-    /** Sets every byte to 0, in order with the legacy default stream. */
+    /** Sets every byte to 0, and waits. */
     public final void clear() {
         context.makeCurrent();
         MEMSET.call(address(), (byte) 0, numBytes);
+        awaitDefaultStream();
+    }
+
+    /**
+     * The driver's own calls return before the GPU is done, and non-blocking streams do not wait
+     * for that.
+     */
+    private static void awaitDefaultStream() {
+        STREAM_SYNCHRONIZE.call(0L);
     }
 
     /** Frees the range; the driver waits for work that may use it. Idempotent. */

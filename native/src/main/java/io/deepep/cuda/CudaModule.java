@@ -23,7 +23,8 @@ public final class CudaModule implements AutoCloseable {
     private static final CuCall LOAD_DATA =
             CuCall.of("cuModuleLoadDataEx", ADDRESS, ADDRESS, JAVA_INT, ADDRESS, ADDRESS);
     private static final CuCall UNLOAD = CuCall.of("cuModuleUnload", JAVA_LONG);
-    private static final CuCall GET_FUNCTION = CuCall.of("cuModuleGetFunction", ADDRESS, JAVA_LONG, ADDRESS);
+    private static final CuCall GET_FUNCTION =
+            CuCall.of("cuModuleGetFunction", ADDRESS, JAVA_LONG, ADDRESS);
     private static final CuCall GET_GLOBAL =
             CuCall.of("cuModuleGetGlobal_v2", ADDRESS, ADDRESS, JAVA_LONG, ADDRESS);
     private static final CuCall FUNC_LOAD = CuCall.of("cuFuncLoad", JAVA_LONG);
@@ -44,13 +45,18 @@ public final class CudaModule implements AutoCloseable {
      * Loads a fatbin from the jar of {@code owner}.
      *
      * @param resource its name, relative to the class's package
-     * @throws DeepEpUnavailableException if the jar has no such resource, or the fatbin no code for this GPU
+     * @throws DeepEpUnavailableException if the jar has no such resource, or the fatbin no code for
+     *     this GPU
      */
     public static CudaModule loadResource(CudaContext context, Class<?> owner, String resource) {
         try (InputStream in = owner.getResourceAsStream(resource)) {
             if (in == null) {
                 throw new DeepEpUnavailableException(
-                        "device code " + resource + " of " + owner.getPackageName() + " is missing from the build",
+                        "device code "
+                                + resource
+                                + " of "
+                                + owner.getPackageName()
+                                + " is missing from the build",
                         "build on a machine with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc",
                         null);
             }
@@ -73,9 +79,11 @@ public final class CudaModule implements AutoCloseable {
             MemorySegment.copy(image, 0, copy, JAVA_BYTE, 0, image.length);
             MemorySegment log = arena.allocate(JIT_LOG_BYTES);
             MemorySegment options =
-                    arena.allocateFrom(JAVA_INT, JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+                    arena.allocateFrom(
+                            JAVA_INT, JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
             // The size travels in the pointer itself.
-            MemorySegment values = arena.allocateFrom(JAVA_LONG, log.address(), (long) JIT_LOG_BYTES);
+            MemorySegment values =
+                    arena.allocateFrom(JAVA_LONG, log.address(), (long) JIT_LOG_BYTES);
             try {
                 LOAD_DATA.call(CallSlots.first(), copy, 2, options, values);
             } catch (NativeCallException e) {
@@ -88,7 +96,8 @@ public final class CudaModule implements AutoCloseable {
     private static NativeCallException withLog(NativeCallException e, String where, String log) {
         String place = log.isBlank() ? where : where + " (" + log.strip() + ")";
         NativeCallException detailed =
-                new NativeCallException(e.call(), e.code(), CuError.name(e.code()), place, e.isFatal());
+                new NativeCallException(
+                        e.call(), e.code(), CuError.name(e.code()), place, e.isFatal());
         detailed.addSuppressed(e);
         return detailed;
     }
@@ -99,7 +108,8 @@ public final class CudaModule implements AutoCloseable {
     }
 
     /**
-     * A kernel, loaded onto the GPU now: at its first launch, loading could wait for a kernel that waits for it.
+     * A kernel, loaded onto the GPU now: at its first launch, loading could wait for a kernel that
+     * waits for it.
      *
      * @param function its unmangled name ({@code extern "C"})
      * @throws io.deepep.error.NativeCallException {@code CUDA_ERROR_NOT_FOUND}
@@ -109,7 +119,8 @@ public final class CudaModule implements AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             GET_FUNCTION.call(CallSlots.first(), handle(), arena.allocateFrom(function));
         } catch (NativeCallException e) {
-            throw withLog(e, context.device() + ", function " + function + " of module " + name, "");
+            throw withLog(
+                    e, context.device() + ", function " + function + " of module " + name, "");
         }
         long functionHandle = CallSlots.asLong(CallSlots.first());
         if (HAS_FUNC_LOAD) {
@@ -122,9 +133,11 @@ public final class CudaModule implements AutoCloseable {
     public long globalAddress(String variable) {
         context.makeCurrent();
         try (Arena arena = Arena.ofConfined()) {
-            GET_GLOBAL.call(CallSlots.first(), CallSlots.second(), handle(), arena.allocateFrom(variable));
+            GET_GLOBAL.call(
+                    CallSlots.first(), CallSlots.second(), handle(), arena.allocateFrom(variable));
         } catch (NativeCallException e) {
-            throw withLog(e, context.device() + ", variable " + variable + " of module " + name, "");
+            throw withLog(
+                    e, context.device() + ", variable " + variable + " of module " + name, "");
         }
         return CallSlots.asLong(CallSlots.first());
     }

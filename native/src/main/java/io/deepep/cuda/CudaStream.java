@@ -8,12 +8,12 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
-import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * A GPU's queue of work. Everything here only enqueues and returns, except {@link #synchronize()}. Addresses are device
- * addresses, or those of page-locked host memory; the memory must stay until the work is done.
+ * A GPU's queue of work. Everything here only enqueues and returns, except {@link #synchronize()}.
+ * Addresses are device addresses, or those of page-locked host memory; the memory must stay until
+ * the work is done.
  */
 public final class CudaStream implements Stream, AutoCloseable {
     private static final int NON_BLOCKING = 1;
@@ -25,10 +25,13 @@ public final class CudaStream implements Stream, AutoCloseable {
             CuCall.of("cuStreamCreateWithPriority", ADDRESS, JAVA_INT, JAVA_INT);
     private static final CuCall DESTROY = CuCall.of("cuStreamDestroy_v2", JAVA_LONG);
     private static final CuCall SYNCHRONIZE = CuCall.of("cuStreamSynchronize", JAVA_LONG);
-    private static final CuCall QUERY = CuCall.of("cuStreamQuery", JAVA_LONG).tolerating(CuError.NOT_READY);
+    private static final CuCall QUERY =
+            CuCall.of("cuStreamQuery", JAVA_LONG).tolerating(CuError.NOT_READY);
     private static final CuCall EVENT_RECORD = CuCall.of("cuEventRecord", JAVA_LONG, JAVA_LONG);
-    private static final CuCall WAIT_EVENT = CuCall.of("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
-    private static final CuCall COPY = CuCall.of("cuMemcpyAsync", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+    private static final CuCall WAIT_EVENT =
+            CuCall.of("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+    private static final CuCall COPY =
+            CuCall.of("cuMemcpyAsync", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
     private static final CuCall FILL_BYTES =
             CuCall.of("cuMemsetD8Async", JAVA_LONG, JAVA_BYTE, JAVA_LONG, JAVA_LONG);
     private static final CuCall FILL_INTS =
@@ -41,7 +44,8 @@ public final class CudaStream implements Stream, AutoCloseable {
             CuCall.of("cuStreamWaitValue32_v2", JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT);
     private static final CuCall WAIT_LONG =
             CuCall.of("cuStreamWaitValue64_v2", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT);
-    private static final CuCall BEGIN_CAPTURE = CuCall.of("cuStreamBeginCapture_v2", JAVA_LONG, JAVA_INT);
+    private static final CuCall BEGIN_CAPTURE =
+            CuCall.of("cuStreamBeginCapture_v2", JAVA_LONG, JAVA_INT);
     private static final CuCall END_CAPTURE = CuCall.of("cuStreamEndCapture", JAVA_LONG, ADDRESS);
     private static final CuCall IS_CAPTURING = CuCall.of("cuStreamIsCapturing", JAVA_LONG, ADDRESS);
 
@@ -64,8 +68,8 @@ public final class CudaStream implements Stream, AutoCloseable {
     /**
      * A stream that does not wait for the legacy default stream.
      *
-     * @param priority lower is sooner; numbers outside {@link CudaContext#greatestStreamPriority()} to {@link
-     *     CudaContext#leastStreamPriority()} are clamped by the driver
+     * @param priority lower is sooner; numbers outside {@link CudaContext#greatestStreamPriority()}
+     *     to {@link CudaContext#leastStreamPriority()} are clamped by the driver
      */
     public static CudaStream create(CudaContext context, int priority) {
         context.makeCurrent();
@@ -100,7 +104,9 @@ public final class CudaStream implements Stream, AutoCloseable {
         return handle;
     }
 
-    /** A new event at the present end; {@link #record(CudaEvent)} reuses one and allocates nothing. */
+    /**
+     * A new event at the present end; {@link #record(CudaEvent)} reuses one and allocates nothing.
+     */
     @Override
     public CudaEvent record() {
         CudaEvent event = CudaEvent.create(context);
@@ -126,7 +132,9 @@ public final class CudaStream implements Stream, AutoCloseable {
             WAIT_EVENT.call(handle(), deviceEvent.cudaEvent().handle(), 0);
         } else if (!event.isDone()) {
             throw new IllegalArgumentException(
-                    "event of " + event.getClass().getName() + " is not a GPU's; synchronize() it first");
+                    "event of "
+                            + event.getClass().getName()
+                            + " is not a GPU's; synchronize() it first");
         }
     }
 
@@ -172,13 +180,19 @@ public final class CudaStream implements Stream, AutoCloseable {
         WRITE_LONG.call(handle(), target, value, 0);
     }
 
-    /** Holds later work until the word has reached {@code value}, compared by the sign of the difference. */
+    /**
+     * Holds later work until the word has reached {@code value}, compared by the sign of the
+     * difference.
+     */
     public void waitForInt(long address, int value) {
         context.makeCurrent();
         WAIT_INT.call(handle(), address, value, WAIT_GREATER_OR_EQUAL);
     }
 
-    /** Holds later work until the word has reached {@code value}, compared by the sign of the difference. */
+    /**
+     * Holds later work until the word has reached {@code value}, compared by the sign of the
+     * difference.
+     */
     public void waitForLong(long address, long value) {
         context.makeCurrent();
         WAIT_LONG.call(handle(), address, value, WAIT_GREATER_OR_EQUAL);
@@ -191,20 +205,28 @@ public final class CudaStream implements Stream, AutoCloseable {
         return CallSlots.asInt(CallSlots.first()) != CAPTURE_NONE;
     }
 
-    /** From here on work goes into a graph. Thread-local, so that other ranks' threads may allocate meanwhile. */
+    /**
+     * From here on work goes into a graph. Thread-local, so that other ranks' threads may allocate
+     * meanwhile.
+     */
     void beginCapture() {
         context.makeCurrent();
         BEGIN_CAPTURE.call(handle(), CAPTURE_THREAD_LOCAL);
     }
 
-    /** The driver's {@code CUgraph} of the work since {@link #beginCapture()}; 0 if the capture became invalid. */
+    /**
+     * The driver's {@code CUgraph} of the work since {@link #beginCapture()}; 0 if the capture
+     * became invalid.
+     */
     long endCapture() {
         context.makeCurrent();
         END_CAPTURE.call(handle(), CallSlots.first());
         return CallSlots.asLong(CallSlots.first());
     }
 
-    /** Destroys the stream once its work is done, without waiting; a wrapped one stays. Idempotent. */
+    /**
+     * Destroys the stream once its work is done, without waiting; a wrapped one stays. Idempotent.
+     */
     @Override
     public void close() {
         if (closed.compareAndSet(false, true) && owned) {

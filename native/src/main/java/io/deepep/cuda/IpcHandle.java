@@ -11,8 +11,9 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * What another process of this host needs to map device memory of this one (CUDA IPC): the driver's handle of the whole
- * allocation, and which part of it is meant. Travels as {@link #NUM_BYTES} bytes.
+ * What another process of this host needs to map device memory of this one (CUDA IPC): the driver's
+ * handle of the whole allocation, and which part of it is meant. Travels as {@link #NUM_BYTES}
+ * bytes.
  */
 public final class IpcHandle {
     /** Bytes of the encoded handle. */
@@ -23,7 +24,8 @@ public final class IpcHandle {
     private static final CuCall GET = CuCall.of("cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
     private static final CuCall OPEN =
             CuCall.of("cuIpcOpenMemHandle_v2", ADDRESS, CuStructs.IPC_HANDLE, JAVA_INT);
-    private static final CuCall GET_RANGE = CuCall.of("cuMemGetAddressRange_v2", ADDRESS, ADDRESS, JAVA_LONG);
+    private static final CuCall GET_RANGE =
+            CuCall.of("cuMemGetAddressRange_v2", ADDRESS, ADDRESS, JAVA_LONG);
 
     private final byte[] raw;
     private final long pid;
@@ -40,17 +42,22 @@ public final class IpcHandle {
     /**
      * The handle of plain device memory; valid as long as the memory is.
      *
-     * @throws IllegalArgumentException if it is virtual or imported memory, which CUDA IPC cannot hand on
+     * @throws IllegalArgumentException if it is virtual or imported memory, which CUDA IPC cannot
+     *     hand on
      */
     public static IpcHandle of(CudaMemory memory) {
         if (!(memory instanceof CudaMemory.Allocated)) {
             throw new IllegalArgumentException(
-                    memory.getClass().getSimpleName() + " has no IPC handle; use CudaMemory.allocate");
+                    memory.getClass().getSimpleName()
+                            + " has no IPC handle; use CudaMemory.allocate");
         }
         return of(memory.context(), memory.address(), memory.numBytes());
     }
 
-    /** The handle of a part of an allocation that {@code cuMemAlloc} made in this process, by whomever. */
+    /**
+     * The handle of a part of an allocation that {@code cuMemAlloc} made in this process, by
+     * whomever.
+     */
     public static IpcHandle of(CudaContext context, long address, long numBytes) {
         context.makeCurrent();
         GET_RANGE.call(CallSlots.first(), CallSlots.second(), address);
@@ -58,14 +65,20 @@ public final class IpcHandle {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment handle = arena.allocate(CuStructs.IPC_HANDLE);
             GET.call(handle, address);
-            return new IpcHandle(handle.toArray(JAVA_BYTE), ProcessHandle.current().pid(), offset, numBytes);
+            return new IpcHandle(
+                    handle.toArray(JAVA_BYTE), ProcessHandle.current().pid(), offset, numBytes);
         }
     }
 
     /** Reads what {@link #toBytes()} wrote. */
     public static IpcHandle fromBytes(byte[] bytes) {
         if (bytes.length != NUM_BYTES) {
-            throw new IllegalArgumentException("bytes.length=" + bytes.length + " is not " + NUM_BYTES + ", an IPC handle's size");
+            throw new IllegalArgumentException(
+                    "bytes.length="
+                            + bytes.length
+                            + " is not "
+                            + NUM_BYTES
+                            + ", an IPC handle's size");
         }
         ByteBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
         byte[] raw = new byte[64];
@@ -85,14 +98,18 @@ public final class IpcHandle {
     }
 
     /**
-     * Maps the memory into this process, with access from {@code context}'s GPU. Close it before the owner frees it.
+     * Maps the memory into this process, with access from {@code context}'s GPU. Close it before
+     * the owner frees it.
      *
-     * @throws IllegalArgumentException if it is this process's own memory, which is reached by its address
+     * @throws IllegalArgumentException if it is this process's own memory, which is reached by its
+     *     address
      */
     public CudaMemory open(CudaContext context) {
         if (pid == ProcessHandle.current().pid()) {
             throw new IllegalArgumentException(
-                    "pid=" + pid + " is this process; ranks of one process use addresses and PeerAccess");
+                    "pid="
+                            + pid
+                            + " is this process; ranks of one process use addresses and PeerAccess");
         }
         context.makeCurrent();
         try (Arena arena = Arena.ofConfined()) {

@@ -13,11 +13,11 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A kernel's arguments, kept off-heap and used again: setting one allocates nothing. A launch copies them, so they may be
- * changed as soon as it returns. One thread at a time.
+ * A kernel's arguments, kept off-heap and used again: setting one allocates nothing. A launch
+ * copies them, so they may be changed as soon as it returns. One thread at a time.
  *
- * <p>Either one struct that the kernel takes by value, written through {@link #segment()} or by byte offset, or a list of
- * arguments, written at the offsets that {@link #offset} tells.
+ * <p>Either one struct that the kernel takes by value, written through {@link #segment()} or by
+ * byte offset, or a list of arguments, written at the offsets that {@link #offset} tells.
  */
 public final class KernelParams {
     private final MemorySegment block;
@@ -45,7 +45,9 @@ public final class KernelParams {
     public static KernelParams struct(Arena arena, long numBytes, long alignment) {
         return new KernelParams(
                 arena,
-                List.of(MemoryLayout.sequenceLayout(numBytes, JAVA_BYTE).withByteAlignment(alignment)));
+                List.of(
+                        MemoryLayout.sequenceLayout(numBytes, JAVA_BYTE)
+                                .withByteAlignment(alignment)));
     }
 
     /** One struct of that layout, zeroed. */

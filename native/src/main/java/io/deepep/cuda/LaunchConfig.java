@@ -8,8 +8,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * A kernel's launch shape, kept off-heap and used again: made once, perhaps changed between launches, which allocates
- * nothing. One thread at a time.
+ * A kernel's launch shape, kept off-heap and used again: made once, perhaps changed between
+ * launches, which allocates nothing. One thread at a time.
  */
 public final class LaunchConfig {
     private static final int MAX_ATTRIBUTES = 4;
@@ -19,17 +19,23 @@ public final class LaunchConfig {
 
     private static final long GRID = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "gridDim");
     private static final long BLOCK = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "blockDim");
-    private static final long SHARED_BYTES = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "sharedMemBytes");
+    private static final long SHARED_BYTES =
+            CuStructs.offset(CuStructs.LAUNCH_CONFIG, "sharedMemBytes");
     private static final long STREAM = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "hStream");
     private static final long ATTRIBUTES = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "attrs");
-    private static final long NUM_ATTRIBUTES = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "numAttrs");
+    private static final long NUM_ATTRIBUTES =
+            CuStructs.offset(CuStructs.LAUNCH_CONFIG, "numAttrs");
     private static final long ATTRIBUTE_ID = CuStructs.offset(CuStructs.LAUNCH_ATTRIBUTE, "id");
-    private static final long ATTRIBUTE_VALUE = CuStructs.offset(CuStructs.LAUNCH_ATTRIBUTE, "value");
+    private static final long ATTRIBUTE_VALUE =
+            CuStructs.offset(CuStructs.LAUNCH_ATTRIBUTE, "value");
 
     private final MemorySegment config;
     private final MemorySegment attributes;
 
-    /** A grid of {@code numBlocks} blocks of {@code numThreads} threads, in memory that lives as long as {@code arena}. */
+    /**
+     * A grid of {@code numBlocks} blocks of {@code numThreads} threads, in memory that lives as
+     * long as {@code arena}.
+     */
     public LaunchConfig(Arena arena, int numBlocks, int numThreads) {
         config = arena.allocate(CuStructs.LAUNCH_CONFIG);
         attributes = arena.allocate(CuStructs.LAUNCH_ATTRIBUTE, MAX_ATTRIBUTES);
@@ -53,7 +59,10 @@ public final class LaunchConfig {
         return setDim(BLOCK, x, y, z);
     }
 
-    /** Dynamic shared memory of a block; beyond 48 KiB see {@link CudaFunction#setMaxDynamicSharedBytes}. */
+    /**
+     * Dynamic shared memory of a block; beyond 48 KiB see {@link
+     * CudaFunction#setMaxDynamicSharedBytes}.
+     */
     public LaunchConfig sharedBytes(int numBytes) {
         config.set(JAVA_INT, SHARED_BYTES, numBytes);
         return this;

@@ -8,13 +8,18 @@ import io.deepep.error.DeepEpUnavailableException;
 
 /** Direct loads and stores between the GPUs of one process, over NVLink or PCIe. */
 public final class PeerAccess {
-    private static final CuCall CAN_ACCESS = CuCall.of("cuDeviceCanAccessPeer", ADDRESS, JAVA_INT, JAVA_INT);
+    private static final CuCall CAN_ACCESS =
+            CuCall.of("cuDeviceCanAccessPeer", ADDRESS, JAVA_INT, JAVA_INT);
     private static final CuCall ENABLE =
-            CuCall.of("cuCtxEnablePeerAccess", JAVA_LONG, JAVA_INT).tolerating(CuError.PEER_ACCESS_ALREADY_ENABLED);
+            CuCall.of("cuCtxEnablePeerAccess", JAVA_LONG, JAVA_INT)
+                    .tolerating(CuError.PEER_ACCESS_ALREADY_ENABLED);
 
     private PeerAccess() {}
 
-    /** Whether kernels of {@code from} can reach plain allocations of {@code to}; true for one and the same GPU. */
+    /**
+     * Whether kernels of {@code from} can reach plain allocations of {@code to}; true for one and
+     * the same GPU.
+     */
     public static boolean isPossible(CudaDevice from, CudaDevice to) {
         if (from.ordinal() == to.ordinal()) {
             return true;
@@ -24,8 +29,9 @@ public final class PeerAccess {
     }
 
     /**
-     * Lets kernels of {@code from} reach all plain allocations of {@code to}, those to come included. One direction; stays
-     * on while the context lives. Nothing happens if it is on already, or for one and the same GPU.
+     * Lets kernels of {@code from} reach all plain allocations of {@code to}, those to come
+     * included. One direction; stays on while the context lives. Nothing happens if it is on
+     * already, or for one and the same GPU.
      *
      * @throws DeepEpUnavailableException if the two GPUs cannot reach each other
      */

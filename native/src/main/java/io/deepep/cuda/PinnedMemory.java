@@ -9,18 +9,24 @@ import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * Host memory that GPUs reach: page-locked, mapped, usable from every context. Java reads and writes {@link #segment()},
- * kernels {@link #deviceAddress()}. Kernel writes need a system-scope release before Java's acquire sees them.
+ * Host memory that GPUs reach: page-locked, mapped, usable from every context. Java reads and
+ * writes {@link #segment()}, kernels {@link #deviceAddress()}. Kernel writes need a system-scope
+ * release before Java's acquire sees them.
  */
 public final class PinnedMemory implements AutoCloseable {
-    /** Usable from every context, and mapped into the device's addresses. The same bits for allocating and registering. */
+    /**
+     * Usable from every context, and mapped into the device's addresses. The same bits for
+     * allocating and registering.
+     */
     private static final int PORTABLE_AND_MAPPED = 1 | 2;
 
-    private static final CuCall HOST_ALLOC = CuCall.of("cuMemHostAlloc", ADDRESS, JAVA_LONG, JAVA_INT);
+    private static final CuCall HOST_ALLOC =
+            CuCall.of("cuMemHostAlloc", ADDRESS, JAVA_LONG, JAVA_INT);
     private static final CuCall FREE_HOST = CuCall.of("cuMemFreeHost", ADDRESS);
     private static final CuCall GET_DEVICE_POINTER =
             CuCall.of("cuMemHostGetDevicePointer_v2", ADDRESS, ADDRESS, JAVA_INT);
-    private static final CuCall HOST_REGISTER = CuCall.of("cuMemHostRegister_v2", ADDRESS, JAVA_LONG, JAVA_INT);
+    private static final CuCall HOST_REGISTER =
+            CuCall.of("cuMemHostRegister_v2", ADDRESS, JAVA_LONG, JAVA_INT);
     private static final CuCall HOST_UNREGISTER = CuCall.of("cuMemHostUnregister", ADDRESS);
 
     private final CudaContext context;
@@ -60,7 +66,9 @@ public final class PinnedMemory implements AutoCloseable {
     public static PinnedMemory register(CudaContext context, MemorySegment segment) {
         if (!segment.isNative()) {
             throw new IllegalArgumentException(
-                    "segment " + segment + " lies in the Java heap; only off-heap memory can be page-locked");
+                    "segment "
+                            + segment
+                            + " lies in the Java heap; only off-heap memory can be page-locked");
         }
         CudaMemory.checkSize(segment.byteSize());
         context.makeCurrent();

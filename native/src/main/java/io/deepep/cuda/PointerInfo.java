@@ -24,16 +24,20 @@ public record PointerInfo(Device device, long base, long numBytes) {
     private static final CuCall GET_ATTRIBUTE =
             CuCall.of("cuPointerGetAttribute", ADDRESS, JAVA_INT, JAVA_LONG).tolerating(1);
 
-    /** Empty if the driver has never heard of the address: ordinary host memory, or nothing at all. */
+    /**
+     * Empty if the driver has never heard of the address: ordinary host memory, or nothing at all.
+     */
     public static Optional<PointerInfo> of(long address) {
         CudaDriver.ensureAvailable();
-        // The answer to the first question is CUDA_ERROR_INVALID_VALUE for memory that is not the driver's.
+        // The answer to the first question is CUDA_ERROR_INVALID_VALUE for memory that is not the
+        // driver's.
         if (GET_ATTRIBUTE.call(CallSlots.first(), MEMORY_TYPE, address) != CuError.SUCCESS) {
             return Optional.empty();
         }
         boolean onHost = CallSlots.asInt(CallSlots.first()) == MEMORY_TYPE_HOST;
         Device device = onHost ? Device.host() : Device.cuda((int) ask(DEVICE_ORDINAL, address));
-        return Optional.of(new PointerInfo(device, ask(RANGE_START, address), ask(RANGE_SIZE, address)));
+        return Optional.of(
+                new PointerInfo(device, ask(RANGE_START, address), ask(RANGE_SIZE, address)));
     }
 
     private static long ask(int attribute, long address) {

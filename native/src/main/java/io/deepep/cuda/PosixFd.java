@@ -25,26 +25,34 @@ public final class PosixFd {
 
     private static final StructLayout CAPTURED = Linker.Option.captureStateLayout();
     private static final long ERRNO_OFFSET = CAPTURED.byteOffset(PathElement.groupElement("errno"));
-    private static final MemoryLayout[] SYSCALL_PARAMETERS = {JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG};
+    private static final MemoryLayout[] SYSCALL_PARAMETERS = {
+        JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG
+    };
     private static final MethodHandle SYSCALL =
             libc(
                     "syscall",
                     FunctionDescriptor.of(JAVA_LONG, SYSCALL_PARAMETERS),
                     Linker.Option.captureCallState("errno"),
                     Linker.Option.firstVariadicArg(1));
-    private static final MethodHandle CLOSE = libc("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
+    private static final MethodHandle CLOSE =
+            libc("close", FunctionDescriptor.of(JAVA_INT, JAVA_INT));
 
     private PosixFd() {}
 
     /**
-     * Lets other processes of the same user fetch descriptors from this one, where the kernel's Yama module would only
-     * let its parent. Nothing happens where there is no such module.
+     * Lets other processes of the same user fetch descriptors from this one, where the kernel's
+     * Yama module would only let its parent. Nothing happens where there is no such module.
      */
     public static void allowFetching() {
         boolean arm = System.getProperty("os.arch").equals("aarch64");
         try (Arena arena = Arena.ofConfined()) {
             // EINVAL: no Yama, nothing to allow.
-            syscall(arena.allocate(CAPTURED), arm ? SYS_PRCTL_AARCH64 : SYS_PRCTL_X86_64, PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0);
+            syscall(
+                    arena.allocate(CAPTURED),
+                    arm ? SYS_PRCTL_AARCH64 : SYS_PRCTL_X86_64,
+                    PR_SET_PTRACER,
+                    PR_SET_PTRACER_ANY,
+                    0);
         }
     }
 
@@ -101,8 +109,10 @@ public final class PosixFd {
                 null);
     }
 
-    private static MethodHandle libc(String name, FunctionDescriptor descriptor, Linker.Option... options) {
+    private static MethodHandle libc(
+            String name, FunctionDescriptor descriptor, Linker.Option... options) {
         Linker linker = Linker.nativeLinker();
-        return linker.downcallHandle(linker.defaultLookup().find(name).orElseThrow(), descriptor, options);
+        return linker.downcallHandle(
+                linker.defaultLookup().find(name).orElseThrow(), descriptor, options);
     }
 }

@@ -10,18 +10,21 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Device memory by the driver's virtual memory management: for where CUDA IPC is not available. It can be exported as a
- * file descriptor to processes of this host, or as a fabric handle to other hosts of one NVLink domain. {@link
- * PeerAccess} does not concern it: other GPUs of this process get access by {@link #allowAccess}.
+ * Device memory by the driver's virtual memory management: for where CUDA IPC is not available. It
+ * can be exported as a file descriptor to processes of this host, or as a fabric handle to other
+ * hosts of one NVLink domain. {@link PeerAccess} does not concern it: other GPUs of this process
+ * get access by {@link #allowAccess}.
  */
 public final class VirtualMemory extends CudaMemory {
-    /** How the memory can be handed to other processes. The ordinals mean nothing. */
+    /** How the memory can be handed to other processes. */
     public enum Export {
         /** Not at all. */
         NONE(0),
         /** As a POSIX file descriptor. */
         POSIX_FD(1),
-        /** As 64 bytes that mean the same on every host of the NVLink domain; needs the IMEX daemon. */
+        /**
+         * As 64 bytes that mean the same on every host of the NVLink domain; needs the IMEX daemon.
+         */
         FABRIC(8);
 
         private final int handleType;
@@ -42,7 +45,8 @@ public final class VirtualMemory extends CudaMemory {
 
     private static final CuCall GRANULARITY =
             CuCall.of("cuMemGetAllocationGranularity", ADDRESS, ADDRESS, JAVA_INT);
-    private static final CuCall CREATE = CuCall.of("cuMemCreate", ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
+    private static final CuCall CREATE =
+            CuCall.of("cuMemCreate", ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
     private static final CuCall RELEASE = CuCall.of("cuMemRelease", JAVA_LONG);
     private static final CuCall RESERVE =
             CuCall.of("cuMemAddressReserve", ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
@@ -62,7 +66,12 @@ public final class VirtualMemory extends CudaMemory {
     private final Export export;
 
     private VirtualMemory(
-            CudaContext context, long address, long numBytes, long handle, long mappedBytes, Export export) {
+            CudaContext context,
+            long address,
+            long numBytes,
+            long handle,
+            long mappedBytes,
+            Export export) {
         super(context, address, numBytes);
         this.handle = handle;
         this.mappedBytes = mappedBytes;
@@ -89,7 +98,8 @@ public final class VirtualMemory extends CudaMemory {
     /**
      * Maps memory that another process allocated with {@link Export#POSIX_FD}.
      *
-     * @param fd a descriptor of this process, such as from {@link PosixFd#fetch}; it may be closed afterwards
+     * @param fd a descriptor of this process, such as from {@link PosixFd#fetch}; it may be closed
+     *     afterwards
      * @param numBytes the size as it was asked for there
      */
     public static VirtualMemory importPosixFd(CudaContext context, int fd, long numBytes) {
@@ -97,14 +107,22 @@ public final class VirtualMemory extends CudaMemory {
         return importHandle(context, MemorySegment.ofAddress(fd), numBytes, Export.POSIX_FD);
     }
 
-    /** Maps memory that another process, perhaps on another host, allocated with {@link Export#FABRIC}. */
+    /**
+     * Maps memory that another process, perhaps on another host, allocated with {@link
+     * Export#FABRIC}.
+     */
     public static VirtualMemory importFabric(CudaContext context, byte[] handle, long numBytes) {
         if (handle.length != FABRIC_HANDLE_BYTES) {
             throw new IllegalArgumentException(
-                    "handle.length=" + handle.length + " is not " + FABRIC_HANDLE_BYTES + ", a fabric handle's size");
+                    "handle.length="
+                            + handle.length
+                            + " is not "
+                            + FABRIC_HANDLE_BYTES
+                            + ", a fabric handle's size");
         }
         try (Arena arena = Arena.ofConfined()) {
-            return importHandle(context, arena.allocateFrom(JAVA_BYTE, handle), numBytes, Export.FABRIC);
+            return importHandle(
+                    context, arena.allocateFrom(JAVA_BYTE, handle), numBytes, Export.FABRIC);
         }
     }
 
@@ -174,7 +192,8 @@ public final class VirtualMemory extends CudaMemory {
 
     private void export(Export wanted, MemorySegment out) {
         if (export != wanted) {
-            throw new IllegalStateException("memory allocated with export=" + export + " cannot be exported as " + wanted);
+            throw new IllegalStateException(
+                    "memory allocated with export=" + export + " cannot be exported as " + wanted);
         }
         context().makeCurrent();
         EXPORT.call(out, handle, wanted.handleType, 0L);
@@ -206,12 +225,14 @@ public final class VirtualMemory extends CudaMemory {
         var layout = CuStructs.MEM_ALLOCATION_PROP;
         MemorySegment properties = arena.allocate(layout);
         properties.set(JAVA_INT, CuStructs.offset(layout, "type"), ALLOCATION_PINNED);
-        properties.set(JAVA_INT, CuStructs.offset(layout, "requestedHandleTypes"), export.handleType);
+        properties.set(
+                JAVA_INT, CuStructs.offset(layout, "requestedHandleTypes"), export.handleType);
         properties.set(JAVA_INT, CuStructs.offset(layout, "location", "type"), LOCATION_DEVICE);
         properties.set(JAVA_INT, CuStructs.offset(layout, "location", "id"), device.ordinal());
         // So that a NIC may reach it, where the platform lets one.
         boolean rdma = device.attribute(ATTRIBUTE_RDMA_WITH_VMM) != 0;
-        properties.set(JAVA_BYTE, CuStructs.offset(layout, "gpuDirectRdmaCapable"), (byte) (rdma ? 1 : 0));
+        properties.set(
+                JAVA_BYTE, CuStructs.offset(layout, "gpuDirectRdmaCapable"), (byte) (rdma ? 1 : 0));
         return properties;
     }
 

@@ -2,6 +2,7 @@ package io.deepep.bench.run;
 
 import io.deepep.Backend;
 import io.deepep.Buffer;
+import io.deepep.Device;
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
@@ -56,6 +57,7 @@ public final class Session implements AutoCloseable {
             Buffer.Builder builder = Buffer.builder(group.communicator(rank))
                     .ranksPerNode(job.topology().numNvlRanks())
                     .backend(job.backend())
+                    .device(job.backend() == Backend.CUDA ? Device.cuda(rank) : Device.host())
                     .dispatchConfig(job.dispatchConfig())
                     .combineConfig(job.combineConfig())
                     .timeout(job.timeout());

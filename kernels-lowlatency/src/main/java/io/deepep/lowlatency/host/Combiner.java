@@ -12,8 +12,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Both halves of a combine. A row goes back to the slot of its token and selection at the token's owner, so the owner sums in the order of selections whatever
- * arrives first, and its sum is the same on every run.
+ * Both halves of a combine. A row goes back to the slot of its token and selection at the token's
+ * owner, so the owner sums in the order of selections whatever arrives first, and its sum is the
+ * same on every run.
  */
 final class Combiner {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
@@ -53,14 +54,22 @@ final class Combiner {
     long send(LowLatencyCombineRequest request) {
         DispatchBank bank = ((HostLowLatencyHandle) request.handle()).bank();
         if (epoch - received >= 2) {
-            throw new IllegalStateException("two combines wait for their receive half; run a receive hook first");
+            throw new IllegalStateException(
+                    "two combines wait for their receive half; run a receive hook first");
         }
         checkTopk(request.topkIdx());
         epoch++;
         int parity = (int) (epoch & 1);
         for (int owner = 0; owner < peers.count(); owner++) {
-            // Pairs with the signal in receive: the owner has summed what lay in the slots of this parity.
-            reachable[owner] = peers.await(layout.combineAcks(), layout.combineAcks().at(owner), epoch - 2, owner, "low-latency combine.slots");
+            // Pairs with the signal in receive: the owner has summed what lay in the slots of this
+            // parity.
+            reachable[owner] =
+                    peers.await(
+                            layout.combineAcks(),
+                            layout.combineAcks().at(owner),
+                            epoch - 2,
+                            owner,
+                            "low-latency combine.slots");
         }
         for (int owner = 0; owner < peers.count(); owner++) {
             if (!reachable[owner]) {
@@ -81,13 +90,26 @@ final class Combiner {
         for (long i = 0; i < topkIdx.numElements(); i++) {
             long expert = topk.get(LONG, 8 * i);
             if (expert < -1 || expert >= numExperts) {
-                throw new IllegalArgumentException("topkIdx[" + i / topkIdx.size(1) + "][" + i % topkIdx.size(1) + "]=" + expert
-                        + " is not in [-1, numExperts=" + numExperts + "); combine with the topkIdx that was dispatched");
+                throw new IllegalArgumentException(
+                        "topkIdx["
+                                + i / topkIdx.size(1)
+                                + "]["
+                                + i % topkIdx.size(1)
+                                + "]="
+                                + expert
+                                + " is not in [-1, numExperts="
+                                + numExperts
+                                + "); combine with the topkIdx that was dispatched");
             }
         }
     }
 
-    private void sendRows(LowLatencyCombineRequest request, DispatchBank bank, int parity, int owner, int expert) {
+    private void sendRows(
+            LowLatencyCombineRequest request,
+            DispatchBank bank,
+            int parity,
+            int owner,
+            int expert) {
         Tensor x = request.x();
         MemorySegment from = x.segment();
         MemorySegment to = rdma.of(owner);
@@ -96,7 +118,12 @@ final class Combiner {
         int end = begin + (int) (range >>> 32);
         for (int row = begin; row < end; row++) {
             long place = 4L * ((long) expert * bank.numSlots + row);
-            long slot = layout.combineRows().at(parity, bank.srcInfo.get(INT, place), bank.srcSelection.get(INT, place));
+            long slot =
+                    layout.combineRows()
+                            .at(
+                                    parity,
+                                    bank.srcInfo.get(INT, place),
+                                    bank.srcSelection.get(INT, place));
             long at = 2L * (x.stride(0) * expert + x.stride(1) * row);
             if (request.logFmt()) {
                 LogFmt10.encodeRow(from, at, to, slot, hidden);
@@ -125,11 +152,19 @@ final class Combiner {
         long start = System.nanoTime();
         for (int sender = 0; sender < peers.count(); sender++) {
             // acquire; pairs with the release in send.
-            present[sender] = peers.await(
-                    layout.combineFlags(), layout.combineFlags().at(parity, sender), combineEpoch, sender, "low-latency combine.rows");
+            present[sender] =
+                    peers.await(
+                            layout.combineFlags(),
+                            layout.combineFlags().at(parity, sender),
+                            combineEpoch,
+                            sender,
+                            "low-latency combine.rows");
             if (waitCostStats != null) {
                 MemorySegment stats = waitCostStats.segment();
-                stats.set(LONG, 8L * sender, stats.get(LONG, 8L * sender) + System.nanoTime() - start);
+                stats.set(
+                        LONG,
+                        8L * sender,
+                        stats.get(LONG, 8L * sender) + System.nanoTime() - start);
             }
         }
     }

@@ -11,9 +11,11 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Where the dispatches of one parity of the epoch put what they receive, and how far the latest of them has come. A rank has two, so two results are alive.
+ * Where the dispatches of one parity of the epoch put what they receive, and how far the latest of
+ * them has come. A rank has two, so two results are alive.
  *
- * <p>Memory is for the worst case but costs only the pages that are used. BF16 and FP8 rows share it.
+ * <p>Memory is for the worst case but costs only the pages that are used. BF16 and FP8 rows share
+ * it.
  */
 final class DispatchBank {
     /** How far the bank's dispatch has come. */
@@ -34,8 +36,13 @@ final class DispatchBank {
     final MemorySegment rows;
     final MemorySegment scales;
     final MemorySegment srcInfo;
-    /** Which selection of its token a row is; beside srcInfo, because combine returns rows by (token, selection). */
+
+    /**
+     * Which selection of its token a row is; beside srcInfo, because combine returns rows by
+     * (token, selection).
+     */
     final MemorySegment srcSelection;
+
     final MemorySegment layoutRange;
     final MemorySegment counts;
     final Tensor srcInfoTensor;
@@ -65,7 +72,9 @@ final class DispatchBank {
         scales = HostMemory.allocate(arena, places * groups * DType.F32.sizeBytes());
         srcInfo = HostMemory.allocate(arena, places * DType.I32.sizeBytes());
         srcSelection = HostMemory.allocate(arena, places * DType.I32.sizeBytes());
-        layoutRange = HostMemory.allocate(arena, (long) numLocalExperts * numRanks * DType.I64.sizeBytes());
+        layoutRange =
+                HostMemory.allocate(
+                        arena, (long) numLocalExperts * numRanks * DType.I64.sizeBytes());
         counts = HostMemory.allocate(arena, (long) numLocalExperts * DType.I32.sizeBytes());
         bf16 = Tensor.of(rows, DType.BF16, numLocalExperts, numSlots, hidden);
         fp8 = Tensor.of(rows, DType.FP8_E4M3, numLocalExperts, numSlots, hidden);
@@ -78,7 +87,10 @@ final class DispatchBank {
 
     private Tensor columnMajor(DType dtype, int columns) {
         return Tensor.strided(
-                scales, dtype, new long[] {numLocalExperts, numSlots, columns}, new long[] {(long) columns * numSlots, 1, numSlots});
+                scales,
+                dtype,
+                new long[] {numLocalExperts, numSlots, columns},
+                new long[] {(long) columns * numSlots, 1, numSlots});
     }
 
     Tensor recvX() {

@@ -14,12 +14,14 @@ import io.deepep.lowlatency.LowLatencyLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** The receive half of a dispatch: waits for every source, then packs rows by local expert in the order (source rank, token, selection). */
+/**
+ * The receive half of a dispatch: waits for every source, then packs rows by local expert in the
+ * order (source rank, token, selection).
+ */
 final class DispatchReceiver {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
-    private static final LowLatencyFormat[] FORMATS = LowLatencyFormat.values();
 
     private final HostLowLatencyKernels kernels;
     private final LowLatencyLayout layout;
@@ -33,7 +35,12 @@ final class DispatchReceiver {
     private final boolean[] present;
     private final int[] next;
 
-    DispatchReceiver(HostLowLatencyKernels kernels, HostContext context, LowLatencyLimits limits, LowLatencyLayout layout, Peers peers) {
+    DispatchReceiver(
+            HostLowLatencyKernels kernels,
+            HostContext context,
+            LowLatencyLimits limits,
+            LowLatencyLayout layout,
+            Peers peers) {
         this.kernels = kernels;
         this.layout = layout;
         this.rdma = context.rdma();
@@ -72,17 +79,27 @@ final class DispatchReceiver {
         long start = System.nanoTime();
         for (int source = 0; source < peers.count(); source++) {
             // acquire; pairs with the release in DispatchSender.announce.
-            present[source] = peers.await(
-                    layout.dispatchFlags(), layout.dispatchFlags().at(parity, source), epoch, source, "low-latency dispatch.rows");
+            present[source] =
+                    peers.await(
+                            layout.dispatchFlags(),
+                            layout.dispatchFlags().at(parity, source),
+                            epoch,
+                            source,
+                            "low-latency dispatch.rows");
             if (waitCostStats != null) {
                 MemorySegment stats = waitCostStats.segment();
-                stats.set(LONG, 8L * source, stats.get(LONG, 8L * source) + System.nanoTime() - start);
+                stats.set(
+                        LONG,
+                        8L * source,
+                        stats.get(LONG, 8L * source) + System.nanoTime() - start);
             }
         }
     }
 
     private long field(int parity, int source, int field) {
-        return local.get(LONG, layout.dispatchHeaders().at(parity, source) + LowLatencyHeader.fieldOffset(field));
+        return local.get(
+                LONG,
+                layout.dispatchHeaders().at(parity, source) + LowLatencyHeader.fieldOffset(field));
     }
 
     private void checkHeaders(int parity, DispatchBank bank) {
@@ -91,20 +108,35 @@ final class DispatchReceiver {
                 continue;
             }
             long format = field(parity, source, LowLatencyHeader.FORMAT);
-            if (format != bank.format.ordinal()) {
-                throw RankMismatchException.of("low-latency dispatch", "format", rank, bank.format, source, FORMATS[(int) format]);
+            if (format != LowLatencyHeader.formatCode(bank.format)) {
+                throw RankMismatchException.of(
+                        "low-latency dispatch",
+                        "format",
+                        rank,
+                        bank.format,
+                        source,
+                        LowLatencyHeader.formatName(format));
             }
             long numTopk = field(parity, source, LowLatencyHeader.NUM_TOPK);
             if (numTopk != bank.numTopk) {
-                throw RankMismatchException.of("low-latency dispatch", "numTopk", rank, bank.numTopk, source, numTopk);
+                throw RankMismatchException.of(
+                        "low-latency dispatch", "numTopk", rank, bank.numTopk, source, numTopk);
             }
         }
         for (int source = 0; source < peers.count(); source++) {
-            if (present[source] && field(parity, source, LowLatencyHeader.STATUS) == LowLatencyHeader.STATUS_TOPK_RANGE) {
+            if (present[source]
+                    && field(parity, source, LowLatencyHeader.STATUS)
+                            == LowLatencyHeader.STATUS_TOPK_RANGE) {
                 throw new RoutingException(
                         source,
-                        "topkIdx[" + field(parity, source, LowLatencyHeader.DETAIL) + "][" + field(parity, source, LowLatencyHeader.DETAIL + 1)
-                                + "]=" + field(parity, source, LowLatencyHeader.DETAIL + 2) + " is not in [-1, numExperts=" + numExperts
+                        "topkIdx["
+                                + field(parity, source, LowLatencyHeader.DETAIL)
+                                + "]["
+                                + field(parity, source, LowLatencyHeader.DETAIL + 1)
+                                + "]="
+                                + field(parity, source, LowLatencyHeader.DETAIL + 2)
+                                + " is not in [-1, numExperts="
+                                + numExperts
                                 + "); use -1 for no selection");
             }
         }
@@ -115,10 +147,17 @@ final class DispatchReceiver {
         for (int expert = 0; expert < numLocalExperts; expert++) {
             int begin = 0;
             for (int source = 0; source < peers.count(); source++) {
-                int count = present[source]
-                        ? local.get(INT, layout.dispatchHeaders().at(parity, source) + LowLatencyHeader.selectionsOffset(expert))
-                        : 0;
-                bank.layoutRange.set(LONG, 8L * ((long) expert * peers.count() + source), ((long) count << 32) | begin);
+                int count =
+                        present[source]
+                                ? local.get(
+                                        INT,
+                                        layout.dispatchHeaders().at(parity, source)
+                                                + LowLatencyHeader.selectionsOffset(expert))
+                                : 0;
+                bank.layoutRange.set(
+                        LONG,
+                        8L * ((long) expert * peers.count() + source),
+                        ((long) count << 32) | begin);
                 begin += count;
             }
             bank.counts.set(INT, 4L * expert, begin);
@@ -127,7 +166,8 @@ final class DispatchReceiver {
 
     private void unpackSource(int parity, int source, DispatchBank bank) {
         for (int expert = 0; expert < numLocalExperts; expert++) {
-            next[expert] = (int) bank.layoutRange.get(LONG, 8L * ((long) expert * peers.count() + source));
+            next[expert] =
+                    (int) bank.layoutRange.get(LONG, 8L * ((long) expert * peers.count() + source));
         }
         long numRows = field(parity, source, LowLatencyHeader.NUM_ROWS);
         for (long i = 0; i < numRows; i++) {
@@ -160,7 +200,8 @@ final class DispatchReceiver {
         int groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
         long to = 4L * ((long) expert * groups * bank.numSlots + row);
         for (int group = 0; group < groups; group++) {
-            bank.scales.set(FLOAT, to + 4L * group * bank.numSlots, local.get(FLOAT, from + 4L * group));
+            bank.scales.set(
+                    FLOAT, to + 4L * group * bank.numSlots, local.get(FLOAT, from + 4L * group));
         }
     }
 
@@ -184,13 +225,17 @@ final class DispatchReceiver {
         }
         MemorySegment stats = cumulativeStats.segment();
         for (int expert = 0; expert < numLocalExperts; expert++) {
-            stats.set(INT, 4L * expert, stats.get(INT, 4L * expert) + bank.counts.get(INT, 4L * expert));
+            stats.set(
+                    INT,
+                    4L * expert,
+                    stats.get(INT, 4L * expert) + bank.counts.get(INT, 4L * expert));
         }
     }
 
     private void acknowledge(long epoch) {
         for (int source = 0; source < peers.count(); source++) {
-            // release; pairs with the acquire in DispatchSender.awaitFreeSlots. Masked ranks too: they may come back.
+            // release; pairs with the acquire in DispatchSender.awaitFreeSlots. Masked ranks too:
+            // they may come back.
             rdma.signal(source, layout.dispatchAcks().at(rank), epoch);
         }
     }

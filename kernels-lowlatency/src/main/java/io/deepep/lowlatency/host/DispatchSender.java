@@ -14,7 +14,10 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
-/** The send half of a dispatch: each token once to every rank that holds one of its experts, then one flag for each rank. */
+/**
+ * The send half of a dispatch: each token once to every rank that holds one of its experts, then
+ * one flag for each rank.
+ */
 final class DispatchSender {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
@@ -31,10 +34,17 @@ final class DispatchSender {
     private final int[] selections;
     private final boolean[] reachable;
     private final long[] headerFields = new long[LowLatencyHeader.NUM_FIELDS];
+
     /** One row as it travels, so that it is cast once however many ranks get it. */
     private final MemorySegment wire;
 
-    DispatchSender(HostLowLatencyKernels kernels, HostContext context, LowLatencyLimits limits, LowLatencyLayout layout, Peers peers, MemorySegment wire) {
+    DispatchSender(
+            HostLowLatencyKernels kernels,
+            HostContext context,
+            LowLatencyLimits limits,
+            LowLatencyLayout layout,
+            Peers peers,
+            MemorySegment wire) {
         this.kernels = kernels;
         this.layout = layout;
         this.rdma = context.rdma();
@@ -58,7 +68,7 @@ final class DispatchSender {
         Arrays.fill(numRows, 0);
         Arrays.fill(selections, 0);
         Arrays.fill(headerFields, 0);
-        headerFields[LowLatencyHeader.FORMAT] = request.format().ordinal();
+        headerFields[LowLatencyHeader.FORMAT] = LowLatencyHeader.formatCode(request.format());
         headerFields[LowLatencyHeader.NUM_TOPK] = numTopk;
         if (checkTopk(request.topkIdx().segment(), numTokens, numTopk)) {
             for (int token = 0; token < numTokens; token++) {
@@ -69,11 +79,20 @@ final class DispatchSender {
         return epoch;
     }
 
-    /** The slots of this parity are free once every receiver has acknowledged the dispatch before the last. */
+    /**
+     * The slots of this parity are free once every receiver has acknowledged the dispatch before
+     * the last.
+     */
     private void awaitFreeSlots(long epoch) {
         for (int peer = 0; peer < peers.count(); peer++) {
             // Pairs with the signal in DispatchReceiver.
-            reachable[peer] = peers.await(layout.dispatchAcks(), layout.dispatchAcks().at(peer), epoch - 2, peer, "low-latency dispatch.slots");
+            reachable[peer] =
+                    peers.await(
+                            layout.dispatchAcks(),
+                            layout.dispatchAcks().at(peer),
+                            epoch - 2,
+                            peer,
+                            "low-latency dispatch.slots");
         }
     }
 
@@ -135,7 +154,14 @@ final class DispatchSender {
         return hidden + 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE);
     }
 
-    private void putRow(MemorySegment topk, long first, int numTopk, int parity, int peer, int token, long rowBytes) {
+    private void putRow(
+            MemorySegment topk,
+            long first,
+            int numTopk,
+            int parity,
+            int peer,
+            int token,
+            long rowBytes) {
         MemorySegment to = rdma.of(peer);
         long slot = layout.dispatchRows().at(parity, rank, numRows[peer]++);
         MemorySegment.copy(wire, 0, to, slot, rowBytes);
@@ -161,7 +187,10 @@ final class DispatchSender {
                 to.set(LONG, header + LowLatencyHeader.fieldOffset(field), headerFields[field]);
             }
             for (int expert = 0; expert < numLocalExperts; expert++) {
-                to.set(INT, header + LowLatencyHeader.selectionsOffset(expert), selections[peer * numLocalExperts + expert]);
+                to.set(
+                        INT,
+                        header + LowLatencyHeader.selectionsOffset(expert),
+                        selections[peer * numLocalExperts + expert]);
             }
             // release; pairs with the acquire in DispatchReceiver.awaitSources.
             rdma.signal(peer, layout.dispatchFlags().at(parity, rank), epoch);

@@ -7,9 +7,13 @@ import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
 import io.deepep.spi.Operation;
+import java.util.Objects;
 import java.lang.foreign.Arena;
 
-/** A prepared combine: begin sends the experts' rows home, complete waits for this rank's own tokens and sums them. */
+/**
+ * A prepared combine: begin sends the experts' rows home, complete waits for this rank's own tokens
+ * and sums them.
+ */
 final class HostCombine implements Operation<LowLatencyCombineResult> {
     private final HostLowLatencyKernels kernels;
     private final LowLatencyCombineRequest request;
@@ -21,7 +25,10 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     HostCombine(HostLowLatencyKernels kernels, LowLatencyCombineRequest request, int hidden) {
         this.kernels = kernels;
         this.request = request;
-        this.out = request.out() != null ? request.out() : allocate(request.handle().numTokens(), hidden);
+        this.out =
+                request.out() != null
+                        ? request.out()
+                        : allocate(request.handle().numTokens(), hidden);
     }
 
     private static Tensor allocate(int numTokens, int hidden) {
@@ -41,7 +48,8 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     public void complete() {
         long epoch = oldestSent;
         if (epoch == 0) {
-            throw new IllegalStateException("nothing is left to receive; run each receive hook once");
+            throw new IllegalStateException(
+                    "nothing is left to receive; run each receive hook once");
         }
         oldestSent = latestSent == epoch ? 0 : latestSent;
         kernels.combiner().receive(epoch, request, out);
@@ -49,7 +57,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
 
     @Override
     public LowLatencyCombineResult result(Event event, Runnable receiveHook) {
-        if (cached == null || cached.event() != event || cached.receiveHook() != receiveHook) {
+        if (cached == null || !cached.event().equals(event) || !Objects.equals(cached.receiveHook(), receiveHook)) {
             cached = new LowLatencyCombineResult(out, event, receiveHook);
         }
         return cached;

@@ -4,8 +4,12 @@ import io.deepep.Event;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.spi.Operation;
+import java.util.Objects;
 
-/** A prepared dispatch: begin sends, complete receives. Up to two of its runs may be between the halves; complete serves the older. */
+/**
+ * A prepared dispatch: begin sends, complete receives. Up to two of its runs may be between the
+ * halves; complete serves the older.
+ */
 final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     private final HostLowLatencyKernels kernels;
     private final LowLatencyDispatchRequest request;
@@ -37,7 +41,8 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         long epoch = oldestSent;
         if (epoch == 0 || !kernels.isSent(epoch)) {
             oldestSent = 0;
-            throw new IllegalStateException("nothing is left to receive; run each receive hook once, before a clean");
+            throw new IllegalStateException(
+                    "nothing is left to receive; run each receive hook once, before a clean");
         }
         oldestSent = latestSent == epoch ? 0 : latestSent;
         kernels.receiver().receive(epoch, request.cumulativeStats(), request.waitCostStats());
@@ -48,11 +53,20 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         int parity = parity(latestSent);
         LowLatencyDispatchResult cached = results[parity];
         DispatchBank bank = kernels.bank(parity);
-        if (cached != null && cached.event() == event && cached.receiveHook() == receiveHook && cached.recvX() == bank.recvX()) {
+        if (cached != null
+                && cached.event().equals(event)
+                && Objects.equals(cached.receiveHook(), receiveHook)
+                && cached.recvX().equals(bank.recvX())) {
             return cached;
         }
-        results[parity] = new LowLatencyDispatchResult(
-                bank.recvX(), bank.recvScales(), bank.countTensor, handles[parity], event, receiveHook);
+        results[parity] =
+                new LowLatencyDispatchResult(
+                        bank.recvX(),
+                        bank.recvScales(),
+                        bank.countTensor,
+                        handles[parity],
+                        event,
+                        receiveHook);
         return results[parity];
     }
 

@@ -31,14 +31,20 @@ final class HostLowLatencyHandle implements LowLatencyHandle {
     /** The bank, if it still holds this dispatch and has received it. */
     DispatchBank bank() {
         if (generation != owner.generation()) {
-            throw new IllegalArgumentException("the handle is from before cleanLowLatencyBuffer; dispatch again");
+            throw new IllegalArgumentException(
+                    "the handle is from before cleanLowLatencyBuffer; dispatch again");
         }
         if (bank.epoch != epoch) {
-            throw new IllegalArgumentException("the handle is of dispatch " + epoch + " but its memory now holds dispatch " + bank.epoch
-                    + "; a low-latency handle is valid until the second next dispatch");
+            throw new IllegalArgumentException(
+                    "the handle is of dispatch "
+                            + epoch
+                            + " but its memory now holds dispatch "
+                            + bank.epoch
+                            + "; a low-latency handle is valid until the second next dispatch");
         }
         if (bank.phase != DispatchBank.Phase.RECEIVED) {
-            throw new IllegalArgumentException("dispatch " + epoch + " has not been received; run its receive hook first");
+            throw new IllegalArgumentException(
+                    "dispatch " + epoch + " has not been received; run its receive hook first");
         }
         return bank;
     }

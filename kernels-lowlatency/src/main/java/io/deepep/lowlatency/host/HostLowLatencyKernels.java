@@ -20,8 +20,9 @@ import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
 
 /**
- * Low-latency mode of one rank in plain Java. A masked rank that is only late may still write into this rank's combine slots of an epoch it missed; unmask it
- * only after {@link #reset} on all ranks.
+ * Low-latency mode of one rank in plain Java. A masked rank that is only late may still write into
+ * this rank's combine slots of an epoch it missed; unmask it only after {@link #reset} on all
+ * ranks.
  */
 public final class HostLowLatencyKernels implements LowLatencyKernels {
     private final HostContext context;
@@ -33,6 +34,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     private final DispatchSender sender;
     private final DispatchReceiver receiver;
     private final Combiner combiner;
+
     /** Freed when unreachable: results handed out keep it alive. */
     private final Arena arena = Arena.ofAuto();
 
@@ -43,9 +45,11 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     /**
      * The kernels of one rank.
      *
-     * @param maskTimedOutRanks whether a rank that does not come is masked instead of failing the call
+     * @param maskTimedOutRanks whether a rank that does not come is masked instead of failing the
+     *     call
      */
-    public HostLowLatencyKernels(HostContext context, LowLatencyLimits limits, boolean maskTimedOutRanks) {
+    public HostLowLatencyKernels(
+            HostContext context, LowLatencyLimits limits, boolean maskTimedOutRanks) {
         this.context = context;
         this.limits = limits;
         this.layout = LowLatencyLayout.of(limits, context.topology());
@@ -54,8 +58,14 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         int numRanks = peers.count();
         banks[0] = new DispatchBank(arena, limits, numRanks);
         banks[1] = new DispatchBank(arena, limits, numRanks);
-        this.sender = new DispatchSender(
-                this, context, limits, layout, peers, HostMemory.allocate(arena, layout.selectionOffset()));
+        this.sender =
+                new DispatchSender(
+                        this,
+                        context,
+                        limits,
+                        layout,
+                        peers,
+                        HostMemory.allocate(arena, layout.selectionOffset()));
         this.receiver = new DispatchReceiver(this, context, limits, layout, peers);
         this.combiner = new Combiner(context, limits, layout, peers);
     }
@@ -86,12 +96,14 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         int parity = (int) (bank.epoch & 1);
         if (combineBuffers[parity] == null) {
             long places = (long) bank.numLocalExperts * bank.numSlots;
-            combineBuffers[parity] = Tensor.of(
-                    HostMemory.allocate(arena, places * limits.hidden() * DType.BF16.sizeBytes()),
-                    DType.BF16,
-                    bank.numLocalExperts,
-                    bank.numSlots,
-                    limits.hidden());
+            combineBuffers[parity] =
+                    Tensor.of(
+                            HostMemory.allocate(
+                                    arena, places * limits.hidden() * DType.BF16.sizeBytes()),
+                            DType.BF16,
+                            bank.numLocalExperts,
+                            bank.numSlots,
+                            limits.hidden());
         }
         return combineBuffers[parity];
     }
@@ -100,7 +112,8 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         if (handle instanceof HostLowLatencyHandle mine && mine.belongsTo(this)) {
             return mine;
         }
-        throw new IllegalArgumentException("the handle is of another buffer; combine with the handle that this buffer's dispatch returned");
+        throw new IllegalArgumentException(
+                "the handle is of another buffer; combine with the handle that this buffer's dispatch returned");
     }
 
     @Override
@@ -141,7 +154,10 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     long openDispatch(int numTokens, int numTopk, LowLatencyFormat format) {
         DispatchBank bank = bank((int) ((epoch + 1) & 1));
         if (bank.phase == DispatchBank.Phase.SENT) {
-            throw new IllegalStateException("dispatch " + bank.epoch + " has been sent but not received; run its receive hook before the second next dispatch");
+            throw new IllegalStateException(
+                    "dispatch "
+                            + bank.epoch
+                            + " has been sent but not received; run its receive hook before the second next dispatch");
         }
         epoch++;
         bank.epoch = epoch;

@@ -47,7 +47,8 @@ final class Peers {
     }
 
     /**
-     * Waits until {@code peer}'s flag in {@code flags} is at least {@code epoch}; pairs with the signal of the same region at the peer.
+     * Waits until {@code peer}'s flag in {@code flags} is at least {@code epoch}; pairs with the
+     * signal of the same region at the peer.
      *
      * @return false if the peer is masked, or became so because it did not come in time
      * @throws DeepEpTimeoutException if it did not come in time and is not to be masked

@@ -5,8 +5,9 @@ import io.deepep.host.HostWait;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Reduces within the node for remote owners: sums the node's rows of each token that this rank forwarded in the dispatch, in the order of nvlRanks, rounds to BF16
- * and puts the row into the owner's ring.
+ * Reduces within the node for remote owners: sums the node's rows of each token that this rank
+ * forwarded in the dispatch, in the order of nvlRanks, rounds to BF16 and puts the row into the
+ * owner's ring.
  */
 final class CombineForwarder implements Role {
     private final HostNormalState state;
@@ -30,7 +31,12 @@ final class CombineForwarder implements Role {
      *
      * @param numWeights weights per token to sum, 0 for none
      */
-    CombineForwarder(HostNormalState state, HostDispatchHandle handle, Config config, CombineSources sources, int numWeights) {
+    CombineForwarder(
+            HostNormalState state,
+            HostDispatchHandle handle,
+            Config config,
+            CombineSources sources,
+            int numWeights) {
         this.state = state;
         this.routing = handle.routing();
         this.config = config;
@@ -54,7 +60,9 @@ final class CombineForwarder implements Role {
                     int total = tokens.numSourceTokens();
                     int at = channel * numNodes + node;
                     next[at] = tokens.positionOf(Routing.channelStart(total, channel, numChannels));
-                    end[at] = tokens.positionOf(Routing.channelStart(total, channel + 1, numChannels));
+                    end[at] =
+                            tokens.positionOf(
+                                    Routing.channelStart(total, channel + 1, numChannels));
                     numOpen += next[at] == end[at] ? 0 : 1;
                 }
             }
@@ -66,7 +74,8 @@ final class CombineForwarder implements Role {
         int done = 0;
         for (int channel = 0; channel < numChannels; channel++) {
             for (int node = 0; node < numNodes; node++) {
-                if (node != state.topology.rdmaRank() && next[channel * numNodes + node] < end[channel * numNodes + node]) {
+                if (node != state.topology.rdmaRank()
+                        && next[channel * numNodes + node] < end[channel * numNodes + node]) {
                     done += reduce(channel, node);
                 }
             }

@@ -6,8 +6,9 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * Brings a combine's input where peers can read it. Rows that lie in this rank's NVL memory stay where they are; others are copied into the combine region, and
- * the rows of a token in the expanded layout are summed there (fp32, in the order of selections, rounded once).
+ * Brings a combine's input where peers can read it. Rows that lie in this rank's NVL memory stay
+ * where they are; others are copied into the combine region, and the rows of a token in the
+ * expanded layout are summed there (fp32, in the order of selections, rounded once).
  */
 final class CombineInput {
     private final HostNormalState state;
@@ -37,7 +38,9 @@ final class CombineInput {
 
     /** Where row 0 lies in this rank's NVL memory. */
     long offset() {
-        return inPlace ? x.address() - state.context.nvl().local().address() : state.nvlLayout.combineRows().offset();
+        return inPlace
+                ? x.address() - state.context.nvl().local().address()
+                : state.nvlLayout.combineRows().offset();
     }
 
     /** From one row to the next. */
@@ -45,14 +48,22 @@ final class CombineInput {
         return inPlace ? rowBytes : state.nvlLayout.combineRows().recordBytes();
     }
 
-    /** Stages what has to be. Nobody reads the combine region any more: the combine before ended with a barrier. */
+    /**
+     * Stages what has to be. Nobody reads the combine region any more: the combine before ended
+     * with a barrier.
+     */
     void stage() {
         MemorySegment target = state.context.nvl().local();
         for (int row = 0; row < handle.numReceived(); row++) {
             if (handle.expanded()) {
                 sumSelections(row, target);
             } else if (!inPlace) {
-                MemorySegment.copy(x, row * rowBytes, target, state.nvlLayout.combineRows().at(row), dataBytes);
+                MemorySegment.copy(
+                        x,
+                        row * rowBytes,
+                        target,
+                        state.nvlLayout.combineRows().at(row),
+                        dataBytes);
             }
             if (weights != null) {
                 stageWeights(row, target);
@@ -80,7 +91,8 @@ final class CombineInput {
         }
         for (int k = 0; k < numTopk; k++) {
             int expanded = handle.groups().expandedRow(row, k);
-            float weight = expanded < 0 ? 0 : weights.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * expanded);
+            float weight =
+                    expanded < 0 ? 0 : weights.get(ValueLayout.JAVA_FLOAT_UNALIGNED, 4L * expanded);
             target.set(ValueLayout.JAVA_FLOAT_UNALIGNED, at + 4L * k, weight);
         }
     }

@@ -38,11 +38,13 @@ final class CombineOperation implements Operation<CombineResult> {
         this.numRows = handle.numResultRows();
         state.checks.combine(request, numRows);
         if (request.out() != null && state.nvlContains(request.out())) {
-            throw new IllegalArgumentException("out lies in the buffer, which peers read during a combine; give memory of your own");
+            throw new IllegalArgumentException(
+                    "out lies in the buffer, which peers read during a combine; give memory of your own");
         }
         this.config = NormalConfigs.choose(request.config(), state.combineConfig, state.envelope);
         this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
-        this.weightsOut = request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
+        this.weightsOut =
+                request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
         this.input = new CombineInput(state, handle, request);
         this.sources = new CombineSources(state);
         this.reducer = new CombineReducer(state, handle, config, sources, request, out, weightsOut);
@@ -58,7 +60,8 @@ final class CombineOperation implements Operation<CombineResult> {
 
     private Tensor allocate(DType dtype, int columns) {
         long numBytes = (long) dtype.sizeBytes() * handle.numTokens() * columns;
-        return Tensor.of(HostMemory.allocate(Arena.ofAuto(), numBytes), dtype, handle.numTokens(), columns);
+        return Tensor.of(
+                HostMemory.allocate(Arena.ofAuto(), numBytes), dtype, handle.numTokens(), columns);
     }
 
     @Override
@@ -71,7 +74,7 @@ final class CombineOperation implements Operation<CombineResult> {
         HeaderExchange exchange = state.exchange;
         exchange.start(NormalHeader.OP_COMBINE, (int) NormalHeader.tokensOffset(0));
         exchange.set(NormalHeader.HIDDEN, handle.hidden());
-        exchange.set(NormalHeader.DTYPE, DType.BF16.ordinal());
+        exchange.set(NormalHeader.DTYPE, NormalHeader.dtypeCode(DType.BF16));
         exchange.set(NormalHeader.HAS_WEIGHTS, weightsOut == null ? 0 : 1);
         exchange.set(NormalHeader.HANDLE_EPOCH, handle.epoch());
         exchange.set(NormalHeader.NUM_CHANNELS, config.numChannels());
@@ -100,17 +103,19 @@ final class CombineOperation implements Operation<CombineResult> {
         long epoch = state.exchange.epoch();
         long mine = state.nvlLayout.combineFlags().at(state.topology.rank());
         for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
-            nvl.signal(state.nodeRank(nvlRank), mine, epoch); // release; pairs with untilAtLeast below
+            nvl.signal(
+                    state.nodeRank(nvlRank), mine, epoch); // release; pairs with untilAtLeast below
         }
         for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
             int peer = state.nodeRank(nvlRank);
-            waiter.untilAtLeast(nvl, state.nvlLayout.combineFlags().at(peer), epoch, peer, "combine.end");
+            waiter.untilAtLeast(
+                    nvl, state.nvlLayout.combineFlags().at(peer), epoch, peer, "combine.end");
         }
     }
 
     @Override
     public CombineResult result(Event event, Runnable receiveHook) {
-        if (result == null || result.event() != event) {
+        if (result == null || !result.event().equals(event)) {
             result = new CombineResult(out, weightsOut, event);
         }
         return result;

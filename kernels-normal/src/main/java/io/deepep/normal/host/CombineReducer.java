@@ -7,8 +7,9 @@ import io.deepep.host.HostWait;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Brings this rank's tokens home: for each one the rows of this node in the order of nvlRanks, then what each other node summed, in the order of nodes, then the
- * biases; fp32 accumulation, rounded once. The order never depends on what arrives first.
+ * Brings this rank's tokens home: for each one the rows of this node in the order of nvlRanks, then
+ * what each other node summed, in the order of nodes, then the biases; fp32 accumulation, rounded
+ * once. The order never depends on what arrives first.
  */
 final class CombineReducer implements Role {
     private static final int TOKENS_PER_TURN = 16;
@@ -126,7 +127,7 @@ final class CombineReducer implements Role {
         }
         addBias(bias0, token);
         addBias(bias1, token);
-        sum.store(out.segment(), 2 * token * out.stride(0), hidden);
+        sum.store(out.segment(), 2L * token * out.stride(0), hidden);
         if (numWeights > 0) {
             weightSum.storeFloats(weightsOut.segment(), 4L * token * numWeights, numWeights);
         }
@@ -148,7 +149,7 @@ final class CombineReducer implements Role {
 
     private void addBias(Tensor bias, int token) {
         if (bias != null) {
-            sum.add(bias.segment(), 2 * token * bias.stride(0));
+            sum.add(bias.segment(), 2L * token * bias.stride(0));
         }
     }
 
@@ -160,6 +161,10 @@ final class CombineReducer implements Role {
     @Override
     public void idle(HostWait waiter) {
         long read = rings.numRead(blockedChannel, blockedNode);
-        waiter.idle(state.topology.rankOf(blockedNode, state.topology.nvlRank()), "combine.rdma.rows", read + 1, read);
+        waiter.idle(
+                state.topology.rankOf(blockedNode, state.topology.nvlRank()),
+                "combine.rdma.rows",
+                read + 1,
+                read);
     }
 }

@@ -8,8 +8,9 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
 /**
- * Empties the rings of the other nodes: copies each token to its rows at the ranks of this node, remembers them for combine, and gives the slots back. Sets the
- * completion flags on behalf of the remote sources.
+ * Empties the rings of the other nodes: copies each token to its rows at the ranks of this node,
+ * remembers them for combine, and gives the slots back. Sets the completion flags on behalf of the
+ * remote sources.
  */
 final class DispatchForwarder implements Role {
     private static final int UNKNOWN = -1;
@@ -39,7 +40,8 @@ final class DispatchForwarder implements Role {
      * @param dataBytes bytes of a row that are in use
      * @param metaBytes bytes of what travels beside it
      */
-    DispatchForwarder(HostNormalState state, Routing routing, Config config, long dataBytes, long metaBytes) {
+    DispatchForwarder(
+            HostNormalState state, Routing routing, Config config, long dataBytes, long metaBytes) {
         this.state = state;
         this.routing = routing;
         this.config = config;
@@ -88,7 +90,9 @@ final class DispatchForwarder implements Role {
             return 0;
         }
         int forwarded = 0;
-        while (remaining[at] > 0 && forwarded < config.rdmaSendChunk() && rings.hasSlot(channel, node)) {
+        while (remaining[at] > 0
+                && forwarded < config.rdmaSendChunk()
+                && rings.hasSlot(channel, node)) {
             copyToRows(channel, node);
             rings.consumed(channel, node, config.rdmaSendChunk());
             position[at]++;
@@ -109,7 +113,9 @@ final class DispatchForwarder implements Role {
     private boolean readChannelMeta(int channel, int node) {
         HostHeap rdma = state.context.rdma();
         long at = state.rdmaLayout.channelMeta().at(channel, node);
-        if (rdma.flag(at) < state.exchange.epoch()) { // acquire; pairs with writeChannelMeta in DispatchRdmaSender
+        if (rdma.flag(at)
+                < state.exchange
+                        .epoch()) { // acquire; pairs with writeChannelMeta in DispatchRdmaSender
             return false;
         }
         int ring = channel * numNodes + node;
@@ -136,8 +142,10 @@ final class DispatchForwarder implements Role {
             int nvlRank = Integer.numberOfTrailingZeros(rest);
             int row = nextRow[ring * numNvlRanks + nvlRank]++;
             MemorySegment target = nvl.of(state.nodeRank(nvlRank));
-            MemorySegment.copy(source, slot, target, state.nvlLayout.dispatchRows().at(row), dataBytes);
-            MemorySegment.copy(source, meta + 4, target, state.nvlLayout.recvMeta().at(row), metaBytes);
+            MemorySegment.copy(
+                    source, slot, target, state.nvlLayout.dispatchRows().at(row), dataBytes);
+            MemorySegment.copy(
+                    source, meta + 4, target, state.nvlLayout.recvMeta().at(row), metaBytes);
             memory.putRow(position[ring], nvlRank, row);
         }
     }
@@ -149,9 +157,15 @@ final class DispatchForwarder implements Role {
         numOpen--;
         if (++numClosed[node] == numChannels) {
             routing.forwarded(node).count(total[node]);
-            long flag = state.nvlLayout.dispatchFlags().at(state.topology.rankOf(node, state.topology.nvlRank()));
+            long flag =
+                    state.nvlLayout
+                            .dispatchFlags()
+                            .at(state.topology.rankOf(node, state.topology.nvlRank()));
             for (int nvlRank = 0; nvlRank < numNvlRanks; nvlRank++) {
-                nvl.signal(state.nodeRank(nvlRank), flag, state.exchange.epoch()); // release; pairs with the flag in DispatchReceiver
+                nvl.signal(
+                        state.nodeRank(nvlRank),
+                        flag,
+                        state.exchange.epoch()); // release; pairs with the flag in DispatchReceiver
             }
         }
     }

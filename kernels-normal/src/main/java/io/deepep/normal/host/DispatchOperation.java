@@ -40,7 +40,8 @@ final class DispatchOperation implements Operation<DispatchResult> {
         sender = new DispatchSender(state, routing, tokens);
         receiver = new DispatchReceiver(state);
         if (state.topology.isInternode()) {
-            long dataBytes = NormalNvlLayout.dataBytes(request.x().dtype(), (int) request.x().size(1));
+            long dataBytes =
+                    NormalNvlLayout.dataBytes(request.x().dtype(), (int) request.x().size(1));
             long metaBytes = NormalNvlLayout.metaBytes(cached ? 0 : handle.numTopk());
             rdmaSender = new DispatchRdmaSender(state, routing, tokens, config);
             forwarder = new DispatchForwarder(state, routing, config, dataBytes, metaBytes);
@@ -58,8 +59,10 @@ final class DispatchOperation implements Operation<DispatchResult> {
     /** Peers write the receive region while this rank still reads its tokens. */
     private void requireNotReceived(Tensor x) {
         long offset = x.address() - state.context.nvl().local().address();
-        if (offset >= state.nvlLayout.dispatchRows().offset() && offset < state.nvlLayout.dispatchRows().end()) {
-            throw new IllegalArgumentException("x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
+        if (offset >= state.nvlLayout.dispatchRows().offset()
+                && offset < state.nvlLayout.dispatchRows().end()) {
+            throw new IllegalArgumentException(
+                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
         }
     }
 
@@ -68,12 +71,24 @@ final class DispatchOperation implements Operation<DispatchResult> {
         int numTopk = request.topkIdx() == null ? 0 : (int) request.topkIdx().size(1);
         int numExperts = request.topkIdx() == null ? 0 : request.numExperts();
         int numLocalExperts = numExperts / state.topology.numRanks();
-        ExpertGroups groups = request.expanded()
-                ? new ExpertGroups(numLocalExperts * state.topology.rank(), numLocalExperts, numTopk, request.expertAlignment())
-                : null;
-        Routing routing = new Routing(state.topology, numTokens, numExperts, state.limits.maxTokens());
+        ExpertGroups groups =
+                request.expanded()
+                        ? new ExpertGroups(
+                                numLocalExperts * state.topology.rank(),
+                                numLocalExperts,
+                                numTopk,
+                                request.expertAlignment())
+                        : null;
+        Routing routing =
+                new Routing(state.topology, numTokens, numExperts, state.limits.maxTokens());
         return new HostDispatchHandle(
-                state, routing, groups, (int) request.x().size(1), numTopk, numExperts, request.numWorstTokens());
+                state,
+                routing,
+                groups,
+                (int) request.x().size(1),
+                numTopk,
+                numExperts,
+                request.numWorstTokens());
     }
 
     @Override
@@ -88,7 +103,8 @@ final class DispatchOperation implements Operation<DispatchResult> {
             RoutingScan scan = handle.routing().scan();
             scan.scan(request.topkIdx(), request.layout());
             startHeader(
-                    NormalHeader.OP_DISPATCH, NormalHeader.selectionsOffset(state.topology.numRanks(), handle.numExperts()));
+                    NormalHeader.OP_DISPATCH,
+                    NormalHeader.selectionsOffset(state.topology.numRanks(), handle.numExperts()));
             setRouting(scan);
             accept(state.exchange.exchange("dispatch.header"));
         }
@@ -99,7 +115,7 @@ final class DispatchOperation implements Operation<DispatchResult> {
         HeaderExchange exchange = state.exchange;
         exchange.start(operation, (int) numBytes);
         exchange.set(NormalHeader.HIDDEN, handle.hidden());
-        exchange.set(NormalHeader.DTYPE, request.x().dtype().ordinal());
+        exchange.set(NormalHeader.DTYPE, NormalHeader.dtypeCode(request.x().dtype()));
         exchange.set(NormalHeader.NUM_TOKENS, handle.numTokens());
         exchange.set(NormalHeader.NUM_CHANNELS, config.numChannels());
         exchange.set(NormalHeader.RDMA_RECV_CHUNK, config.rdmaRecvChunk());
@@ -140,7 +156,11 @@ final class DispatchOperation implements Operation<DispatchResult> {
         }
         Role.play(roles, state.context.waiter());
         if (handle.groups() != null && !cached) {
-            handle.groups().assign(state.context.nvl().local(), state.nvlLayout.recvMeta(), handle.numReceived());
+            handle.groups()
+                    .assign(
+                            state.context.nvl().local(),
+                            state.nvlLayout.recvMeta(),
+                            handle.numReceived());
         }
         outputs.finish();
     }

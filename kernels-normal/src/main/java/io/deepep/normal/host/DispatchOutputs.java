@@ -12,7 +12,10 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/** The tensors of a dispatch's result: views of the receive region or memory of the request's own. Made anew only when the number of rows changes. */
+/**
+ * The tensors of a dispatch's result: views of the receive region or memory of the request's own.
+ * Made anew only when the number of rows changes.
+ */
 final class DispatchOutputs {
     private final HostNormalState state;
     private final HostDispatchHandle handle;
@@ -48,11 +51,18 @@ final class DispatchOutputs {
         this.weighted = request.topkWeights() != null;
         this.view = handle.groups() == null && request.receive() == DispatchRequest.Receive.VIEW;
         this.alignment = request.expertAlignment();
-        this.zeros = handle.expanded() ? Arena.ofAuto().allocate((long) dtype.sizeBytes() * hidden) : null;
+        this.zeros =
+                handle.expanded()
+                        ? Arena.ofAuto().allocate((long) dtype.sizeBytes() * hidden)
+                        : null;
         int numLocalExperts = handle.numExperts() / state.topology.numRanks();
         this.firstExpert = numLocalExperts * state.topology.rank();
-        this.countsPerExpert = numTopk == 0 ? null : Tensor.allocate(Arena.ofAuto(), DType.I32, numLocalExperts);
-        this.expertOffsets = handle.expanded() ? Tensor.allocate(Arena.ofAuto(), DType.I32, numLocalExperts + 1) : null;
+        this.countsPerExpert =
+                numTopk == 0 ? null : Tensor.allocate(Arena.ofAuto(), DType.I32, numLocalExperts);
+        this.expertOffsets =
+                handle.expanded()
+                        ? Tensor.allocate(Arena.ofAuto(), DType.I32, numLocalExperts + 1)
+                        : null;
     }
 
     /** Makes tensors of {@code numRows} rows. */
@@ -64,26 +74,32 @@ final class DispatchOutputs {
         result = null;
         x = view ? regionView(dtype, hidden, 0) : own(xMemory, dtype, hidden);
         if (numScales > 0) {
-            scales = view ? regionView(DType.F32, numScales, hidden) : own(scaleMemory, DType.F32, numScales);
+            scales =
+                    view
+                            ? regionView(DType.F32, numScales, hidden)
+                            : own(scaleMemory, DType.F32, numScales);
         }
         if (numTopk > 0 && !handle.expanded()) {
             topkIdx = own(topkMemory, DType.I64, numTopk);
         }
         if (weighted) {
-            weights = handle.expanded()
-                    ? Tensor.of(weightMemory.ensure(4L * rows), DType.F32, rows)
-                    : own(weightMemory, DType.F32, numTopk);
+            weights =
+                    handle.expanded()
+                            ? Tensor.of(weightMemory.ensure(4L * rows), DType.F32, rows)
+                            : own(weightMemory, DType.F32, numTopk);
         }
     }
 
     private Tensor own(OutputMemory memory, DType type, int columns) {
-        return Tensor.of(memory.ensure((long) type.sizeBytes() * rows * columns), type, rows, columns);
+        return Tensor.of(
+                memory.ensure((long) type.sizeBytes() * rows * columns), type, rows, columns);
     }
 
     /** Columns of the receive region from {@code rowOffset} bytes into each row. */
     private Tensor regionView(DType type, int columns, long rowOffset) {
         var region = state.nvlLayout.dispatchRows();
-        MemorySegment memory = state.context.nvl().local().asSlice(region.offset(), region.sizeBytes());
+        MemorySegment memory =
+                state.context.nvl().local().asSlice(region.offset(), region.sizeBytes());
         long[] strides = {region.recordBytes() / type.sizeBytes(), 1};
         return Tensor.strided(memory.asSlice(rowOffset), type, new long[] {rows, columns}, strides);
     }
@@ -134,7 +150,12 @@ final class DispatchOutputs {
                 copyRow(received, row);
             }
             if (weighted) {
-                float weight = received < 0 ? 0 : memory.get(ValueLayout.JAVA_FLOAT_UNALIGNED, weightOffset(received, groups.selection(row)));
+                float weight =
+                        received < 0
+                                ? 0
+                                : memory.get(
+                                        ValueLayout.JAVA_FLOAT_UNALIGNED,
+                                        weightOffset(received, groups.selection(row)));
                 weightMemory.segment().set(ValueLayout.JAVA_FLOAT, 4L * row, weight);
             }
         }
@@ -151,7 +172,12 @@ final class DispatchOutputs {
         long elementBytes = (long) dtype.sizeBytes() * hidden;
         MemorySegment.copy(memory, from, xMemory.segment(), row * elementBytes, elementBytes);
         if (numScales > 0) {
-            MemorySegment.copy(memory, from + elementBytes, scaleMemory.segment(), 4L * row * numScales, 4L * numScales);
+            MemorySegment.copy(
+                    memory,
+                    from + elementBytes,
+                    scaleMemory.segment(),
+                    4L * row * numScales,
+                    4L * numScales);
         }
     }
 
@@ -159,7 +185,8 @@ final class DispatchOutputs {
         long elementBytes = (long) dtype.sizeBytes() * hidden;
         MemorySegment.copy(zeros, 0, xMemory.segment(), row * elementBytes, elementBytes);
         if (numScales > 0) {
-            MemorySegment.copy(zeros, 0, scaleMemory.segment(), 4L * row * numScales, 4L * numScales);
+            MemorySegment.copy(
+                    zeros, 0, scaleMemory.segment(), 4L * row * numScales, 4L * numScales);
         }
     }
 
@@ -184,7 +211,11 @@ final class DispatchOutputs {
                 long out = (long) row * numTopk + k;
                 target.set(ValueLayout.JAVA_LONG, 8 * out, local);
                 if (weighted) {
-                    float weight = local < 0 ? 0 : memory.get(ValueLayout.JAVA_FLOAT_UNALIGNED, weightOffset(row, k));
+                    float weight =
+                            local < 0
+                                    ? 0
+                                    : memory.get(
+                                            ValueLayout.JAVA_FLOAT_UNALIGNED, weightOffset(row, k));
                     weightMemory.segment().set(ValueLayout.JAVA_FLOAT, 4 * out, weight);
                 }
             }
@@ -193,8 +224,18 @@ final class DispatchOutputs {
 
     /** The tensors as a result; the same object while neither they nor the event change. */
     DispatchResult result(DispatchHandle handed, Event event) {
-        if (result == null || result.event() != event) {
-            result = new DispatchResult(x, scales, topkIdx, weights, countsPerExpert, expertOffsets, rows, handed, event);
+        if (result == null || !result.event().equals(event)) {
+            result =
+                    new DispatchResult(
+                            x,
+                            scales,
+                            topkIdx,
+                            weights,
+                            countsPerExpert,
+                            expertOffsets,
+                            rows,
+                            handed,
+                            event);
         }
         return result;
     }

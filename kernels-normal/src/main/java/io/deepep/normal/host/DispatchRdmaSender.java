@@ -9,8 +9,9 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
 /**
- * Puts each token once into a ring of every other node it goes to, at the rank with this rank's nvlRank. The tokens are divided among the channels in order; each
- * (channel, node) advances by itself, so a full ring holds up nobody else.
+ * Puts each token once into a ring of every other node it goes to, at the rank with this rank's
+ * nvlRank. The tokens are divided among the channels in order; each (channel, node) advances by
+ * itself, so a full ring holds up nobody else.
  */
 final class DispatchRdmaSender implements Role {
     private final HostNormalState state;
@@ -80,7 +81,10 @@ final class DispatchRdmaSender implements Role {
         for (int nvlRank = 0; nvlRank < starts.length; nvlRank++) {
             memory.set(ValueLayout.JAVA_LONG, at + 24 + 8L * nvlRank, starts[nvlRank]);
         }
-        rdma.signal(peer, at, state.exchange.epoch()); // release; pairs with the flag in DispatchForwarder
+        rdma.signal(
+                peer,
+                at,
+                state.exchange.epoch()); // release; pairs with the flag in DispatchForwarder
     }
 
     @Override
@@ -96,7 +100,10 @@ final class DispatchRdmaSender implements Role {
         return sent;
     }
 
-    /** Sends up to a chunk of tokens; what was put is announced before this rank turns to other work. */
+    /**
+     * Sends up to a chunk of tokens; what was put is announced before this rank turns to other
+     * work.
+     */
     private int send(int channel, int node) {
         int at = channel * numNodes + node;
         int end = Routing.channelStart(routing.numTokens(), channel + 1, numChannels);

@@ -16,7 +16,12 @@ final class DispatchReceiver implements Role {
     }
 
     private long flag() {
-        return state.context.nvl().flag(state.nvlLayout.dispatchFlags().at(numComplete)); // acquire; pairs with sender and forwarder
+        return state.context
+                .nvl()
+                .flag(
+                        state.nvlLayout
+                                .dispatchFlags()
+                                .at(numComplete)); // acquire; pairs with sender and forwarder
     }
 
     @Override

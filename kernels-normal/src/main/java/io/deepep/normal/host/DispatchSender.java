@@ -56,7 +56,10 @@ final class DispatchSender implements Role {
     private void finish() {
         long flag = state.nvlLayout.dispatchFlags().at(state.topology.rank());
         for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
-            nvl.signal(state.nodeRank(nvlRank), flag, state.exchange.epoch()); // release; pairs with the flag in DispatchReceiver
+            nvl.signal(
+                    state.nodeRank(nvlRank),
+                    flag,
+                    state.exchange.epoch()); // release; pairs with the flag in DispatchReceiver
         }
         done = true;
     }

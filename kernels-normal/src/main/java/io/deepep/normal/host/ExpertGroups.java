@@ -7,8 +7,9 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
 /**
- * The expanded layout of a dispatch: for each local expert, aligned, the received rows that selected it, in the order of rows and selections. Knows the way from
- * an expanded row to its received row and back.
+ * The expanded layout of a dispatch: for each local expert, aligned, the received rows that
+ * selected it, in the order of rows and selections. Knows the way from an expanded row to its
+ * received row and back.
  */
 final class ExpertGroups {
     private static final int NONE = -1;
@@ -39,7 +40,9 @@ final class ExpertGroups {
     /** Finds where each expert's rows begin. */
     void place(NormalHeaders headers) {
         for (int e = 0; e < cursors.length; e++) {
-            offsets[e + 1] = Math.addExact(offsets[e], align(headers.numSelections(firstExpert + e), alignment));
+            offsets[e + 1] =
+                    Math.addExact(
+                            offsets[e], align(headers.numSelections(firstExpert + e), alignment));
         }
     }
 
@@ -93,7 +96,10 @@ final class ExpertGroups {
         return selections[expanded];
     }
 
-    /** The expanded row of selection {@code k} of a received row, negative if that expert is elsewhere. */
+    /**
+     * The expanded row of selection {@code k} of a received row, negative if that expert is
+     * elsewhere.
+     */
     int expandedRow(int received, int k) {
         return expandedRows[received * numTopk + k];
     }

@@ -14,10 +14,13 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * The start of every operation: each rank's header reaches all ranks, which is also the barrier that makes the rows of the operation before free for reuse.
+ * The start of every operation: each rank's header reaches all ranks, which is also the barrier
+ * that makes the rows of the operation before free for reuse.
  *
- * <p>Within a node a header is written straight into the peers' NVL slots. To another node it goes by RDMA to the rank with the same nvlRank, which relays it over
- * NVL. Slots alternate by parity of the epoch: a rank can publish epoch e+2 only after all ranks have published e+1, that is, have read e.
+ * <p>Within a node a header is written straight into the peers' NVL slots. To another node it goes
+ * by RDMA to the rank with the same nvlRank, which relays it over NVL. Slots alternate by parity of
+ * the epoch: a rank can publish epoch e+2 only after all ranks have published e+1, that is, have
+ * read e.
  */
 final class HeaderExchange {
     private static final long FLAG_BYTES = 8;
@@ -68,7 +71,12 @@ final class HeaderExchange {
     /** Copies counts into this rank's header. */
     void setCounts(int[] tokensPerRank, int[] selectionsPerExpert) {
         MemorySegment.copy(
-                tokensPerRank, 0, mine, ValueLayout.JAVA_INT, NormalHeader.tokensOffset(0), tokensPerRank.length);
+                tokensPerRank,
+                0,
+                mine,
+                ValueLayout.JAVA_INT,
+                NormalHeader.tokensOffset(0),
+                tokensPerRank.length);
         MemorySegment.copy(
                 selectionsPerExpert,
                 0,
@@ -99,23 +107,31 @@ final class HeaderExchange {
     }
 
     private void publish(int parity) {
-        long numBytes = mine.get(ValueLayout.JAVA_LONG, NormalHeader.fieldOffset(NormalHeader.NUM_BYTES));
+        long numBytes =
+                mine.get(ValueLayout.JAVA_LONG, NormalHeader.fieldOffset(NormalHeader.NUM_BYTES));
         copyToNode(mine, 0, numBytes, parity, topology.rank());
         for (int node = 0; node < topology.numRdmaRanks(); node++) {
             if (node != topology.rdmaRank()) {
                 int peer = topology.rankOf(node, topology.nvlRank());
                 long slot = rdmaSlots.at(parity, topology.rdmaRank());
-                MemorySegment.copy(mine, FLAG_BYTES, rdma.of(peer), slot + FLAG_BYTES, numBytes - FLAG_BYTES);
+                MemorySegment.copy(
+                        mine, FLAG_BYTES, rdma.of(peer), slot + FLAG_BYTES, numBytes - FLAG_BYTES);
                 rdma.signal(peer, slot, epoch); // release; pairs with the flag in relay
             }
         }
     }
 
-    private void copyToNode(MemorySegment source, long offset, long numBytes, int parity, int sourceRank) {
+    private void copyToNode(
+            MemorySegment source, long offset, long numBytes, int parity, int sourceRank) {
         long slot = nvlSlots.at(parity, sourceRank);
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
             int peer = topology.rankOf(topology.rdmaRank(), nvlRank);
-            MemorySegment.copy(source, offset + FLAG_BYTES, nvl.of(peer), slot + FLAG_BYTES, numBytes - FLAG_BYTES);
+            MemorySegment.copy(
+                    source,
+                    offset + FLAG_BYTES,
+                    nvl.of(peer),
+                    slot + FLAG_BYTES,
+                    numBytes - FLAG_BYTES);
             nvl.signal(peer, slot, epoch); // release; pairs with the flag in hasArrived
         }
     }
@@ -126,8 +142,17 @@ final class HeaderExchange {
         for (int node = 0; node < relayed.length; node++) {
             if (!relayed[node] && rdma.flag(rdmaSlots.at(parity, node)) >= epoch) {
                 long slot = rdmaSlots.at(parity, node);
-                long numBytes = rdma.local().get(ValueLayout.JAVA_LONG, slot + NormalHeader.fieldOffset(NormalHeader.NUM_BYTES));
-                copyToNode(rdma.local(), slot, numBytes, parity, topology.rankOf(node, topology.nvlRank()));
+                long numBytes =
+                        rdma.local()
+                                .get(
+                                        ValueLayout.JAVA_LONG,
+                                        slot + NormalHeader.fieldOffset(NormalHeader.NUM_BYTES));
+                copyToNode(
+                        rdma.local(),
+                        slot,
+                        numBytes,
+                        parity,
+                        topology.rankOf(node, topology.nvlRank()));
                 relayed[node] = true;
                 worked = true;
             }
@@ -139,7 +164,10 @@ final class HeaderExchange {
         while (numSeen < topology.numRanks() && hasArrived(parity, numSeen)) {
             numSeen++;
         }
-        return numSeen == topology.numRanks(); // this rank's own slots are among those that it relays into: all is relayed
+        return numSeen
+                == topology
+                        .numRanks(); // this rank's own slots are among those that it relays into:
+        // all is relayed
     }
 
     private boolean hasArrived(int parity, int rank) {

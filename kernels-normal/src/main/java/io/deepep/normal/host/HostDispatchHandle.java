@@ -15,7 +15,13 @@ final class HostDispatchHandle implements DispatchHandle {
     private long epoch;
 
     HostDispatchHandle(
-            HostNormalState owner, Routing routing, ExpertGroups groups, int hidden, int numTopk, int numExperts, int numWorstTokens) {
+            HostNormalState owner,
+            Routing routing,
+            ExpertGroups groups,
+            int hidden,
+            int numTopk,
+            int numExperts,
+            int numWorstTokens) {
         this.owner = owner;
         this.routing = routing;
         this.groups = groups;
@@ -30,7 +36,8 @@ final class HostDispatchHandle implements DispatchHandle {
         if (handle instanceof HostDispatchHandle host && host.owner == state) {
             return host;
         }
-        throw new IllegalArgumentException("the handle comes from another buffer or mode; use one that this buffer's dispatch returned");
+        throw new IllegalArgumentException(
+                "the handle comes from another buffer or mode; use one that this buffer's dispatch returned");
     }
 
     /** Forgets the routing while it is overwritten. */
@@ -46,7 +53,8 @@ final class HostDispatchHandle implements DispatchHandle {
 
     void requireValid() {
         if (epoch == 0) {
-            throw new IllegalArgumentException("the dispatch of the handle has not run, or failed; dispatch its request again first");
+            throw new IllegalArgumentException(
+                    "the dispatch of the handle has not run, or failed; dispatch its request again first");
         }
     }
 
@@ -84,7 +92,7 @@ final class HostDispatchHandle implements DispatchHandle {
 
     @Override
     public int numRecvTokens() {
-        return numWorstTokens > 0 ? numWorstTokens : numReceived;
+        return numResultRows();
     }
 
     @Override

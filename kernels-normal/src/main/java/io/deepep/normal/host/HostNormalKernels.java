@@ -27,10 +27,12 @@ public final class HostNormalKernels implements NormalKernels {
     /**
      * Normal mode of one rank.
      *
-     * @param context its NVL memory must hold a {@link io.deepep.normal.NormalNvlLayout} and its RDMA memory a {@link io.deepep.normal.NormalRdmaLayout} for
-     *     the {@link io.deepep.normal.NormalConfigs#envelope} of the configurations
+     * @param context its NVL memory must hold a {@link io.deepep.normal.NormalNvlLayout} and its
+     *     RDMA memory a {@link io.deepep.normal.NormalRdmaLayout} for the {@link
+     *     io.deepep.normal.NormalConfigs#envelope} of the configurations
      */
-    public HostNormalKernels(HostContext context, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
+    public HostNormalKernels(
+            HostContext context, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
         this.state = new HostNormalState(context, limits, dispatchConfig, combineConfig);
     }
 
@@ -43,7 +45,12 @@ public final class HostNormalKernels implements NormalKernels {
         if (scan.status() != NormalHeader.STATUS_OK) {
             throw new RoutingException(
                     state.topology.rank(),
-                    NormalHeaders.statusMessage(scan.status(), scan.detail(0), scan.detail(1), scan.detail(2), numExperts));
+                    NormalHeaders.statusMessage(
+                            scan.status(),
+                            scan.detail(0),
+                            scan.detail(1),
+                            scan.detail(2),
+                            numExperts));
         }
         return new DispatchLayout(
                 ints(scan.tokensPerRank()),
@@ -70,7 +77,8 @@ public final class HostNormalKernels implements NormalKernels {
         for (int token = 0; token < numTokens; token++) {
             for (int rank = 0; rank < numRanks; rank++) {
                 int bit = scan.mask(token, rank / numNvlRanks) >>> rank % numNvlRanks & 1;
-                mask.segment().set(ValueLayout.JAVA_BYTE, (long) token * numRanks + rank, (byte) bit);
+                mask.segment()
+                        .set(ValueLayout.JAVA_BYTE, (long) token * numRanks + rank, (byte) bit);
             }
         }
         return mask;
@@ -98,7 +106,8 @@ public final class HostNormalKernels implements NormalKernels {
     public Tensor combineBuffer(DispatchHandle handle) {
         HostDispatchHandle mine = HostDispatchHandle.of(handle, state);
         if (mine.expanded()) {
-            throw new IllegalArgumentException("the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
+            throw new IllegalArgumentException(
+                    "the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
         }
         var region = state.nvlLayout.combineRows();
         return Tensor.strided(

@@ -12,7 +12,9 @@ import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import java.lang.foreign.MemorySegment;
 
-/** What all operations of one rank's normal mode share: memory, layouts, rings and their counters. */
+/**
+ * What all operations of one rank's normal mode share: memory, layouts, rings and their counters.
+ */
 final class HostNormalState {
     final HostContext context;
     final EpTopology topology;
@@ -27,7 +29,8 @@ final class HostNormalState {
     final RdmaRings dispatchRings;
     final RdmaRings combineRings;
 
-    HostNormalState(HostContext context, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
+    HostNormalState(
+            HostContext context, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
         this.context = context;
         this.topology = context.topology();
         this.limits = limits;
@@ -38,26 +41,29 @@ final class HostNormalState {
         this.rdmaLayout = NormalRdmaLayout.of(envelope, limits, topology);
         this.checks = new NormalChecks(limits, topology, Device.host());
         this.exchange = new HeaderExchange(context, nvlLayout, rdmaLayout);
-        this.dispatchRings = new RdmaRings(
-                topology,
-                context.rdma(),
-                rdmaLayout.numSlots(),
-                rdmaLayout.dispatchRing(),
-                rdmaLayout.dispatchTails(),
-                rdmaLayout.dispatchHeads());
-        this.combineRings = new RdmaRings(
-                topology,
-                context.rdma(),
-                rdmaLayout.numSlots(),
-                rdmaLayout.combineRing(),
-                rdmaLayout.combineTails(),
-                rdmaLayout.combineHeads());
+        this.dispatchRings =
+                new RdmaRings(
+                        topology,
+                        context.rdma(),
+                        rdmaLayout.numSlots(),
+                        rdmaLayout.dispatchRing(),
+                        rdmaLayout.dispatchTails(),
+                        rdmaLayout.dispatchHeads());
+        this.combineRings =
+                new RdmaRings(
+                        topology,
+                        context.rdma(),
+                        rdmaLayout.numSlots(),
+                        rdmaLayout.combineRing(),
+                        rdmaLayout.combineTails(),
+                        rdmaLayout.combineHeads());
     }
 
     /** Whether {@code tensor} begins in this rank's NVL memory. */
     boolean nvlContains(Tensor tensor) {
         MemorySegment nvl = context.nvl().local();
-        return tensor.address() >= nvl.address() && tensor.address() < nvl.address() + nvl.byteSize();
+        return tensor.address() >= nvl.address()
+                && tensor.address() < nvl.address() + nvl.byteSize();
     }
 
     /** The rank of this node with the given nvlRank. */

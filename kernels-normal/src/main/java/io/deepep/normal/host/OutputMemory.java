@@ -4,7 +4,10 @@ import io.deepep.host.HostMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/** Memory of a result that grows with what arrives. Left to the garbage collector, because the engine may still hold tensors over it. */
+/**
+ * Memory of a result that grows with what arrives. Left to the garbage collector, because the
+ * engine may still hold tensors over it.
+ */
 final class OutputMemory {
     private MemorySegment segment = MemorySegment.NULL;
 

@@ -6,8 +6,9 @@ import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 
 /**
- * The rings of one direction (dispatch or combine), one for each channel and remote node: this rank fills those that lie at its peers and empties its own. Tails
- * and heads count up for ever, so nothing is cleared between operations and nothing of the next one can be mistaken for this one's.
+ * The rings of one direction (dispatch or combine), one for each channel and remote node: this rank
+ * fills those that lie at its peers and empties its own. Tails and heads count up for ever, so
+ * nothing is cleared between operations and nothing of the next one can be mistaken for this one's.
  */
 final class RdmaRings {
     private final EpTopology topology;
@@ -22,7 +23,13 @@ final class RdmaRings {
     private final long[] read;
     private final long[] released;
 
-    RdmaRings(EpTopology topology, HostHeap rdma, int numSlots, Region slots, Region tails, Region heads) {
+    RdmaRings(
+            EpTopology topology,
+            HostHeap rdma,
+            int numSlots,
+            Region slots,
+            Region tails,
+            Region heads) {
         this.topology = topology;
         this.rdma = rdma;
         this.numSlots = numSlots;
@@ -76,7 +83,10 @@ final class RdmaRings {
         int ring = ring(channel, node);
         if (published[ring] != written[ring]) {
             published[ring] = written[ring];
-            rdma.signal(peer(node), tails.at(channel, topology.rdmaRank()), written[ring]); // release; pairs with hasSlot
+            rdma.signal(
+                    peer(node),
+                    tails.at(channel, topology.rdmaRank()),
+                    written[ring]); // release; pairs with hasSlot
         }
     }
 
@@ -94,7 +104,8 @@ final class RdmaRings {
 
     /** Whether {@code node} has filled a slot that was not read. */
     boolean hasSlot(int channel, int node) {
-        return read[ring(channel, node)] < rdma.flag(tails.at(channel, node)); // acquire; pairs with publish
+        return read[ring(channel, node)]
+                < rdma.flag(tails.at(channel, node)); // acquire; pairs with publish
     }
 
     /** This rank's memory with its own rings. */
@@ -120,7 +131,10 @@ final class RdmaRings {
         int ring = ring(channel, node);
         if (released[ring] != read[ring]) {
             released[ring] = read[ring];
-            rdma.signal(peer(node), heads.at(channel, topology.rdmaRank()), read[ring]); // release; pairs with hasRoom
+            rdma.signal(
+                    peer(node),
+                    heads.at(channel, topology.rdmaRank()),
+                    read[ring]); // release; pairs with hasRoom
         }
     }
 

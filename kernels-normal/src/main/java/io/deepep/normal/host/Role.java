@@ -2,7 +2,10 @@ package io.deepep.normal.host;
 
 import io.deepep.host.HostWait;
 
-/** One of the parts that a rank plays in an operation, as a duty cycle: none ever blocks, so that one thread can play them all. */
+/**
+ * One of the parts that a rank plays in an operation, as a duty cycle: none ever blocks, so that
+ * one thread can play them all.
+ */
 interface Role {
     /** Does some of what can be done now; 0 if nothing could. */
     int doWork();

@@ -5,8 +5,9 @@ import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalHeaders;
 
 /**
- * What one rank remembers of a dispatch: where its own tokens went within its node and which other nodes got them, and which rows it forwarded for the ranks with
- * its nvlRank on other nodes. Overwritten when the request is dispatched again.
+ * What one rank remembers of a dispatch: where its own tokens went within its node and which other
+ * nodes got them, and which rows it forwarded for the ranks with its nvlRank on other nodes.
+ * Overwritten when the request is dispatched again.
  */
 final class Routing {
     private final EpTopology topology;
@@ -81,7 +82,10 @@ final class Routing {
         this.forwardBase = new int[topology.numRanks()];
         this.forwarded = new ForwardedTokens[topology.numRdmaRanks()];
         for (int node = 0; node < forwarded.length; node++) {
-            forwarded[node] = node == topology.rdmaRank() ? null : new ForwardedTokens(maxTokens, topology.numNvlRanks());
+            forwarded[node] =
+                    node == topology.rdmaRank()
+                            ? null
+                            : new ForwardedTokens(maxTokens, topology.numNvlRanks());
         }
     }
 
@@ -93,7 +97,10 @@ final class Routing {
         return numTokens;
     }
 
-    /** Gives every token that stays in the node its rows, and every forwarded source the rows where its tokens begin. */
+    /**
+     * Gives every token that stays in the node its rows, and every forwarded source the rows where
+     * its tokens begin.
+     */
     void assignRows(NormalHeaders headers) {
         int numNvlRanks = topology.numNvlRanks();
         for (int node = 0; node < topology.numRdmaRanks(); node++) {
@@ -103,7 +110,8 @@ final class Routing {
                 forwardBase[node * numNvlRanks + nvlRank] = first;
             }
             if (forwarded[node] != null) {
-                forwarded[node].numSourceTokens = (int) headers.field(source, NormalHeader.NUM_TOKENS);
+                forwarded[node].numSourceTokens =
+                        (int) headers.field(source, NormalHeader.NUM_TOKENS);
             }
         }
         for (int nvlRank = 0; nvlRank < numNvlRanks; nvlRank++) {
@@ -116,7 +124,10 @@ final class Routing {
         }
     }
 
-    /** The first row, at {@code nvlRank} of this node, of the source on {@code node} with this rank's nvlRank. */
+    /**
+     * The first row, at {@code nvlRank} of this node, of the source on {@code node} with this
+     * rank's nvlRank.
+     */
     int firstRow(int node, int nvlRank) {
         return forwardBase[node * topology.numNvlRanks() + nvlRank];
     }
@@ -136,7 +147,10 @@ final class Routing {
         return forwarded[node];
     }
 
-    /** First of the {@code total} tokens that belongs to {@code channel}; for {@code channel == numChannels} their end. */
+    /**
+     * First of the {@code total} tokens that belongs to {@code channel}; for {@code channel ==
+     * numChannels} their end.
+     */
     static int channelStart(int total, int channel, int numChannels) {
         return (int) ((long) total * channel / numChannels);
     }

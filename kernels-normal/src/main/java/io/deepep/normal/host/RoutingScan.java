@@ -9,8 +9,9 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
 /**
- * Reads a rank's routing: which node ranks each token goes to, and how many tokens and selections that makes. Faults in the data are noted, not thrown, because
- * all ranks must learn of them together.
+ * Reads a rank's routing: which node ranks each token goes to, and how many tokens and selections
+ * that makes. Faults in the data are noted, not thrown, because all ranks must learn of them
+ * together.
  */
 final class RoutingScan {
     private final EpTopology topology;
@@ -31,7 +32,10 @@ final class RoutingScan {
         this.selectionsPerExpert = new int[numExperts];
     }
 
-    /** Bit {@code j} is set if {@code token} goes to the rank with nvlRank {@code j} on {@code node}. */
+    /**
+     * Bit {@code j} is set if {@code token} goes to the rank with nvlRank {@code j} on {@code
+     * node}.
+     */
     int mask(int token, int node) {
         return masks[token * numNodes + node] & 0xff;
     }
@@ -53,7 +57,10 @@ final class RoutingScan {
         return detail[index];
     }
 
-    /** Reads {@code topkIdx}, or the mask of {@code layout}, or both and compares them. Either may be null. */
+    /**
+     * Reads {@code topkIdx}, or the mask of {@code layout}, or both and compares them. Either may
+     * be null.
+     */
     void scan(Tensor topkIdx, DispatchLayout layout) {
         Arrays.fill(masks, (byte) 0);
         Arrays.fill(selectionsPerExpert, 0);
@@ -66,9 +73,15 @@ final class RoutingScan {
         }
         count();
         if (layout != null && status == NormalHeader.STATUS_OK) {
-            compare(layout.numTokensPerRank(), tokensPerRank, NormalHeader.STATUS_LAYOUT_RANK_COUNT);
+            compare(
+                    layout.numTokensPerRank(),
+                    tokensPerRank,
+                    NormalHeader.STATUS_LAYOUT_RANK_COUNT);
             if (topkIdx != null && layout.numTokensPerExpert() != null) {
-                compare(layout.numTokensPerExpert(), selectionsPerExpert, NormalHeader.STATUS_LAYOUT_EXPERT_COUNT);
+                compare(
+                        layout.numTokensPerExpert(),
+                        selectionsPerExpert,
+                        NormalHeader.STATUS_LAYOUT_EXPERT_COUNT);
             }
         }
     }
@@ -79,14 +92,17 @@ final class RoutingScan {
         int numNvlRanks = topology.numNvlRanks();
         for (int token = 0; token < numTokens; token++) {
             for (int k = 0; k < numTopk; k++) {
-                long expert = topkIdx.get(ValueLayout.JAVA_LONG_UNALIGNED, 8L * ((long) token * numTopk + k));
+                long expert =
+                        topkIdx.get(
+                                ValueLayout.JAVA_LONG_UNALIGNED, 8L * ((long) token * numTopk + k));
                 if (expert < -1 || expert >= numExperts) {
                     fault(NormalHeader.STATUS_TOPK_RANGE, token, k, expert);
                     return;
                 }
                 if (expert >= 0) {
                     int rank = (int) expert / expertsPerRank;
-                    masks[token * numNodes + rank / numNvlRanks] |= (byte) (1 << rank % numNvlRanks);
+                    masks[token * numNodes + rank / numNvlRanks] |=
+                            (byte) (1 << rank % numNvlRanks);
                     selectionsPerExpert[(int) expert]++;
                 }
             }

@@ -5,8 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * The sum of a few BF16 rows, in the order in which they were added: fp32 accumulation from zero, one rounding at the end. Works through pieces of the rows that
- * stay in the first-level cache.
+ * The sum of a few BF16 rows, in the order in which they were added: fp32 accumulation from zero,
+ * one rounding at the end. Works through pieces of the rows that stay in the first-level cache.
  */
 final class RowSum {
     private static final int PIECE = 2048;
@@ -31,15 +31,18 @@ final class RowSum {
         offsets[count++] = offset;
     }
 
-    /** Writes the sum of the rows; zeros if there are none. */
+    /**
+     * Writes the sum of the rows; zeros if there are none. Afterwards the sum has to be cleared.
+     */
     void store(MemorySegment target, long offset, int hidden) {
         for (int from = 0; from < hidden; from += PIECE) {
             int n = Math.min(PIECE, hidden - from);
             RowMath.clear(accumulator, n);
-            for (int i = 0; i < count; i++) {
-                RowMath.addBf16(accumulator, memories[i], offsets[i] + 2L * from, n);
-            }
+            RowMath.addBf16(accumulator, memories, offsets, count, n);
             RowMath.storeBf16(accumulator, target, offset + 2L * from, n);
+            for (int i = 0; i < count; i++) {
+                offsets[i] += 2L * n;
+            }
         }
     }
 

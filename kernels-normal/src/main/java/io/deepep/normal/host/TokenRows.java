@@ -34,7 +34,10 @@ final class TokenRows {
         elementBytes = tokens.size(1) * elementSize;
         Tensor scale = request.scales();
         scales = scale == null ? null : scale.segment();
-        numScales = tokens.dtype() == DType.FP8_E4M3 ? (int) tokens.size(1) / Fp8E4m3.CHANNELS_PER_SCALE : 0;
+        numScales =
+                tokens.dtype() == DType.FP8_E4M3
+                        ? (int) tokens.size(1) / Fp8E4m3.CHANNELS_PER_SCALE
+                        : 0;
         scaleStride0 = scale == null ? 0 : 4 * scale.stride(0);
         scaleStride1 = scale == null ? 0 : 4 * scale.stride(1);
         topkIdx = request.topkIdx() == null ? null : request.topkIdx().segment();
@@ -52,7 +55,10 @@ final class TokenRows {
             return;
         }
         for (int i = 0; i < numScales; i++) {
-            target.set(FLOAT, offset + elementBytes + 4L * i, scales.get(FLOAT, from + i * scaleStride1));
+            target.set(
+                    FLOAT,
+                    offset + elementBytes + 4L * i,
+                    scales.get(FLOAT, from + i * scaleStride1));
         }
     }
 
@@ -61,7 +67,10 @@ final class TokenRows {
         meta.set(INT, 0, token);
         long first = (long) token * numTopk;
         for (int k = 0; k < numTopk; k++) {
-            meta.set(INT, 4 + 4L * k, (int) topkIdx.get(ValueLayout.JAVA_LONG_UNALIGNED, 8 * (first + k)));
+            meta.set(
+                    INT,
+                    4 + 4L * k,
+                    (int) topkIdx.get(ValueLayout.JAVA_LONG_UNALIGNED, 8 * (first + k)));
         }
         if (topkWeights != null) {
             MemorySegment.copy(topkWeights, 4 * first, meta, 4 + 4L * numTopk, 4L * numTopk);

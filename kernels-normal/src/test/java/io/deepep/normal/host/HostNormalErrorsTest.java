@@ -1,7 +1,6 @@
 package io.deepep.normal.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
@@ -13,7 +12,6 @@ import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
-import io.deepep.RankFailedException;
 import io.deepep.Tensor;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
@@ -49,22 +47,30 @@ class HostNormalErrorsTest {
     }
 
     private static void expectWorks(HostNormalKernels kernels, int rank, int numRanks) {
-        DispatchResult got = RankGroup.dispatch(kernels, request(rank, numRanks, 2 * numRanks).build());
+        DispatchResult got =
+                RankGroup.dispatch(kernels, request(rank, numRanks, 2 * numRanks).build());
         assertThat(got.numRecvTokens()).isPositive();
         RankGroup.combine(kernels, CombineRequest.builder(got.recvX(), got.handle()).build());
     }
 
-    /** Runs what {@code faulty} makes of the requests on all ranks of 2x2 and expects the same failure everywhere. */
+    /**
+     * Runs what {@code faulty} makes of the requests on all ranks of 2x2 and expects the same
+     * failure everywhere.
+     */
     private static <E extends Throwable> void expectEverywhere(
-            NormalLimits limits, FaultyRequests faulty, Class<E> type, Consumer<E> check) throws Exception {
-        RankGroup.of(2, 2, limits).run((topology, kernels) -> {
-            expectWorks(kernels, topology.rank(), 4);
-            Operation<DispatchResult> operation = kernels.prepareDispatch(faulty.of(topology.rank()));
-            E failure = catchThrowableOfType(type, operation::begin);
-            assertThat(failure).isNotNull();
-            check.accept(failure);
-            expectWorks(kernels, topology.rank(), 4);
-        });
+            NormalLimits limits, FaultyRequests faulty, Class<E> type, Consumer<E> check)
+            throws Exception {
+        RankGroup.of(2, 2, limits)
+                .run(
+                        (topology, kernels) -> {
+                            expectWorks(kernels, topology.rank(), 4);
+                            Operation<DispatchResult> operation =
+                                    kernels.prepareDispatch(faulty.of(topology.rank()));
+                            E failure = catchThrowableOfType(type, operation::begin);
+                            assertThat(failure).isNotNull();
+                            check.accept(failure);
+                            expectWorks(kernels, topology.rank(), 4);
+                        });
     }
 
     private interface FaultyRequests {
@@ -90,7 +96,9 @@ class HostNormalErrorsTest {
                 RoutingException.class,
                 failure -> {
                     assertThat(failure.rank()).isEqualTo(3);
-                    assertThat(failure).hasMessageContaining("topkIdx[4][1]=" + value + " is not in [-1, numExperts=8)");
+                    assertThat(failure)
+                            .hasMessageContaining(
+                                    "topkIdx[4][1]=" + value + " is not in [-1, numExperts=8)");
                 });
     }
 
@@ -100,23 +108,34 @@ class HostNormalErrorsTest {
                 limits(),
                 rank -> request(rank, 4, rank == 2 ? 12 : 8).build(),
                 RankMismatchException.class,
-                failure -> assertThat(failure).hasMessageContaining("numExperts: rank 0 has 8, rank 2 has 12"));
+                failure ->
+                        assertThat(failure)
+                                .hasMessageContaining("numExperts: rank 0 has 8, rank 2 has 12"));
     }
 
     @Test
     void ranksThatDisagreeOnHidden() throws Exception {
         expectEverywhere(
                 limits(),
-                rank -> DispatchRequest.builder(Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, rank == 1 ? 32 : HIDDEN))
-                        .topk(topkIdx(rank, 4), null, 8)
-                        .build(),
+                rank ->
+                        DispatchRequest.builder(
+                                        Tensor.allocate(
+                                                Arena.ofAuto(),
+                                                DType.BF16,
+                                                NUM_TOKENS,
+                                                rank == 1 ? 32 : HIDDEN))
+                                .topk(topkIdx(rank, 4), null, 8)
+                                .build(),
                 RankMismatchException.class,
-                failure -> assertThat(failure).hasMessageContaining("hidden: rank 0 has 64, rank 1 has 32"));
+                failure ->
+                        assertThat(failure)
+                                .hasMessageContaining("hidden: rank 0 has 64, rank 1 has 32"));
     }
 
     @Test
     void moreThanFits() throws Exception {
-        NormalLimits limits = new NormalLimits(NUM_TOKENS, HIDDEN, NUM_TOPK, 16, 4 * NUM_TOKENS - 1);
+        NormalLimits limits =
+                new NormalLimits(NUM_TOKENS, HIDDEN, NUM_TOPK, 16, 4 * NUM_TOKENS - 1);
         expectEverywhere(
                 limits,
                 rank -> {
@@ -140,123 +159,126 @@ class HostNormalErrorsTest {
                 limits(),
                 rank -> request(rank, 4, 8).numWorstTokens(rank == 1 ? 3 : 0).build(),
                 CapacityExceededException.class,
-                failure -> assertThat(failure).hasMessageContaining("rank 1 would receive 12 tokens, it has room for 3; raise numWorstTokens"));
+                failure ->
+                        assertThat(failure)
+                                .hasMessageContaining(
+                                        "rank 1 would receive 12 tokens, it has room for 3; raise numWorstTokens"));
     }
 
     @Test
     void aLayoutThatContradictsItself() throws Exception {
-        RankGroup.of(2, 2, limits()).run((topology, kernels) -> {
-            Tensor topkIdx = topkIdx(topology.rank(), 4);
-            DispatchLayout layout = kernels.layout(topkIdx, 8, Event.completed());
-            Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
-            DispatchRequest byLayout = DispatchRequest.builder(x).layout(layout).build();
-            DispatchResult got = RankGroup.dispatch(kernels, byLayout);
-            assertThat(got.numRecvTokens()).isEqualTo(12);
-            assertThat(got.recvTopkIdx()).isNull();
-            RankGroup.dispatch(kernels, DispatchRequest.builder(x).layout(layout).topk(topkIdx, null, 8).build());
-            if (topology.rank() == 1) {
-                layout.numTokensPerRank().setLong(5, 2);
-            }
-            assertThatThrownBy(() -> RankGroup.dispatch(kernels, byLayout))
-                    .isInstanceOf(RoutingException.class)
-                    .hasMessageContaining("rank 1: layout.numTokensPerRank[2]=5 but");
-            if (topology.rank() == 1) {
-                layout.isTokenInRank().setLong(1 - layout.isTokenInRank().getLong(0, 3), 0, 3);
-            }
-            assertThatThrownBy(() -> RankGroup.dispatch(kernels, DispatchRequest.builder(x).layout(layout).topk(topkIdx, null, 8).build()))
-                    .isInstanceOf(RoutingException.class)
-                    .hasMessageContaining("rank 1: layout.isTokenInRank[0][3]=");
-            expectWorks(kernels, topology.rank(), 4);
-        });
+        RankGroup.of(2, 2, limits())
+                .run(
+                        (topology, kernels) -> {
+                            Tensor topkIdx = topkIdx(topology.rank(), 4);
+                            DispatchLayout layout = kernels.layout(topkIdx, 8, Event.completed());
+                            Tensor x =
+                                    Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
+                            DispatchRequest byLayout =
+                                    DispatchRequest.builder(x).layout(layout).build();
+                            DispatchResult got = RankGroup.dispatch(kernels, byLayout);
+                            assertThat(got.numRecvTokens()).isEqualTo(12);
+                            assertThat(got.recvTopkIdx()).isNull();
+                            RankGroup.dispatch(
+                                    kernels,
+                                    DispatchRequest.builder(x)
+                                            .layout(layout)
+                                            .topk(topkIdx, null, 8)
+                                            .build());
+                            if (topology.rank() == 1) {
+                                layout.numTokensPerRank().setLong(5, 2);
+                            }
+                            assertThatThrownBy(() -> RankGroup.dispatch(kernels, byLayout))
+                                    .isInstanceOf(RoutingException.class)
+                                    .hasMessageContaining(
+                                            "rank 1: layout.numTokensPerRank[2]=5 but");
+                            if (topology.rank() == 1) {
+                                layout.isTokenInRank()
+                                        .setLong(1 - layout.isTokenInRank().getLong(0, 3), 0, 3);
+                            }
+                            assertThatThrownBy(
+                                            () ->
+                                                    RankGroup.dispatch(
+                                                            kernels,
+                                                            DispatchRequest.builder(x)
+                                                                    .layout(layout)
+                                                                    .topk(topkIdx, null, 8)
+                                                                    .build()))
+                                    .isInstanceOf(RoutingException.class)
+                                    .hasMessageContaining("rank 1: layout.isTokenInRank[0][3]=");
+                            expectWorks(kernels, topology.rank(), 4);
+                        });
     }
 
     @Test
     void differentCalls() throws Exception {
-        RankGroup.of(2, 2, limits()).run((topology, kernels) -> {
-            DispatchResult got = RankGroup.dispatch(kernels, request(topology.rank(), 4, 8).build());
-            CombineRequest combine = CombineRequest.builder(got.recvX(), got.handle()).build();
-            Operation<?> operation = topology.rank() == 2
-                    ? kernels.prepareCombine(combine)
-                    : kernels.prepareDispatch(request(topology.rank(), 4, 8).build());
-            assertThatThrownBy(operation::begin)
-                    .isInstanceOf(RankMismatchException.class)
-                    .hasMessageContaining("rank 0 has dispatch, rank 2 has combine");
-            RankGroup.combine(kernels, combine);
-        });
+        RankGroup.of(2, 2, limits())
+                .run(
+                        (topology, kernels) -> {
+                            DispatchResult got =
+                                    RankGroup.dispatch(
+                                            kernels, request(topology.rank(), 4, 8).build());
+                            CombineRequest combine =
+                                    CombineRequest.builder(got.recvX(), got.handle()).build();
+                            Operation<?> operation =
+                                    topology.rank() == 2
+                                            ? kernels.prepareCombine(combine)
+                                            : kernels.prepareDispatch(
+                                                    request(topology.rank(), 4, 8).build());
+                            assertThatThrownBy(operation::begin)
+                                    .isInstanceOf(RankMismatchException.class)
+                                    .hasMessageContaining(
+                                            "rank 0 has dispatch, rank 2 has combine");
+                            RankGroup.combine(kernels, combine);
+                        });
     }
 
     @Test
     void handlesOfDifferentDispatches() throws Exception {
-        RankGroup.of(1, 2, limits()).run((topology, kernels) -> {
-            DispatchResult first = RankGroup.dispatch(kernels, request(topology.rank(), 2, 4).build());
-            DispatchResult second = RankGroup.dispatch(kernels, request(topology.rank(), 2, 4).build());
-            DispatchResult mine = topology.rank() == 0 ? first : second;
-            assertThatThrownBy(() -> RankGroup.combine(kernels, CombineRequest.builder(mine.recvX(), mine.handle()).build()))
-                    .isInstanceOf(RankMismatchException.class)
-                    .hasMessageContaining("dispatch of the handle: rank 0 has operation 1, rank 1 has operation 2");
-            RankGroup.combine(kernels, CombineRequest.builder(second.recvX(), first.handle()).build());
-        });
+        RankGroup.of(1, 2, limits())
+                .run(
+                        (topology, kernels) -> {
+                            DispatchResult first =
+                                    RankGroup.dispatch(
+                                            kernels, request(topology.rank(), 2, 4).build());
+                            DispatchResult second =
+                                    RankGroup.dispatch(
+                                            kernels, request(topology.rank(), 2, 4).build());
+                            DispatchResult mine = topology.rank() == 0 ? first : second;
+                            assertThatThrownBy(
+                                            () ->
+                                                    RankGroup.combine(
+                                                            kernels,
+                                                            CombineRequest.builder(
+                                                                            mine.recvX(),
+                                                                            mine.handle())
+                                                                    .build()))
+                                    .isInstanceOf(RankMismatchException.class)
+                                    .hasMessageContaining(
+                                            "dispatch of the handle: rank 0 has operation 1, rank 1 has operation 2");
+                            RankGroup.combine(
+                                    kernels,
+                                    CombineRequest.builder(second.recvX(), first.handle()).build());
+                        });
     }
 
     @Test
     void aRankThatNeverComes() throws Exception {
-        RankGroup group = new RankGroup(2, 2, limits(), new Config(2, 1, 2, 1, 2), Duration.ofMillis(300));
-        group.run((topology, kernels) -> {
-            if (topology.rank() != 3) {
-                DeepEpTimeoutException failure = catchThrowableOfType(
-                        DeepEpTimeoutException.class, () -> RankGroup.dispatch(kernels, request(topology.rank(), 4, 8).build()));
-                assertThat(failure.peer()).isEqualTo(3);
-                assertThat(failure.phase()).isEqualTo("dispatch.header");
-            }
-        });
-    }
-
-    @Test
-    void requestsThatDoNotFitAreRefusedBeforeAnythingStarts() throws Exception {
-        RankGroup.of(1, 2, limits()).run((topology, kernels) -> {
-            DispatchResult got = RankGroup.dispatch(kernels, request(topology.rank(), 2, 4).build());
-            refuse(kernels, request(topology.rank(), 2, 5), "numExperts=5 is not a multiple of numRanks=2");
-            refuse(kernels, request(topology.rank(), 2, 18), "numExperts=18 is not in [1, NormalLimits.maxExperts=16]");
-            refuse(kernels, request(topology.rank(), 2, 4).scales(topkIdx(0, 2)), "scales are given but x is BF16");
-            refuse(kernels, request(topology.rank(), 2, 4).expertAlignment(0), "expertAlignment=0 must be at least 1");
-            refuse(kernels, request(topology.rank(), 2, 4).numWorstTokens(99), "numWorstTokens=99 exceeds the buffer's 12 rows");
-            refuse(kernels, request(topology.rank(), 2, 4).config(new Config(8, 1, 2, 2, 4)), "numChannels=4 exceeds the 3");
-            refuse(kernels, request(topology.rank(), 2, 4).handle(got.handle()), "handle excludes topk");
-            refuse(kernels, DispatchRequest.builder(tokens(7, HIDDEN)), "x has 7 tokens, more than NormalLimits.maxTokens=6");
-            refuse(kernels, DispatchRequest.builder(tokens(2, 60)), "hidden=60 is not a positive multiple of 8");
-            refuse(kernels, DispatchRequest.builder(tokens(2, 72)), "hidden=72 exceeds NormalLimits.hidden=64");
-            refuse(kernels, DispatchRequest.builder(tokens(2, HIDDEN)), "the request names no routing");
-            refuse(kernels, DispatchRequest.builder(tokens(2, HIDDEN)).handle(got.handle()), "the handle is of a dispatch of [6, 64]");
-            refuse(kernels, DispatchRequest.builder(got.recvX().slice(0, 0, 6)).topk(topkIdx(0, 2), null, 4), "x is a view of received rows");
-            assertThatIllegalArgumentException()
-                    .isThrownBy(() -> kernels.prepareCombine(CombineRequest.builder(tokens(1, HIDDEN), got.handle()).build()))
-                    .withMessageContaining("x is BF16[1, 64]");
-            assertThatIllegalArgumentException()
-                    .isThrownBy(() -> kernels.prepareCombine(
-                            CombineRequest.builder(got.recvX(), got.handle()).bias(tokens(5, HIDDEN)).build()))
-                    .withMessageContaining("bias0 is BF16[5, 64]");
-            expectWorks(kernels, topology.rank(), 2);
-        });
-    }
-
-    private static Tensor tokens(int numTokens, int hidden) {
-        return Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, hidden);
-    }
-
-    private static void refuse(HostNormalKernels kernels, DispatchRequest.Builder request, String message) {
-        assertThatIllegalArgumentException()
-                .isThrownBy(() -> kernels.prepareDispatch(request.build()))
-                .withMessageContaining(message);
-    }
-
-    @Test
-    void aHandleOfAnotherBuffer() throws Exception {
-        DispatchResult[] foreign = new DispatchResult[1];
-        RankGroup group = RankGroup.of(1, 1, limits());
-        group.run((topology, kernels) -> foreign[0] = RankGroup.dispatch(kernels, request(0, 1, 2).build()));
-        assertThatThrownBy(() -> group.run((topology, kernels) ->
-                        kernels.prepareCombine(CombineRequest.builder(tokens(6, HIDDEN), foreign[0].handle()).build())))
-                .isInstanceOf(RankFailedException.class)
-                .hasMessageContaining("the handle comes from another buffer");
+        RankGroup group =
+                new RankGroup(2, 2, limits(), new Config(2, 1, 2, 1, 2), Duration.ofMillis(300));
+        group.run(
+                (topology, kernels) -> {
+                    if (topology.rank() != 3) {
+                        DeepEpTimeoutException failure =
+                                catchThrowableOfType(
+                                        DeepEpTimeoutException.class,
+                                        () ->
+                                                RankGroup.dispatch(
+                                                        kernels,
+                                                        request(topology.rank(), 4, 8).build()));
+                        assertThat(failure.peer()).isEqualTo(3);
+                        assertThat(failure.phase()).isEqualTo("dispatch.header");
+                    }
+                });
     }
 }

@@ -18,8 +18,12 @@ import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.Operation;
 import java.time.Duration;
 
-/** Runs a task on the ranks of a group, each with kernels of its own over memory of exactly the size of the layouts. */
-record RankGroup(int numNodes, int numNvlRanks, NormalLimits limits, Config config, Duration timeout) {
+/**
+ * Runs a task on the ranks of a group, each with kernels of its own over memory of exactly the size
+ * of the layouts.
+ */
+record RankGroup(
+        int numNodes, int numNvlRanks, NormalLimits limits, Config config, Duration timeout) {
     /** What one rank does. */
     interface Task {
         void run(EpTopology topology, HostNormalKernels kernels) throws Exception;
@@ -27,7 +31,8 @@ record RankGroup(int numNodes, int numNvlRanks, NormalLimits limits, Config conf
 
     static RankGroup of(int numNodes, int numNvlRanks, NormalLimits limits) {
         // Short rings: they run full and around many times.
-        return new RankGroup(numNodes, numNvlRanks, limits, new Config(6, 1, 2, 2, 4), Duration.ofSeconds(20));
+        return new RankGroup(
+                numNodes, numNvlRanks, limits, new Config(6, 1, 2, 2, 4), Duration.ofSeconds(20));
     }
 
     int numRanks() {
@@ -36,17 +41,30 @@ record RankGroup(int numNodes, int numNvlRanks, NormalLimits limits, Config conf
 
     void run(Task task) throws InterruptedException {
         try (InProcessGroup group = InProcessGroup.of(numRanks())) {
-            group.run(communicator -> {
-                EpTopology topology = new EpTopology(communicator.rank(), numRanks(), numNvlRanks);
-                Config envelope = NormalConfigs.envelope(config, config);
-                long nvlBytes = NormalNvlLayout.of(envelope, limits, topology).layout().sizeBytes();
-                long rdmaBytes = NormalRdmaLayout.of(envelope, limits, topology).layout().sizeBytes();
-                try (HostHeaps heaps = HostHeaps.open(communicator, topology, nvlBytes, rdmaBytes, timeout)) {
-                    HostWait waiter = new HostWait(topology.rank(), heaps.doorbell(), timeout.toNanos());
-                    HostContext context = new HostContext(topology, heaps.nvl(), heaps.rdma(), waiter);
-                    task.run(topology, new HostNormalKernels(context, limits, config, config));
-                }
-            });
+            group.run(
+                    communicator -> {
+                        EpTopology topology =
+                                new EpTopology(communicator.rank(), numRanks(), numNvlRanks);
+                        Config envelope = NormalConfigs.envelope(config, config);
+                        long nvlBytes =
+                                NormalNvlLayout.of(envelope, limits, topology).layout().sizeBytes();
+                        long rdmaBytes =
+                                NormalRdmaLayout.of(envelope, limits, topology)
+                                        .layout()
+                                        .sizeBytes();
+                        try (HostHeaps heaps =
+                                HostHeaps.open(
+                                        communicator, topology, nvlBytes, rdmaBytes, timeout)) {
+                            HostWait waiter =
+                                    new HostWait(
+                                            topology.rank(), heaps.doorbell(), timeout.toNanos());
+                            HostContext context =
+                                    new HostContext(topology, heaps.nvl(), heaps.rdma(), waiter);
+                            task.run(
+                                    topology,
+                                    new HostNormalKernels(context, limits, config, config));
+                        }
+                    });
         }
     }
 

@@ -6,9 +6,40 @@ import java.lang.foreign.Arena;
 import java.util.Random;
 
 /**
- * Random routings of a whole group and the values that go with them, each a function of (rank, token, place) so that a receiver can say what it must have got.
+ * Random routings of a whole group and the values that go with them, each a function of (rank,
+ * token, place) so that a receiver can say what it must have got.
  */
-record Routings(int numRanks, int numExperts, int numTopk, int[] numTokens, long[][] topkIdx) {
+final class Routings {
+    private final int numRanks;
+    private final int numExperts;
+    private final int numTopk;
+    private final int[] numTokens;
+    private final long[][] topkIdx;
+
+    private Routings(int numRanks, int numExperts, int numTopk, int[] numTokens, long[][] topkIdx) {
+        this.numRanks = numRanks;
+        this.numExperts = numExperts;
+        this.numTopk = numTopk;
+        this.numTokens = numTokens;
+        this.topkIdx = topkIdx;
+    }
+
+    int numRanks() {
+        return numRanks;
+    }
+
+    int numExperts() {
+        return numExperts;
+    }
+
+    int numTopk() {
+        return numTopk;
+    }
+
+    int numTokens(int rank) {
+        return numTokens[rank];
+    }
+
     static Routings random(long seed, int numRanks, int numExperts, int numTopk, int maxTokens) {
         Random random = new Random(seed);
         int[] numTokens = new int[numRanks];

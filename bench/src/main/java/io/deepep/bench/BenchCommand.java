@@ -1,0 +1,86 @@
+package io.deepep.bench;
+
+import io.deepep.bench.lowlatency.LowLatencyBench;
+import io.deepep.bench.measure.BenchOptions;
+import io.deepep.bench.normal.NormalBench;
+import io.deepep.bench.run.Console;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** The parent of the measuring commands. */
+@Command(
+        name = "bench",
+        description = "Verifies, then measures each operation.",
+        mixinStandardHelpOptions = true,
+        synopsisSubcommandLabel = "normal|low-latency")
+final class BenchCommand implements Runnable {
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public void run() {
+        throw new ParameterException(spec.commandLine(), "bench: no mode given; use bench normal or bench low-latency");
+    }
+
+    /** Normal mode. */
+    @Command(
+            name = "normal",
+            description = "Measures normal mode.",
+            mixinStandardHelpOptions = true,
+            sortOptions = false)
+    static final class Normal implements Callable<Integer> {
+        private final Console console;
+
+        @Mixin
+        private JobOptions options = new JobOptions();
+
+        @Mixin
+        private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
+
+        @Mixin
+        private BenchOptions bench = new BenchOptions();
+
+        Normal(Console console) {
+            this.console = console;
+        }
+
+        @Override
+        public Integer call() {
+            return TestCommand.exitCode(
+                    NormalBench.run(console, options.job(group, ShapeDefaults.BENCH_NORMAL), bench.validated()));
+        }
+    }
+
+    /** Low-latency mode. */
+    @Command(
+            name = "low-latency",
+            description = "Measures low-latency mode.",
+            mixinStandardHelpOptions = true,
+            sortOptions = false)
+    static final class LowLatency implements Callable<Integer> {
+        private final Console console;
+
+        @Mixin
+        private JobOptions options = new JobOptions();
+
+        @Mixin
+        private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
+
+        @Mixin
+        private BenchOptions bench = new BenchOptions();
+
+        LowLatency(Console console) {
+            this.console = console;
+        }
+
+        @Override
+        public Integer call() {
+            return TestCommand.exitCode(LowLatencyBench.run(
+                    console, options.job(group, ShapeDefaults.BENCH_LOW_LATENCY), bench.validated()));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+package io.deepep.bench;
+
+import picocli.CommandLine.Option;
+
+/** How many ranks there are, and on how many nodes. */
+interface GroupOptions {
+    int nodes();
+
+    int ranksPerNode();
+
+    /** One node. */
+    final class OneNode implements GroupOptions {
+        @Option(
+                names = {"--ranks", "--ranks-per-node"},
+                paramLabel = "N",
+                description = "Ranks, 1 to 8 (default: ${DEFAULT-VALUE}).")
+        private int ranks = 8;
+
+        @Override
+        public int nodes() {
+            return 1;
+        }
+
+        @Override
+        public int ranksPerNode() {
+            return ranks;
+        }
+    }
+
+    /** Several nodes. */
+    final class SeveralNodes implements GroupOptions {
+        @Option(names = "--nodes", paramLabel = "N", description = "Nodes (default: ${DEFAULT-VALUE}).")
+        private int nodes = 2;
+
+        @Option(
+                names = "--ranks-per-node",
+                paramLabel = "N",
+                description = "Ranks on each node, 1 to 8 (default: ${DEFAULT-VALUE}).")
+        private int ranksPerNode = 8;
+
+        @Override
+        public int nodes() {
+            return nodes;
+        }
+
+        @Override
+        public int ranksPerNode() {
+            return ranksPerNode;
+        }
+    }
+
+    /** One node unless told otherwise. */
+    final class AnyNodes implements GroupOptions {
+        @Option(names = "--nodes", paramLabel = "N", description = "Nodes (default: ${DEFAULT-VALUE}).")
+        private int nodes = 1;
+
+        @Option(
+                names = {"--ranks-per-node", "--ranks"},
+                paramLabel = "N",
+                description = "Ranks on each node, 1 to 8 (default: ${DEFAULT-VALUE}).")
+        private int ranksPerNode = 8;
+
+        @Override
+        public int nodes() {
+            return nodes;
+        }
+
+        @Override
+        public int ranksPerNode() {
+            return ranksPerNode;
+        }
+    }
+}

@@ -1,0 +1,30 @@
+package io.deepep.bench;
+
+import io.deepep.Backend;
+
+/**
+ * What a command takes where the user gives nothing. The host backend gets fewer tokens, so that a test with all its checks ends within a minute on two cores.
+ *
+ * @param hostTokens tokens per rank where Java moves the bytes
+ * @param cudaTokens tokens per rank on GPUs
+ * @param numExperts experts of all ranks
+ */
+record ShapeDefaults(int hostTokens, int cudaTokens, int numExperts) {
+    static final ShapeDefaults INTRANODE = new ShapeDefaults(128, 4096, 256);
+    static final ShapeDefaults INTERNODE = new ShapeDefaults(64, 4096, 256);
+    static final ShapeDefaults LOW_LATENCY = new ShapeDefaults(32, 128, 288);
+    static final ShapeDefaults BENCH_NORMAL = new ShapeDefaults(1024, 4096, 256);
+    static final ShapeDefaults BENCH_LOW_LATENCY = new ShapeDefaults(128, 128, 288);
+
+    int numTokens(Backend backend) {
+        return backend == Backend.CUDA ? cudaTokens : hostTokens;
+    }
+
+    /** For the help text. */
+    String tokensText() {
+        return hostTokens == cudaTokens
+                ? Integer.toString(hostTokens)
+                : hostTokens + " where the host moves the bytes (so that all checks take less than a minute on two"
+                        + " cores), " + cudaTokens + " on GPUs";
+    }
+}

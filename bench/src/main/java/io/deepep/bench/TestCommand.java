@@ -1,0 +1,84 @@
+package io.deepep.bench;
+
+import io.deepep.bench.lowlatency.LowLatencyTest;
+import io.deepep.bench.normal.NormalTest;
+import io.deepep.bench.run.Console;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+
+/** The test commands. */
+abstract class TestCommand implements Callable<Integer> {
+    final Console console;
+
+    @Mixin
+    JobOptions options = new JobOptions();
+
+    TestCommand(Console console) {
+        this.console = console;
+    }
+
+    static int exitCode(boolean allPassed) {
+        return allPassed ? Main.EXIT_PASSED : Main.EXIT_FAILED;
+    }
+
+    /** Normal mode on one node. */
+    @Command(
+            name = "test-intranode",
+            description = "Normal mode on one node: every variant of dispatch and combine, checked, then timed.",
+            mixinStandardHelpOptions = true,
+            sortOptions = false)
+    static final class Intranode extends TestCommand {
+        @Mixin
+        private GroupOptions.OneNode group = new GroupOptions.OneNode();
+
+        Intranode(Console console) {
+            super(console);
+        }
+
+        @Override
+        public Integer call() {
+            return exitCode(NormalTest.run(console, options.job(group, ShapeDefaults.INTRANODE)));
+        }
+    }
+
+    /** Normal mode on several nodes. */
+    @Command(
+            name = "test-internode",
+            description = "Normal mode on several nodes: every variant of dispatch and combine, checked, then timed.",
+            mixinStandardHelpOptions = true,
+            sortOptions = false)
+    static final class Internode extends TestCommand {
+        @Mixin
+        private GroupOptions.SeveralNodes group = new GroupOptions.SeveralNodes();
+
+        Internode(Console console) {
+            super(console);
+        }
+
+        @Override
+        public Integer call() {
+            return exitCode(NormalTest.run(console, options.job(group, ShapeDefaults.INTERNODE)));
+        }
+    }
+
+    /** Low-latency mode. */
+    @Command(
+            name = "test-low-latency",
+            description = "Low-latency mode: every format, hook and copy variant, checked, then timed.",
+            mixinStandardHelpOptions = true,
+            sortOptions = false)
+    static final class LowLatency extends TestCommand {
+        @Mixin
+        private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
+
+        LowLatency(Console console) {
+            super(console);
+        }
+
+        @Override
+        public Integer call() {
+            return exitCode(LowLatencyTest.run(console, options.job(group, ShapeDefaults.LOW_LATENCY)));
+        }
+    }
+}

@@ -1,0 +1,107 @@
+package io.deepep.bench.lowlatency;
+
+import io.deepep.EpTopology;
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyFormat;
+import io.deepep.bench.measure.OperationBytes;
+import io.deepep.bench.run.Job;
+import io.deepep.testkit.oracle.Traffic;
+import io.deepep.testkit.routing.Routing;
+
+/** Bytes of low-latency operations. A token goes once to each destination rank; on the way back every selection's row goes home by itself. */
+final class LowLatencyBytes {
+    private static final long LOGFMT_BITS = 10;
+    private static final long LOGFMT_BLOCK_HEADER = 8;
+
+    private final Job job;
+    private final Routing routing;
+
+    LowLatencyBytes(Job job) {
+        this.job = job;
+        this.routing = job.routing();
+    }
+
+    /** Bytes of a row as it travels in a dispatch. Scales of every FP8 format travel as F32. */
+    long rowBytes(LowLatencyFormat format) {
+        long hidden = job.hidden();
+        return format.isFp8() ? hidden + 4 * (hidden / Fp8E4m3.CHANNELS_PER_SCALE) : 2 * hidden;
+    }
+
+    /** Bytes of a row as it travels in a combine. */
+    long combineRowBytes(boolean logFmt) {
+        long hidden = job.hidden();
+        return logFmt
+                ? hidden * LOGFMT_BITS / 8 + LOGFMT_BLOCK_HEADER * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
+                : 2 * hidden;
+    }
+
+    /** What {@code rank}'s tokens send in a dispatch, in rows. */
+    Traffic dispatchTraffic(int rank) {
+        return Traffic.lowLatency(routing, job.topology(), rank);
+    }
+
+    /** Rows that go home to {@code rank}: one for each selection elsewhere. */
+    Traffic combineTraffic(int rank) {
+        EpTopology own = job.topology().withRank(rank);
+        long nvlink = 0;
+        long rdma = 0;
+        for (int token = 0; token < routing.numTokens(rank); token++) {
+            for (int k = 0; k < routing.numTopk(); k++) {
+                int owner = routing.ownerOf(routing.expert(rank, token, k));
+                if (owner >= 0 && owner != rank) {
+                    boolean sameNode = own.withRank(owner).rdmaRank() == own.rdmaRank();
+                    nvlink += sameNode ? 1 : 0;
+                    rdma += sameNode ? 0 : 1;
+                }
+            }
+        }
+        return new Traffic(nvlink, rdma);
+    }
+
+    /** All ranks' bytes of a dispatch: BF16 tokens are read, rows of {@code format} are received. */
+    OperationBytes dispatch(LowLatencyFormat format) {
+        Traffic all = new Traffic(0, 0);
+        for (int rank = 0; rank < job.numRanks(); rank++) {
+            all = all.plus(dispatchTraffic(rank));
+        }
+        long row = rowBytes(format);
+        long logical = selections() * row;
+        return new OperationBytes(
+                logical, all.nvlinkRows() * row, all.rdmaRows() * row, tokens() * 2L * job.hidden() + logical);
+    }
+
+    /** All ranks' bytes of a combine: BF16 rows are read, BF16 tokens are written. */
+    OperationBytes combine(boolean logFmt) {
+        Traffic all = new Traffic(0, 0);
+        for (int rank = 0; rank < job.numRanks(); rank++) {
+            all = all.plus(combineTraffic(rank));
+        }
+        long row = combineRowBytes(logFmt);
+        long logical = selections() * row;
+        return new OperationBytes(
+                logical,
+                all.nvlinkRows() * row,
+                all.rdmaRows() * row,
+                (tokens() + selections()) * 2L * job.hidden());
+    }
+
+    private long tokens() {
+        long tokens = 0;
+        for (int rank = 0; rank < job.numRanks(); rank++) {
+            tokens += routing.numTokens(rank);
+        }
+        return tokens;
+    }
+
+    private long selections() {
+        long selections = 0;
+        for (int rank = 0; rank < job.numRanks(); rank++) {
+            for (int token = 0; token < routing.numTokens(rank); token++) {
+                for (int k = 0; k < routing.numTopk(); k++) {
+                    selections += routing.expert(rank, token, k) >= 0 ? 1 : 0;
+                }
+            }
+        }
+        return selections;
+    }
+}

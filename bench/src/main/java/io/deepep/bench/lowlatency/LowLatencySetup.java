@@ -1,0 +1,40 @@
+package io.deepep.bench.lowlatency;
+
+import io.deepep.Buffer;
+import io.deepep.LowLatencyLimits;
+import io.deepep.bench.run.Job;
+import io.deepep.bench.run.MemoryNeed;
+import io.deepep.bench.run.Session;
+import io.deepep.bench.run.UsageException;
+
+/**
+ * Ranks with buffers for low-latency mode.
+ *
+ * @param session the ranks
+ * @param maxTokens of the buffers' limits
+ * @param verifier of the job's own routing
+ */
+record LowLatencySetup(Session session, int maxTokens, Verifier verifier) implements AutoCloseable {
+    static LowLatencySetup open(Job job) {
+        int maxTokens = job.routing().maxTokens();
+        LowLatencyLimits limits = limits(job, maxTokens);
+        MemoryNeed.require(job, Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));
+        Session session = Session.open(job, builder -> builder.lowLatency(limits));
+        return new LowLatencySetup(
+                session, maxTokens, new Verifier(new LowLatencyWorkload(session, job.routing(), maxTokens)));
+    }
+
+    private static LowLatencyLimits limits(Job job, int maxTokens) {
+        try {
+            return new LowLatencyLimits(
+                    maxTokens, job.hidden(), job.routing().numExperts(), job.routing().numTopk());
+        } catch (IllegalArgumentException refused) {
+            throw UsageException.of(refused);
+        }
+    }
+
+    @Override
+    public void close() {
+        session.close();
+    }
+}

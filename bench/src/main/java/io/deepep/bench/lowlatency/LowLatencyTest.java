@@ -1,0 +1,130 @@
+package io.deepep.bench.lowlatency;
+
+import com.github.freva.asciitable.AsciiTable;
+import io.deepep.LowLatencyFormat;
+import io.deepep.bench.measure.OperationBytes;
+import io.deepep.bench.measure.Samples;
+import io.deepep.bench.run.Case;
+import io.deepep.bench.run.CaseRunner;
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankTeam;
+import io.deepep.testkit.oracle.Traffic;
+import io.deepep.testkit.routing.Gate;
+import io.deepep.testkit.routing.Routing;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+
+/** {@code test-low-latency}. */
+public final class LowLatencyTest {
+    private static final int WARMUPS = 2;
+    private static final int REPEATS = 5;
+    private static final double MASKED_SHARE = 0.3;
+    private static final double DUPLICATE_SHARE = 0.2;
+
+    private LowLatencyTest() {}
+
+    /** Runs all cases and the report; returns whether all passed. */
+    public static boolean run(Console console, Job job) {
+        try (LowLatencySetup setup = LowLatencySetup.open(job)) {
+            console.line("low-latency mode, %s backend, %s", setup.session().backend(), job.describe());
+            printBytes(console, new LowLatencyBytes(job), job);
+            CaseRunner runner = new CaseRunner(console, setup.session());
+            runner.run(cases(setup));
+            if (runner.failed() == 0) {
+                reportSpeed(console, setup);
+            }
+            runner.summarise();
+            return runner.failed() == 0;
+        }
+    }
+
+    private static List<Case> cases(LowLatencySetup setup) {
+        List<Case> cases = new ArrayList<>();
+        for (LowLatencyVariant variant : LowLatencyVariant.matrix()) {
+            cases.add(new LowLatencyCase(setup.session(), setup.verifier(), variant));
+        }
+        LowLatencyVariant rich = LowLatencyVariant.of(LowLatencyFormat.BF16, Feature.STATS, Feature.OUT);
+        cases.add(new LowLatencyCase(setup.session(), setup.verifier(), rich));
+        List<Verifier> specials = new ArrayList<>();
+        routings(setup.session().job()).forEach((note, routing) -> {
+            Verifier special = new Verifier(new LowLatencyWorkload(setup.session(), routing, setup.maxTokens()));
+            specials.add(special);
+            cases.add(new LowLatencyCase(
+                    setup.session(), special, LowLatencyVariant.of(LowLatencyFormat.BF16).noted(note)));
+        });
+        List<Verifier> pair = List.of(setup.verifier(), specials.getFirst());
+        cases.add(new ChainedCase(setup.session(), pair, LowLatencyFormat.BF16));
+        int numRanks = setup.session().job().numRanks();
+        if (numRanks > 1) {
+            Routing routing = setup.session().job().routing();
+            int absent = numRanks - 1;
+            LowLatencyWorkload without =
+                    new LowLatencyWorkload(setup.session(), routing, setup.maxTokens(), Set.of(absent));
+            cases.add(new MaskedRankCase(setup.session(), new Verifier(without), absent));
+            cases.add(new LowLatencyCase(
+                    setup.session(),
+                    setup.verifier(),
+                    LowLatencyVariant.of(LowLatencyFormat.BF16).noted("after unmasking")));
+        }
+        return cases;
+    }
+
+    private static Map<String, Routing> routings(Job job) {
+        RoutingSpec like = job.variations();
+        Map<String, Routing> routings = new LinkedHashMap<>();
+        routings.put("token counts differ", like.withVaryingTokens(true).generate());
+        routings.put("idle ranks", like.withIdleRanks((job.numRanks() + 1) / 2).generate());
+        routings.put("masked", like.withMaskedShare(MASKED_SHARE).generate());
+        routings.put("experts named twice", like.withDuplicateShare(DUPLICATE_SHARE).generate());
+        routings.put("zipf", like.withGate(new Gate.Zipf(1.0)).generate());
+        routings.put("all to one expert", like.withGate(new Gate.AllToOne(0)).generate());
+        return routings;
+    }
+
+    private static void reportSpeed(Console console, LowLatencySetup setup) {
+        LowLatencyOperations operations = new LowLatencyOperations(setup);
+        LowLatencyBytes bytes = new LowLatencyBytes(setup.session().job());
+        line(console, setup, "dispatch (FP8) ", operations.dispatch(LowLatencyFormat.FP8), bytes.dispatch(LowLatencyFormat.FP8));
+        line(console, setup, "dispatch (BF16)", operations.dispatch(LowLatencyFormat.BF16), bytes.dispatch(LowLatencyFormat.BF16));
+        line(console, setup, "combine (BF16) ", operations.combine(true, false), bytes.combine(false));
+    }
+
+    private static void line(
+            Console console, LowLatencySetup setup, String name, RankTeam.Work operation, OperationBytes bytes) {
+        Samples samples = Samples.measure(setup.session().team(), WARMUPS, REPEATS, operation);
+        double perRank = samples.bytesPerSecond(bytes.logical()) / setup.session().job().numRanks();
+        console.line(
+                "%s: %.2f GB/s (selections), %.0f us, per rank, median of %d",
+                name, perRank / 1e9, samples.percentileMicros(50), REPEATS);
+    }
+
+    /** What each rank sends over each kind of link in a BF16 dispatch, and gets back in a combine. */
+    private static void printBytes(Console console, LowLatencyBytes bytes, Job job) {
+        String[][] rows = new String[job.numRanks()][];
+        for (int rank = 0; rank < rows.length; rank++) {
+            Traffic there = bytes.dispatchTraffic(rank);
+            Traffic back = bytes.combineTraffic(rank);
+            long row = bytes.rowBytes(LowLatencyFormat.BF16);
+            rows[rank] = new String[] {
+                Integer.toString(rank),
+                Integer.toString(job.routing().numTokens(rank)),
+                megabytes(there.nvlinkRows() * row),
+                megabytes(there.rdmaRows() * row),
+                megabytes(back.nvlinkRows() * row),
+                megabytes(back.rdmaRows() * row)
+            };
+        }
+        String[] header = {"rank", "tokens", "NVLink MB sent", "RDMA MB sent", "NVLink MB back", "RDMA MB back"};
+        console.out().println(AsciiTable.getTable(header, rows));
+    }
+
+    private static String megabytes(long count) {
+        return String.format(Locale.ROOT, "%.2f", count / 1e6);
+    }
+}

@@ -1,0 +1,56 @@
+package io.deepep.bench.lowlatency;
+
+import io.deepep.LowLatencyFormat;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/**
+ * What one case of low-latency mode does.
+ *
+ * @param note what is special about the routing, or empty
+ * @param format what travels in the dispatch
+ * @param features what is asked for
+ */
+record LowLatencyVariant(String note, LowLatencyFormat format, Set<Feature> features) {
+    static LowLatencyVariant of(LowLatencyFormat format, Feature... features) {
+        Set<Feature> set = EnumSet.noneOf(Feature.class);
+        set.addAll(Set.of(features));
+        return new LowLatencyVariant("", format, set);
+    }
+
+    LowLatencyVariant noted(String what) {
+        return new LowLatencyVariant(what, format, features);
+    }
+
+    /** Every format with every set of hook, async, zero-copy and LogFMT. */
+    static List<LowLatencyVariant> matrix() {
+        Feature[] axes = {Feature.HOOK, Feature.ASYNC, Feature.ZERO_COPY, Feature.LOGFMT};
+        List<LowLatencyVariant> variants = new ArrayList<>();
+        for (LowLatencyFormat format : LowLatencyFormat.values()) {
+            for (int chosen = 0; chosen < 1 << axes.length; chosen++) {
+                LowLatencyVariant variant = of(format);
+                for (int axis = 0; axis < axes.length; axis++) {
+                    if ((chosen >> axis & 1) == 1) {
+                        variant.features().add(axes[axis]);
+                    }
+                }
+                variants.add(variant);
+            }
+        }
+        return variants;
+    }
+
+    boolean has(Feature feature) {
+        return features.contains(feature);
+    }
+
+    String name() {
+        String type = format.name().toLowerCase(Locale.ROOT).replace('_', '-');
+        String asked = features.stream().map(Feature::toString).collect(Collectors.joining(" "));
+        return (String.format("%-16s ", type) + asked + (note.isEmpty() ? "" : " (" + note + ")")).stripTrailing();
+    }
+}

@@ -1,0 +1,2 @@
+/** Tests and measurements of low-latency mode. */
+package io.deepep.bench.lowlatency;

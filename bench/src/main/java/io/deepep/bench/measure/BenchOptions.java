@@ -1,0 +1,57 @@
+package io.deepep.bench.measure;
+
+import io.deepep.bench.run.UsageException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import picocli.CommandLine.Option;
+
+/** How often to measure, and where to write. */
+public final class BenchOptions {
+    @Option(
+            names = "--json",
+            paramLabel = "FILE",
+            description = "Also writes the records, one per operation, as a JSON array.")
+    private Path json;
+
+    @Option(names = "--warmups", paramLabel = "N", description = "Unmeasured runs of each (default: ${DEFAULT-VALUE}).")
+    private int warmups = 10;
+
+    @Option(names = "--repeats", paramLabel = "N", description = "Measured runs of each (default: ${DEFAULT-VALUE}).")
+    private int repeats = 50;
+
+    /** For the option parser, and for tests with its defaults. */
+    public BenchOptions() {}
+
+    /**
+     * These options.
+     *
+     * @throws UsageException if they cannot be
+     */
+    public BenchOptions validated() {
+        if (warmups < 0 || repeats < 1) {
+            throw new UsageException("--warmups=" + warmups + " and --repeats=" + repeats + " must be at least 0 and 1");
+        }
+        if (json != null) {
+            Path folder = json.toAbsolutePath().getParent();
+            if (folder == null || !Files.isDirectory(folder)) {
+                throw new UsageException("--json=" + json + ": there is no folder " + folder);
+            }
+        }
+        return this;
+    }
+
+    /** The file, or null. */
+    public Path json() {
+        return json;
+    }
+
+    /** Runs that are not measured. */
+    public int warmups() {
+        return warmups;
+    }
+
+    /** Runs that are. */
+    public int repeats() {
+        return repeats;
+    }
+}

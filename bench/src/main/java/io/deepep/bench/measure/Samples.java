@@ -1,0 +1,61 @@
+package io.deepep.bench.measure;
+
+import io.deepep.bench.run.RankTeam;
+import java.util.Arrays;
+
+/** Durations of one operation, each that of the slowest rank, in nanoseconds. */
+public final class Samples {
+    private static final double NANOS_PER_MICRO = 1e3;
+
+    private final long[] sorted;
+
+    private Samples(long[] sorted) {
+        this.sorted = sorted;
+    }
+
+    /** Samples from durations in any order. */
+    public static Samples of(long... nanos) {
+        if (nanos.length == 0) {
+            throw new IllegalArgumentException("no samples");
+        }
+        long[] sorted = nanos.clone();
+        Arrays.sort(sorted);
+        return new Samples(sorted);
+    }
+
+    /** Measures an operation that is collective over the team. */
+    public static Samples measure(RankTeam team, int warmups, int repeats, RankTeam.Work operation) {
+        long[] nanos = new long[repeats];
+        for (int i = -warmups; i < repeats; i++) {
+            team.run(operation);
+            if (i >= 0) {
+                nanos[i] = team.slowestNanos();
+            }
+        }
+        return of(nanos);
+    }
+
+    /** How many. */
+    public int count() {
+        return sorted.length;
+    }
+
+    /** The smallest duration that {@code percent} of the samples do not exceed (nearest rank), in microseconds. */
+    public double percentileMicros(double percent) {
+        if (!(percent > 0 && percent <= 100)) {
+            throw new IllegalArgumentException("percent=" + percent + " is not in (0, 100]");
+        }
+        int rank = (int) Math.ceil(percent / 100 * sorted.length);
+        return sorted[Math.max(rank, 1) - 1] / NANOS_PER_MICRO;
+    }
+
+    /** The longest, in microseconds. */
+    public double maxMicros() {
+        return sorted[sorted.length - 1] / NANOS_PER_MICRO;
+    }
+
+    /** Bytes per second at the median. */
+    public double bytesPerSecond(long bytes) {
+        return bytes / (percentileMicros(50) * 1e-6);
+    }
+}

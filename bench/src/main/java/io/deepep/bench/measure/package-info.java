@@ -1,0 +1,2 @@
+/** Times, bytes and bandwidths of operations, and how they are reported. */
+package io.deepep.bench.measure;

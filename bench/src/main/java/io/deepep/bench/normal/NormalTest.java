@@ -1,0 +1,73 @@
+package io.deepep.bench.normal;
+
+import com.github.freva.asciitable.AsciiTable;
+import io.deepep.DType;
+import io.deepep.bench.run.Case;
+import io.deepep.bench.run.CaseRunner;
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.Job;
+import io.deepep.testkit.oracle.Traffic;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/** {@code test-intranode} and {@code test-internode}. */
+public final class NormalTest {
+    private static final double MEGA = 1e6;
+
+    private NormalTest() {}
+
+    /** Runs all cases and the report; returns whether all passed. */
+    public static boolean run(Console console, Job job) {
+        try (NormalSetup setup = NormalSetup.open(job, NormalCases.routings(job))) {
+            console.line("normal mode, %s backend, %s", setup.session().backend(), job.describe());
+            if (!job.allowsFp8()) {
+                console.line("hidden %d is not a multiple of 128: without FP8", job.hidden());
+            }
+            printBytes(console, new NormalBytes(job, setup.workload()), job);
+            CaseRunner runner = new CaseRunner(console, setup.session());
+            runner.run(cases(setup));
+            if (runner.failed() == 0) {
+                NormalSpeed.report(console, setup);
+            }
+            runner.summarise();
+            return runner.failed() == 0;
+        }
+    }
+
+    private static List<Case> cases(NormalSetup setup) {
+        boolean fp8 = setup.session().job().allowsFp8();
+        List<Case> cases = new ArrayList<>();
+        cases.add(new LayoutCase(setup.session(), setup.workload()));
+        NormalCases.matrix(fp8).forEach(variant -> cases.add(of(setup, setup.workload(), variant)));
+        NormalCases.others(fp8).forEach(variant -> cases.add(of(setup, setup.workload(), variant)));
+        setup.others().forEach((note, workload) -> cases.add(of(setup, workload, NormalCases.ofRouting(note))));
+        return cases;
+    }
+
+    static NormalCase of(NormalSetup setup, NormalWorkload workload, NormalVariant variant) {
+        return new NormalCase(setup.session(), workload, setup.pool(), variant, setup.worstRows());
+    }
+
+    /** What each rank's tokens send over each kind of link in one BF16 dispatch, as the oracle counts. */
+    private static void printBytes(Console console, NormalBytes bytes, Job job) {
+        String[][] rows = new String[job.numRanks()][];
+        long row = bytes.rowBytes(DType.BF16);
+        for (int rank = 0; rank < rows.length; rank++) {
+            Traffic traffic = bytes.traffic(rank);
+            rows[rank] = new String[] {
+                Integer.toString(rank),
+                Integer.toString(job.routing().numTokens(rank)),
+                Integer.toString(bytes.received(rank)),
+                megabytes(traffic.nvlinkRows() * row),
+                megabytes(traffic.rdmaRows() * row)
+            };
+        }
+        String[] header = {"rank", "tokens", "rows received", "NVLink MB sent", "RDMA MB sent"};
+        console.out().println(AsciiTable.getTable(header, rows));
+    }
+
+    private static String megabytes(long count) {
+        return String.format(Locale.ROOT, "%.2f", count / MEGA);
+    }
+}

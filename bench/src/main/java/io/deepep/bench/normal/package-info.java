@@ -1,0 +1,2 @@
+/** Tests and measurements of normal mode. */
+package io.deepep.bench.normal;

@@ -1,0 +1,157 @@
+package io.deepep.bench.routing;
+
+import io.deepep.bench.run.UsageException;
+import io.deepep.testkit.routing.Routing;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.function.Predicate;
+
+/**
+ * Top-k indices and weights from a file: [T,K], to be split among the ranks in order, or [R,T,K].
+ *
+ * <p>A {@code .npy} file holds the indices; weights come from a second one, or are 1/K. In a {@code .safetensors} file the tensors are called {@code topk_idx} and
+ * {@code topk_weights}, or are the only ones of integers and of floats.
+ */
+public final class RecordedRouting {
+    private final String name;
+    private final NamedArray idx;
+    private final NamedArray weights;
+
+    private RecordedRouting(String name, NamedArray idx, NamedArray weights) {
+        this.name = name;
+        this.idx = idx;
+        this.weights = weights;
+    }
+
+    /**
+     * Reads the file.
+     *
+     * @param weightsFile a second {@code .npy} file, or null
+     * @throws UsageException if a file cannot be read or does not hold a routing
+     */
+    public static RecordedRouting read(Path file, Path weightsFile) {
+        try {
+            return check(file, load(file, weightsFile));
+        } catch (NoSuchFileException missing) {
+            throw new UsageException("--routing: there is no file " + missing.getMessage());
+        } catch (IOException unreadable) {
+            throw new UsageException("--routing: cannot read " + file + ": " + unreadable.getMessage());
+        } catch (RoutingFileException | ArithmeticException wrong) {
+            throw new UsageException("--routing: " + wrong.getMessage());
+        }
+    }
+
+    private static RecordedRouting load(Path file, Path weightsFile) throws IOException {
+        String name = file.toString();
+        if (name.endsWith(".npy")) {
+            NamedArray weights = weightsFile == null ? null : NpyReader.read(weightsFile.toString(), bytes(weightsFile));
+            return new RecordedRouting(name, NpyReader.read(name, bytes(file)), weights);
+        }
+        if (name.endsWith(".safetensors")) {
+            if (weightsFile != null) {
+                throw new RoutingFileException("--routing-weights goes with a .npy file; put topk_weights into " + name);
+            }
+            List<NamedArray> arrays = SafetensorsReader.read(name, bytes(file));
+            NamedArray idx = pick(arrays, "topk_idx", array -> array.type().isInteger());
+            if (idx == null) {
+                throw new RoutingFileException(name + ": no topk_idx, and not exactly one integer tensor in " + arrays);
+            }
+            return new RecordedRouting(name, idx, pick(arrays, "topk_weights", array -> !array.type().isInteger()));
+        }
+        throw new RoutingFileException(name + " ends neither in .npy nor in .safetensors");
+    }
+
+    /** The array called {@code key}, else the only one of its kind, else null. */
+    private static NamedArray pick(List<NamedArray> arrays, String key, Predicate<NamedArray> kind) {
+        List<NamedArray> candidates = arrays.stream().filter(kind).toList();
+        return candidates.stream()
+                .filter(array -> array.name().equals(key))
+                .findFirst()
+                .orElse(candidates.size() == 1 ? candidates.getFirst() : null);
+    }
+
+    private static ByteBuffer bytes(Path file) throws IOException {
+        try (FileChannel channel = FileChannel.open(file)) {
+            if (channel.size() > Integer.MAX_VALUE) {
+                throw new RoutingFileException(file + " has " + channel.size() + " bytes; at most 2 GiB are read");
+            }
+            ByteBuffer bytes = ByteBuffer.allocate((int) channel.size());
+            while (bytes.hasRemaining()) {
+                if (channel.read(bytes) < 0) {
+                    break;
+                }
+            }
+            return bytes.flip();
+        }
+    }
+
+    private static RecordedRouting check(Path file, RecordedRouting read) {
+        NamedArray idx = read.idx;
+        if (!idx.type().isInteger()) {
+            throw new RoutingFileException(idx + " has no integers; indices are I64 or I32");
+        }
+        if (idx.rank() < 2 || idx.rank() > 3 || read.numTopk() < 1) {
+            throw new RoutingFileException(idx + " is neither [T,K] nor [R,T,K]");
+        }
+        NamedArray weights = read.weights;
+        if (weights != null && (weights.type().isInteger() || !weights.hasShapeOf(idx))) {
+            throw new RoutingFileException("weights " + weights + " are not F32 of the shape of " + idx + " in " + file);
+        }
+        return read;
+    }
+
+    /** K. */
+    public int numTopk() {
+        return (int) idx.shape()[idx.rank() - 1];
+    }
+
+    /**
+     * The routing for a group.
+     *
+     * @throws UsageException if the file is not for so many ranks or experts
+     */
+    public Routing forRanks(int numRanks, int numExperts) {
+        if (idx.rank() == 3 && idx.shape()[0] != numRanks) {
+            throw new UsageException(
+                    "--routing: " + name + " is of " + idx.shape()[0] + " ranks, the group has numRanks=" + numRanks);
+        }
+        long[][][] experts = new long[numRanks][][];
+        float[][][] factors = new float[numRanks][][];
+        for (int rank = 0; rank < numRanks; rank++) {
+            int from = firstToken(rank, numRanks);
+            int tokens = firstToken(rank + 1, numRanks) - from;
+            experts[rank] = new long[tokens][numTopk()];
+            factors[rank] = new float[tokens][numTopk()];
+            for (int token = 0; token < tokens; token++) {
+                fill(experts[rank][token], factors[rank][token], from + token);
+            }
+        }
+        try {
+            Routing routing = Routing.of(numExperts, numTopk(), experts, factors);
+            if (routing.maxTokens() == 0) {
+                throw new UsageException("--routing: " + name + " has no tokens");
+            }
+            return routing;
+        } catch (IllegalArgumentException refused) {
+            throw new UsageException("--routing: " + name + ": " + refused.getMessage());
+        }
+    }
+
+    /** The first row, counted over all ranks, that belongs to {@code rank}: tokens of [T,K] are split as evenly as they can. */
+    private int firstToken(int rank, int numRanks) {
+        long[] shape = idx.shape();
+        return (int) (idx.rank() == 3 ? rank * shape[1] : rank * shape[0] / numRanks);
+    }
+
+    private void fill(long[] experts, float[] factors, int row) {
+        for (int k = 0; k < experts.length; k++) {
+            int at = row * experts.length + k;
+            experts[k] = idx.integerAt(at);
+            factors[k] = weights == null ? 1f / experts.length : weights.floatAt(at);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+package io.deepep.bench.routing;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * Reads {@code .safetensors}: the length of the header (8 bytes), the header as JSON with dtype, shape and data_offsets of each tensor, then the data. Tensors of
+ * other types than routings have are left out.
+ */
+final class SafetensorsReader {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int HEADER_AT = 8;
+    private static final String METADATA = "__metadata__";
+
+    private SafetensorsReader() {}
+
+    static List<NamedArray> read(String name, ByteBuffer file) {
+        ByteBuffer bytes = file.slice().order(ByteOrder.LITTLE_ENDIAN);
+        if (bytes.remaining() < HEADER_AT) {
+            throw new RoutingFileException(name + ": " + bytes.remaining() + " bytes are too few for a .safetensors file");
+        }
+        long length = bytes.getLong(0);
+        if (length < 0 || length > bytes.limit() - HEADER_AT) {
+            throw new RoutingFileException(name + ": the header of " + length + " bytes goes past the end of the file");
+        }
+        byte[] header = new byte[(int) length];
+        bytes.get(HEADER_AT, header);
+        ByteBuffer data = bytes.slice(HEADER_AT + header.length, bytes.limit() - HEADER_AT - header.length);
+        List<NamedArray> arrays = new ArrayList<>();
+        for (Map.Entry<String, JsonNode> entry : parse(name, header).properties()) {
+            if (!entry.getKey().equals(METADATA)) {
+                array(name, entry.getKey(), entry.getValue(), data).ifPresent(arrays::add);
+            }
+        }
+        return arrays;
+    }
+
+    private static JsonNode parse(String name, byte[] header) {
+        try {
+            JsonNode root = JSON.readTree(new String(header, StandardCharsets.UTF_8));
+            if (root.isObject()) {
+                return root;
+            }
+        } catch (JsonProcessingException wrong) {
+            throw new RoutingFileException(name + ": the header is not JSON: " + wrong.getOriginalMessage());
+        }
+        throw new RoutingFileException(name + ": the header is not a JSON object");
+    }
+
+    private static Optional<NamedArray> array(String file, String key, JsonNode entry, ByteBuffer data) {
+        String name = file + ": " + key;
+        NamedArray.Type type;
+        switch (entry.path("dtype").asText()) {
+            case "I64" -> type = NamedArray.Type.I64;
+            case "I32" -> type = NamedArray.Type.I32;
+            case "F32" -> type = NamedArray.Type.F32;
+            default -> {
+                return Optional.empty();
+            }
+        }
+        JsonNode sizes = entry.path("shape");
+        long[] shape = new long[sizes.size()];
+        for (int i = 0; i < shape.length; i++) {
+            shape[i] = sizes.get(i).asLong(-1);
+        }
+        long from = entry.path("data_offsets").path(0).asLong(-1);
+        long to = entry.path("data_offsets").path(1).asLong(-1);
+        if (from < 0 || to < from || to > data.limit()) {
+            throw new RoutingFileException(
+                    name + ": data_offsets [" + from + ", " + to + "] are not within the " + data.limit() + " bytes of data");
+        }
+        return Optional.of(new NamedArray(key, type, shape, data.slice((int) from, (int) (to - from))));
+    }
+}

@@ -1,0 +1,47 @@
+package io.deepep.bench.run;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Locale;
+
+/** Refuses jobs whose buffers cannot fit into this machine, before they make it swap or die. */
+public final class MemoryNeed {
+    private static final Path MEMINFO = Path.of("/proc/meminfo");
+    private static final String AVAILABLE = "MemAvailable:";
+    private static final double GIB = 1L << 30;
+
+    private MemoryNeed() {}
+
+    /**
+     * Checks.
+     *
+     * @param perRank bytes of buffer memory that each rank will touch
+     * @throws UsageException if all ranks together need more than is available
+     */
+    public static void require(Job job, long perRank) {
+        long needed = Math.multiplyExact(perRank, job.numRanks());
+        long available = availableBytes();
+        if (needed > available) {
+            throw new UsageException(String.format(
+                    Locale.ROOT,
+                    "%d ranks x %.1f GiB of buffers need %.1f GiB, this machine has %.1f GiB available;"
+                            + " lower --num-tokens, --sms or the number of ranks",
+                    job.numRanks(),
+                    perRank / GIB,
+                    needed / GIB,
+                    available / GIB));
+        }
+    }
+
+    private static long availableBytes() {
+        try (var lines = Files.lines(MEMINFO)) {
+            return lines.filter(line -> line.startsWith(AVAILABLE))
+                    .mapToLong(line -> 1024 * Long.parseLong(line.replaceAll("[^0-9]", "")))
+                    .findFirst()
+                    .orElse(Long.MAX_VALUE);
+        } catch (IOException noProc) {
+            return Long.MAX_VALUE;
+        }
+    }
+}

@@ -1,0 +1,48 @@
+package io.deepep.bench.run;
+
+import io.deepep.DType;
+import io.deepep.Tensor;
+import io.deepep.testkit.routing.Tokens;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.zip.CRC32C;
+
+/** Rows that stand for what experts compute, and fingerprints of results. */
+public final class Rows {
+    /** Different rows; a prime, so that a row in a wrong place hardly meets its like. */
+    private static final int DIFFERENT_ROWS = 61;
+
+    private Rows() {}
+
+    /** BF16 [rows, hidden] of ordinary numbers. Cheap: it repeats after {@value #DIFFERENT_ROWS} rows. */
+    public static Tensor expertOutputs(int rows, int hidden, long seed) {
+        Tensor pattern = Tokens.expertOutputs(DIFFERENT_ROWS, hidden, seed);
+        Tensor all = Tensor.allocate(Arena.ofAuto(), DType.BF16, rows, hidden);
+        for (long row = 0; row < rows; row++) {
+            copyRow(pattern, row % DIFFERENT_ROWS, all, row);
+        }
+        return all;
+    }
+
+    /** Copies the first {@code rows} rows of a matrix into another of the same width. */
+    public static void copy(Tensor from, Tensor to, long rows) {
+        for (long row = 0; row < rows; row++) {
+            copyRow(from, row, to, row);
+        }
+    }
+
+    private static void copyRow(Tensor from, long row, Tensor to, long at) {
+        long bytes = from.size(1) * from.dtype().sizeBytes();
+        MemorySegment.copy(from.segment(), from.offsetBytes(row, 0), to.segment(), to.offsetBytes(at, 0), bytes);
+    }
+
+    /** A checksum of all bits of the first {@code rows} rows; rows are contiguous. */
+    public static long fingerprint(Tensor matrix, long rows) {
+        CRC32C crc = new CRC32C();
+        long bytes = matrix.size(1) * matrix.dtype().sizeBytes();
+        for (long row = 0; row < rows; row++) {
+            crc.update(matrix.segment().asSlice(matrix.offsetBytes(row, 0), bytes).asByteBuffer());
+        }
+        return crc.getValue();
+    }
+}

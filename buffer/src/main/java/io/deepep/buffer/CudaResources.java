@@ -1,0 +1,140 @@
+package io.deepep.buffer;
+
+import io.deepep.BufferOptions;
+import io.deepep.CallOptions;
+import io.deepep.DType;
+import io.deepep.Event;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaOperation;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.DeviceEvent;
+import io.deepep.lowlatency.LowLatencyKernels;
+import io.deepep.normal.NormalKernels;
+import io.deepep.normal.cuda.CudaNormalKernels;
+import java.util.Objects;
+
+/**
+ * The CUDA backend of one rank. Operations are enqueued on the communication stream; a synchronous
+ * call without a compute stream waits on the host, with one the compute stream waits.
+ */
+final class CudaResources implements Resources {
+    private final CudaContext context;
+    private final CudaStream stream;
+    private final CudaHeaps heaps;
+    private final CudaNormalKernels normal;
+
+    private CudaResources(
+            CudaContext context, CudaStream stream, CudaHeaps heaps, CudaNormalKernels normal) {
+        this.context = context;
+        this.stream = stream;
+        this.heaps = heaps;
+        this.normal = normal;
+    }
+
+    /** Allocates and meets the peers: collective. */
+    static CudaResources open(BufferOptions options) {
+        CudaContext context = CudaContext.retain(CudaDevice.of(options.device().index()));
+        CudaStream stream = CudaStream.create(context, context.greatestStreamPriority());
+        CudaHeaps heaps = CudaHeaps.open(options, context);
+        CudaNormalKernels normal =
+                new CudaNormalKernels(
+                        new CudaNormalKernels.Place(
+                                context,
+                                stream,
+                                options.topology(),
+                                heaps.addresses(),
+                                heaps.ranksOnDevice(),
+                                options.timeout().toNanos()),
+                        options.normal(),
+                        options.dispatchConfig(),
+                        options.combineConfig());
+        // Nobody launches before everybody's memory is zeroed and kernels are loaded: loading can
+        // wait for a kernel that waits for it.
+        options.communicator().barrier(options.timeout());
+        return new CudaResources(context, stream, heaps, normal);
+    }
+
+    @Override
+    public NormalKernels normal() {
+        return normal;
+    }
+
+    @Override
+    public LowLatencyKernels lowLatency() {
+        return null;
+    }
+
+    @Override
+    public Stream communicationStream() {
+        return stream;
+    }
+
+    @Override
+    public <R> R run(PlannedOperation<R> operation, CallOptions options) {
+        start(options);
+        operation.beginWork().run();
+        DeviceEvent event = ((CudaOperation<R>) operation.operation()).event();
+        if (!options.asyncFinish()) {
+            if (options.computeStream() != null) {
+                options.computeStream().waitFor(event);
+            } else {
+                operation.completeWork().run();
+            }
+        }
+        return operation.result(event);
+    }
+
+    private void start(CallOptions options) {
+        if (options.previousEvent() != null) {
+            joinStream(options.previousEvent());
+        } else if (options.computeStream() != null) {
+            joinStream(options.computeStream().record());
+        }
+    }
+
+    private void joinStream(Event event) {
+        if (event instanceof DeviceEvent) {
+            stream.waitFor(event);
+        } else {
+            event.synchronize();
+        }
+    }
+
+    @Override
+    public void receive(PlannedOperation<?> operation) {
+        operation.completeWork().run();
+    }
+
+    @Override
+    public void await(CallOptions options) {
+        start(options);
+    }
+
+    @Override
+    public Tensor localTensor(DType dtype, long numElements, long offset, boolean rdma) {
+        if (rdma) {
+            throw new IllegalArgumentException(
+                    "rdma=true but one node has no RDMA buffer; take the NVL buffer");
+        }
+        long numBytes = Math.multiplyExact(numElements, dtype.sizeBytes());
+        Objects.checkFromIndexSize(offset, numBytes, heaps.numBytes());
+        return Tensor.onDevice(
+                context.device(),
+                heaps.localAddress() + offset,
+                numBytes,
+                dtype,
+                new long[] {numElements},
+                new long[] {1});
+    }
+
+    @Override
+    public void close() {
+        stream.synchronize();
+        normal.close();
+        stream.close();
+        heaps.close();
+    }
+}

@@ -1,0 +1,172 @@
+package io.deepep;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.SplittableRandom;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.constraints.IntRange;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+class TensorTest {
+    private static MemorySegment memory(long bytes) {
+        return Arena.ofAuto().allocate(bytes, 8);
+    }
+
+    @Test
+    void contiguousByDefault() {
+        Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.BF16, 2, 3, 4);
+        assertThat(tensor.strides()).containsExactly(12, 4, 1);
+        assertThat(tensor.isContiguous()).isTrue();
+        assertThat(tensor.numElements()).isEqualTo(24);
+        assertThat(tensor.rank()).isEqualTo(3);
+        assertThat(tensor.address() % 128).isZero();
+        assertThat(tensor.toString()).isEqualTo("BF16[2, 3, 4] on host");
+        assertThat(tensor.offsetBytes(1, 2, 3)).isEqualTo(2 * 23);
+    }
+
+    @Test
+    void memoryMustSuffice() {
+        assertThatThrownBy(() -> Tensor.of(memory(15), DType.F32, 2, 2))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("needs 16 bytes, the memory has 15");
+        assertThatThrownBy(() ->
+                        Tensor.strided(memory(32), DType.F32, new long[] {2, 2}, new long[] {8, 1}))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("needs 40 bytes, the memory has 32");
+        Tensor padded = Tensor.strided(memory(40), DType.F32, new long[] {2, 2}, new long[] {8, 1});
+        assertThat(padded.isContiguous()).isFalse();
+    }
+
+    @Test
+    void refusesWhatCannotBe() {
+        MemorySegment memory = memory(64);
+        assertThatThrownBy(() -> Tensor.of(memory, DType.F32, -1))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("negative");
+        assertThatThrownBy(() -> Tensor.strided(memory, DType.F32, new long[] {2}, new long[] {-1}))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("negative");
+        assertThatThrownBy(() -> Tensor.strided(memory, DType.F32, new long[] {2}, new long[] {1, 1}))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("differ in rank");
+        assertThatThrownBy(() -> Tensor.of(MemorySegment.ofArray(new int[4]), DType.I32, 4))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("Java heap");
+        assertThatThrownBy(() -> Tensor.of(memory, DType.I64, Long.MAX_VALUE, 2))
+                .isInstanceOf(ArithmeticException.class);
+        assertThatThrownBy(() -> Tensor.of(null, DType.I64, 1)).isInstanceOf(NullPointerException.class);
+        assertThatThrownBy(() -> Tensor.of(memory, null, 1)).isInstanceOf(NullPointerException.class);
+    }
+
+    @Test
+    void indicesAreChecked() {
+        Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.I32, 2, 3);
+        assertThatThrownBy(() -> tensor.getLong(2, 0)).isInstanceOf(IndexOutOfBoundsException.class);
+        assertThatThrownBy(() -> tensor.getLong(0, -1)).isInstanceOf(IndexOutOfBoundsException.class);
+        assertThatThrownBy(() -> tensor.getLong(0)).isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> tensor.slice(1, 2, 2)).isInstanceOf(IndexOutOfBoundsException.class);
+        assertThatThrownBy(() -> tensor.select(0, 2)).isInstanceOf(IndexOutOfBoundsException.class);
+    }
+
+    @Test
+    void shapesAreCopies() {
+        long[] shape = {2, 2};
+        Tensor tensor = Tensor.of(memory(16), DType.I32, shape);
+        shape[0] = 9;
+        tensor.shape()[0] = 9;
+        tensor.strides()[0] = 9;
+        assertThat(tensor.shape()).containsExactly(2, 2);
+        assertThat(tensor.strides()).containsExactly(2, 1);
+    }
+
+    /** A slice and a selection see the elements that the whole has there, whatever the strides. */
+    @Property(tries = 200)
+    void viewsSeeTheSameElements(
+            @ForAll @IntRange(min = 1, max = 5) int rows,
+            @ForAll @IntRange(min = 1, max = 5) int columns,
+            @ForAll @IntRange(max = 3) int gap,
+            @ForAll boolean columnMajor,
+            @ForAll long seed) {
+        long[] strides = columnMajor ? new long[] {1, rows + gap} : new long[] {columns + gap, 1};
+        Tensor whole =
+                Tensor.strided(memory(8L * 5 * 8), DType.I64, new long[] {rows, columns}, strides);
+        for (int i = 0; i < rows; i++) {
+            for (int j = 0; j < columns; j++) {
+                whole.setLong(100 * i + j, i, j);
+            }
+        }
+        SplittableRandom random = new SplittableRandom(seed);
+        int from = random.nextInt(columns);
+        int length = random.nextInt(columns - from + 1);
+        int row = random.nextInt(rows);
+        Tensor slice = whole.slice(1, from, length);
+        assertThat(slice.shape()).containsExactly(rows, length);
+        Tensor selected = slice.select(0, row);
+        assertThat(selected.shape()).containsExactly(length);
+        for (int j = 0; j < length; j++) {
+            assertThat(slice.getLong(row, j)).isEqualTo(100 * row + from + j);
+            assertThat(selected.getLong(j)).isEqualTo(100 * row + from + j);
+        }
+    }
+
+    @Test
+    void emptyTensorsNeedNoMemory() {
+        Tensor none = Tensor.allocate(Arena.ofAuto(), DType.BF16, 0, 128);
+        assertThat(none.numElements()).isZero();
+        assertThat(none.slice(0, 0, 0).shape()).containsExactly(0, 128);
+        Tensor rows = Tensor.allocate(Arena.ofAuto(), DType.BF16, 2, 4);
+        assertThat(rows.slice(0, 2, 0).numElements()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void smallIntegersAreExactInEveryType(DType dtype) {
+        Tensor tensor = Tensor.allocate(Arena.ofAuto(), dtype, 3);
+        tensor.setFloat(1, 1);
+        assertThat(tensor.getFloat(1)).isEqualTo(1f);
+        assertThat(tensor.getFloat(0)).isEqualTo(0f);
+        tensor.setLong(tensor.getLong(1), 2);
+        assertThat(tensor.getFloat(2)).isEqualTo(1f);
+    }
+
+    @Test
+    void rawBitsAreZeroExtended() {
+        Tensor f32 = Tensor.allocate(Arena.ofAuto(), DType.F32, 1);
+        f32.setFloat(-1f, 0);
+        assertThat(f32.getLong(0)).isEqualTo(0xbf800000L);
+        Tensor bf16 = Tensor.allocate(Arena.ofAuto(), DType.BF16, 1);
+        bf16.setFloat(-1f, 0);
+        assertThat(bf16.getLong(0)).isEqualTo(0xbf80L);
+        Tensor fp8 = Tensor.allocate(Arena.ofAuto(), DType.FP8_E4M3, 1);
+        fp8.setFloat(-1f, 0);
+        assertThat(fp8.getLong(0)).isEqualTo(0xb8L);
+        Tensor i32 = Tensor.allocate(Arena.ofAuto(), DType.I32, 1);
+        i32.setLong(-1, 0);
+        assertThat(i32.getLong(0)).isEqualTo(-1);
+    }
+
+    @Test
+    void deviceMemoryIsNotReadable() {
+        Tensor tensor = Tensor.onDevice(
+                Device.cuda(1), 4096, 64, DType.F32, new long[] {4, 4}, new long[] {4, 1});
+        assertThat(tensor.device()).isEqualTo(Device.cuda(1));
+        assertThat(tensor.slice(0, 1, 1).address()).isEqualTo(4096 + 16);
+        assertThatThrownBy(tensor::segment)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("cuda:1");
+        assertThatThrownBy(() -> tensor.getFloat(0, 0)).isInstanceOf(IllegalStateException.class);
+        assertThatThrownBy(() -> Tensor.onDevice(
+                        Device.host(), 4096, 64, DType.F32, new long[] {4}, new long[] {1}))
+                .isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> Tensor.onDevice(
+                        Device.cuda(0), 4096, 60, DType.F32, new long[] {4, 4}, new long[] {4, 1}))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("needs 64 bytes, the memory has 60");
+    }
+}

@@ -1,0 +1,100 @@
+package io.deepep.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.error.DeepEpTimeoutException;
+import java.lang.foreign.Arena;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
+import org.assertj.core.api.InstanceOfAssertFactories;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Waits of one rank for flags and doorbells. */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class HostWaitTest {
+    private static final long SHORT = 5_000_000;
+    private static final long LONG = 30_000_000_000L;
+
+    @Test
+    void timeoutNamesRankPeerPhaseAndBothValues() {
+        try (Arena arena = Arena.ofConfined()) {
+            HostHeap heap = HostHeap.single(arena, 128);
+            heap.signal(0, 16, 2);
+            HostWait wait = new HostWait(3, new HostDoorbell(), SHORT);
+            assertThatThrownBy(() -> wait.untilAtLeast(heap, 16, 4, 5, "combine.data"))
+                    .isInstanceOf(DeepEpTimeoutException.class)
+                    .hasMessageContainingAll("rank 3", "rank 5", "combine.data", "4", "2")
+                    .asInstanceOf(InstanceOfAssertFactories.type(DeepEpTimeoutException.class))
+                    .satisfies(
+                            timeout -> {
+                                assertThat(timeout.rank()).isEqualTo(3);
+                                assertThat(timeout.peer()).isEqualTo(5);
+                            });
+            assertThat(wait.expired()).isTrue();
+        }
+    }
+
+    @Test
+    void progressStartsTheTimeAgain() {
+        HostWait wait = new HostWait(0, new HostDoorbell(), SHORT);
+        wait.start();
+        assertThat(wait.timeoutNanos()).isEqualTo(SHORT);
+        while (!wait.expired()) {
+            wait.pause();
+        }
+        wait.progress();
+        assertThat(wait.expired()).isFalse();
+        wait.idle(1, "dispatch.data", 1, 0);
+    }
+
+    @Test
+    void aFlagThatIsThereIsNotWaitedFor() {
+        try (Arena arena = Arena.ofConfined()) {
+            HostHeap heap = HostHeap.single(arena, 128);
+            heap.signal(0, 0, 9);
+            // Even with no time at all.
+            new HostWait(0, new HostDoorbell(), 0).untilAtLeast(heap, 0, 8, 1, "none");
+            assertThat(heap.flag(0)).isEqualTo(9);
+        }
+    }
+
+    @Test
+    void interruptionEndsTheWaitAndKeepsTheFlag() {
+        try (Arena arena = Arena.ofConfined()) {
+            HostHeap heap = HostHeap.single(arena, 128);
+            HostWait wait = new HostWait(2, new HostDoorbell(), LONG);
+            Thread.currentThread().interrupt();
+            assertThatThrownBy(() -> wait.untilAtLeast(heap, 0, 1, 1, "never"))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessage("rank 2 was interrupted while it waited for its peers");
+            assertThat(Thread.interrupted()).isTrue();
+        }
+    }
+
+    @Test
+    void aRingWakesTheListener() throws InterruptedException {
+        HostDoorbell doorbell = new HostDoorbell();
+        doorbell.ring();
+        AtomicBoolean rung = new AtomicBoolean();
+        Thread waiter =
+                Thread.ofPlatform()
+                        .daemon()
+                        .start(
+                                () -> {
+                                    doorbell.listen(Thread.currentThread());
+                                    while (!rung.get()) {
+                                        LockSupport.park(doorbell);
+                                    }
+                                });
+        while (waiter.getState() != Thread.State.WAITING) {
+            Thread.onSpinWait();
+        }
+        rung.set(true);
+        doorbell.ring();
+        waiter.join();
+        assertThat(waiter.isAlive()).isFalse();
+    }
+}

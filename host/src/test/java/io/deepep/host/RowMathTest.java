@@ -1,0 +1,123 @@
+package io.deepep.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Bf16;
+import io.deepep.Fp8E4m3;
+import java.io.File;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class RowMathTest {
+    private static final int GROUP = 128;
+
+    @Test
+    void everyBf16AndItsNeighboursRoundLikeTheScalar() {
+        int n = 1 << 16;
+        float[] values = new float[3 * n];
+        for (int bits = 0; bits < n; bits++) {
+            values[3 * bits] = Float.intBitsToFloat(bits << 16);
+            values[3 * bits + 1] = Float.intBitsToFloat(bits << 16 | 0x8000);
+            values[3 * bits + 2] = Float.intBitsToFloat(bits << 16 | 0x8001);
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment stored = arena.allocate(2L * values.length);
+            RowMath.storeBf16(values, stored, 0, values.length);
+            for (int i = 0; i < values.length; i++) {
+                if (stored.getAtIndex(ValueLayout.JAVA_SHORT, i) != Bf16.fromFloat(values[i])) {
+                    assertThat(stored.getAtIndex(ValueLayout.JAVA_SHORT, i))
+                            .as("%s", values[i])
+                            .isEqualTo(Bf16.fromFloat(values[i]));
+                }
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void infinitiesSaturateWithAFiniteScale(boolean powerOfTwo) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment row = arena.allocate(2 * GROUP, 128);
+            row.setAtIndex(ValueLayout.JAVA_SHORT, 0, Bf16.fromFloat(Float.POSITIVE_INFINITY));
+            row.setAtIndex(ValueLayout.JAVA_SHORT, 1, Bf16.fromFloat(Float.NEGATIVE_INFINITY));
+            row.setAtIndex(ValueLayout.JAVA_SHORT, 2, Bf16.fromFloat(Float.NaN));
+            MemorySegment codes = arena.allocate(GROUP);
+            MemorySegment scales = arena.allocate(4, 4);
+            RowMath.castFp8(row, 0, codes, 0, scales, 0, GROUP, powerOfTwo);
+            assertThat(scales.get(ValueLayout.JAVA_FLOAT, 0)).isFinite().isPositive();
+            assertThat(Fp8E4m3.toFloat(codes.get(ValueLayout.JAVA_BYTE, 0))).isEqualTo(448f);
+            assertThat(Fp8E4m3.toFloat(codes.get(ValueLayout.JAVA_BYTE, 1))).isEqualTo(-448f);
+            assertThat(codes.get(ValueLayout.JAVA_BYTE, 2)).isEqualTo((byte) 0x7f);
+            assertThat(codes.get(ValueLayout.JAVA_BYTE, 3)).isEqualTo((byte) 0);
+        }
+    }
+
+    @Test
+    void rowsOutsideTheMemoryAreRefused() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment small = arena.allocate(2 * GROUP - 1);
+            float[] acc = new float[GROUP];
+            assertThatThrownBy(() -> RowMath.addBf16(acc, small, 0, GROUP))
+                    .isInstanceOf(IndexOutOfBoundsException.class);
+            assertThatThrownBy(() -> RowMath.storeBf16(acc, small, 0, GROUP))
+                    .isInstanceOf(IndexOutOfBoundsException.class);
+            assertThatThrownBy(() -> RowMath.storeBf16(new float[8], small, 0, GROUP))
+                    .isInstanceOf(IndexOutOfBoundsException.class);
+            assertThatThrownBy(
+                            () ->
+                                    RowMath.castFp8(
+                                            small,
+                                            0,
+                                            arena.allocate(GROUP),
+                                            0,
+                                            arena.allocate(4),
+                                            0,
+                                            GROUP,
+                                            false))
+                    .isInstanceOf(IndexOutOfBoundsException.class);
+        }
+    }
+
+    @Test
+    void withoutTheVectorModuleThePlainLoopsServe() throws IOException, InterruptedException {
+        Process process =
+                new ProcessBuilder(
+                                List.of(
+                                        new File(System.getProperty("java.home"), "bin/java")
+                                                .getPath(),
+                                        "-cp",
+                                        System.getProperty("java.class.path"),
+                                        WithoutVectors.class.getName()))
+                        .redirectErrorStream(true)
+                        .start();
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertThat(process.waitFor()).as(output).isZero();
+        assertThat(output.strip()).isEqualTo("vectorized=false sum=3.5");
+    }
+
+    /** Run in a JVM of its own that lacks the Vector API. */
+    static final class WithoutVectors {
+        private WithoutVectors() {}
+
+        public static void main(String[] args) {
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment row = arena.allocate(16, 128);
+                row.setAtIndex(ValueLayout.JAVA_SHORT, 7, Bf16.fromFloat(1.75f));
+                float[] acc = new float[8];
+                RowMath.addBf16(acc, row, 0, 8);
+                RowMath.addBf16(acc, new MemorySegment[] {row}, new long[] {0}, 1, 8);
+                RowMath.storeBf16(acc, row, 0, 8);
+                float sum = Bf16.toFloat(row.getAtIndex(ValueLayout.JAVA_SHORT, 7));
+                System.out.println("vectorized=" + RowMath.isVectorized() + " sum=" + sum);
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.DispatchHandle;
+import io.deepep.cuda.CollectedMemory;
+
+/** The routing of one request's latest dispatch, in the memory of its GPU. */
+final class CudaDispatchHandle implements DispatchHandle {
+    final CudaNormalState owner;
+
+    /** i32 [T][R]: row of each token at each rank, or -1. */
+    final CollectedMemory tokenRows;
+
+    /** i32: rows received. */
+    final CollectedMemory numRows;
+
+    /** i32 [El]: selections of each local expert; null without top-k. */
+    final CollectedMemory rawCounts;
+
+    /** i32 [capacity][K]: expanded row of each selection; null unless expanded. */
+    final CollectedMemory expandedRows;
+
+    final int expertAlignment;
+    private final int numTokens;
+    private final int hidden;
+    private final int numTopk;
+    private final int numExperts;
+    private final int numWorstTokens;
+    private int numResultRows;
+    private boolean valid;
+
+    CudaDispatchHandle(
+            CudaNormalState owner,
+            int numTokens,
+            int hidden,
+            int numTopk,
+            int numExperts,
+            int numWorstTokens,
+            boolean expanded,
+            int expertAlignment) {
+        this.owner = owner;
+        this.numTokens = numTokens;
+        this.hidden = hidden;
+        this.numTopk = numTopk;
+        this.numExperts = numExperts;
+        this.numWorstTokens = numWorstTokens;
+        this.expertAlignment = expertAlignment;
+        this.numResultRows = numWorstTokens;
+        int numRanks = owner.topology.numRanks();
+        this.tokenRows = CollectedMemory.allocate(owner.context, 4L * numTokens * numRanks);
+        this.numRows = CollectedMemory.allocateZeroed(owner.context, 4);
+        this.rawCounts =
+                numTopk == 0
+                        ? null
+                        : CollectedMemory.allocateZeroed(
+                                owner.context, 4L * (numExperts / numRanks));
+        this.expandedRows =
+                expanded
+                        ? CollectedMemory.allocate(
+                                owner.context, 4L * owner.nvlLayout.capacity() * numTopk)
+                        : null;
+    }
+
+    /** The handle as one of {@code state}'s. */
+    static CudaDispatchHandle of(DispatchHandle handle, CudaNormalState state) {
+        if (handle instanceof CudaDispatchHandle cuda && cuda.owner == state) {
+            return cuda;
+        }
+        throw new IllegalArgumentException(
+                "the handle comes from another buffer or mode; use one that this buffer's dispatch returned");
+    }
+
+    void invalidate() {
+        valid = false;
+    }
+
+    void validate(int rows) {
+        numResultRows = rows;
+        valid = true;
+    }
+
+    void requireValid() {
+        if (!valid) {
+            throw new IllegalArgumentException(
+                    "the dispatch of the handle has not run, or failed; dispatch its request again first");
+        }
+    }
+
+    int numLocalExperts() {
+        return numExperts / owner.topology.numRanks();
+    }
+
+    int numWorstTokens() {
+        return numWorstTokens;
+    }
+
+    @Override
+    public int numTokens() {
+        return numTokens;
+    }
+
+    @Override
+    public int numRecvTokens() {
+        return numResultRows;
+    }
+
+    @Override
+    public int hidden() {
+        return hidden;
+    }
+
+    @Override
+    public int numTopk() {
+        return numTopk;
+    }
+
+    @Override
+    public int numExperts() {
+        return numExperts;
+    }
+
+    @Override
+    public boolean expanded() {
+        return expandedRows != null;
+    }
+}

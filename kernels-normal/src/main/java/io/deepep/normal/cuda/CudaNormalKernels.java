@@ -1,0 +1,147 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.CombineRequest;
+import io.deepep.CombineResult;
+import io.deepep.Config;
+import io.deepep.DType;
+import io.deepep.DispatchHandle;
+import io.deepep.DispatchLayout;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.EpTopology;
+import io.deepep.Event;
+import io.deepep.NormalLimits;
+import io.deepep.Tensor;
+import io.deepep.cuda.CollectedMemory;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.LaunchConfig;
+import io.deepep.error.RoutingException;
+import io.deepep.normal.NormalKernels;
+import io.deepep.normal.cuda.KernelStruct.Params;
+import io.deepep.spi.Operation;
+import java.lang.foreign.Arena;
+import java.util.List;
+
+/** Normal mode of one rank on a GPU, one node. */
+public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
+    private static final int LAYOUT_THREADS = 512;
+
+    /**
+     * Where a rank works.
+     *
+     * @param context its GPU
+     * @param stream the stream that all its operations are enqueued on
+     * @param topology its place, on one node
+     * @param heaps of every rank, the address as this GPU sees it; each holds a {@link
+     *     CudaNvlLayout}, its cleared part zeroed
+     * @param ranksOnDevice ranks that share this GPU
+     * @param timeoutNanos how long a kernel waits for a peer
+     */
+    public record Place(
+            CudaContext context,
+            CudaStream stream,
+            EpTopology topology,
+            List<Long> heaps,
+            int ranksOnDevice,
+            long timeoutNanos) {}
+
+    private final CudaNormalState state;
+
+    /** Loads the kernels and allocates the rank's scratch memory. */
+    public CudaNormalKernels(
+            Place place, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
+        this.state = new CudaNormalState(place, limits, dispatchConfig, combineConfig);
+    }
+
+    @Override
+    public DispatchLayout layout(Tensor topkIdx, int numExperts, Event event) {
+        state.checks.layout(topkIdx, numExperts);
+        int numTokens = (int) topkIdx.size(0);
+        int numRanks = state.topology.numRanks();
+        CollectedMemory perRank = CollectedMemory.allocateZeroed(state.context, 4L * numRanks);
+        CollectedMemory perExpert = CollectedMemory.allocateZeroed(state.context, 4L * numExperts);
+        CollectedMemory inRank =
+                CollectedMemory.allocate(state.context, (long) numTokens * numRanks);
+        CollectedMemory bad = CollectedMemory.allocateZeroed(state.context, 8);
+        state.context.synchronize();
+        try (Arena arena = Arena.ofConfined()) {
+            Params p = KernelStruct.LAYOUT.allocate(arena);
+            p.set("topk_idx", topkIdx.address())
+                    .set("out_tokens_per_rank", perRank.address())
+                    .set("out_tokens_per_expert", perExpert.address())
+                    .set("out_is_token_in_rank", inRank.address())
+                    .set("out_bad_selection", bad.address())
+                    .setInt("num_tokens", numTokens)
+                    .setInt("topk", (int) topkIdx.size(1))
+                    .setInt("num_experts", numExperts)
+                    .setInt("num_ranks", numRanks);
+            LaunchConfig launch =
+                    new LaunchConfig(arena, state.dispatchConfig.numSms(), LAYOUT_THREADS)
+                            .sharedBytes(4 * numExperts);
+            state.kernels.layout.launch(launch, p.memory(), state.stream);
+            state.stream.synchronize();
+            requireGoodSelections(bad, topkIdx, numExperts);
+        }
+        return new DispatchLayout(
+                perRank.tensor(DType.I32, numRanks),
+                null,
+                perExpert.tensor(DType.I32, numExperts),
+                inRank.tensor(DType.BOOL, numTokens, numRanks),
+                event);
+    }
+
+    private void requireGoodSelections(CollectedMemory bad, Tensor topkIdx, int numExperts) {
+        long key = state.readLong(bad.address());
+        if (key != 0) {
+            long token = ~key >>> 8;
+            long k = ~key & 0xff;
+            long expert = state.readLong(topkIdx.address() + 8 * (token * topkIdx.size(1) + k));
+            throw new RoutingException(
+                    state.topology.rank(),
+                    "topkIdx["
+                            + token
+                            + "]["
+                            + k
+                            + "]="
+                            + expert
+                            + " is not in [-1, numExperts="
+                            + numExperts
+                            + "); use -1 for no selection");
+        }
+    }
+
+    @Override
+    public Operation<DispatchResult> prepareDispatch(DispatchRequest request) {
+        return new CudaDispatch(state, request);
+    }
+
+    @Override
+    public Operation<CombineResult> prepareCombine(CombineRequest request) {
+        return new CudaCombine(state, request);
+    }
+
+    @Override
+    public Tensor combineBuffer(DispatchHandle handle) {
+        CudaDispatchHandle mine = CudaDispatchHandle.of(handle, state);
+        if (mine.expanded()) {
+            throw new IllegalArgumentException(
+                    "the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
+        }
+        var region = state.nvlLayout.combineRows();
+        long rowElements =
+                CudaNvlLayout.rowStride(DType.BF16, mine.hidden()) / DType.BF16.sizeBytes();
+        return Tensor.onDevice(
+                state.context.device(),
+                state.heap() + region.offset(),
+                region.sizeBytes(),
+                DType.BF16,
+                new long[] {mine.numRecvTokens(), mine.hidden()},
+                new long[] {rowElements, 1});
+    }
+
+    @Override
+    public void close() {
+        state.close();
+    }
+}

@@ -1,0 +1,140 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.Config;
+import io.deepep.EpTopology;
+import io.deepep.NormalLimits;
+import io.deepep.cuda.CollectedMemory;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.CudaStream;
+import io.deepep.normal.NormalChecks;
+import io.deepep.normal.cuda.KernelStruct.Params;
+import io.deepep.spi.Layout;
+import java.lang.foreign.ValueLayout;
+
+/** What the operations of one rank's normal mode share. */
+final class CudaNormalState implements AutoCloseable {
+    private static final long LOCAL_STATE_BYTES = 48 + 256 * 8 * 4;
+
+    final CudaContext context;
+    final CudaStream stream;
+    final EpTopology topology;
+    final NormalLimits limits;
+    final CudaNvlLayout nvlLayout;
+    final NormalChecks checks;
+    final NormalModule kernels;
+    final Config dispatchConfig;
+    final Config combineConfig;
+    final long timeoutNanos;
+    final PinnedSlots slots;
+
+    /** Where launches report that have nothing to report. */
+    final PinnedSlots.Slot scratchStatus;
+
+    /**
+     * i32 [maxTokens][R] and u32 [maxExperts]: scratch of a dispatch, which operations in stream
+     * order can share.
+     */
+    final CollectedMemory tokenOrder;
+
+    final CollectedMemory expertHist;
+    private final long[] heaps;
+    private final int ranksOnDevice;
+
+    /** {@code LocalState} of normal_params.cuh. */
+    private final CollectedMemory localState;
+
+    CudaNormalState(
+            CudaNormalKernels.Place place,
+            NormalLimits limits,
+            Config dispatchConfig,
+            Config combineConfig) {
+        this.context = place.context();
+        this.stream = place.stream();
+        this.topology = place.topology();
+        this.limits = limits;
+        this.dispatchConfig = dispatchConfig;
+        this.combineConfig = combineConfig;
+        this.timeoutNanos = place.timeoutNanos();
+        this.heaps = place.heaps().stream().mapToLong(Long::longValue).toArray();
+        this.ranksOnDevice = place.ranksOnDevice();
+        this.nvlLayout = CudaNvlLayout.of(limits, topology);
+        this.checks = new NormalChecks(limits, topology, context.device());
+        this.kernels = new NormalModule(context);
+        int numLocalExperts = Math.ceilDiv(limits.maxExperts(), topology.numRanks());
+        this.slots =
+                new PinnedSlots(
+                        context, StatusBlock.BYTES + Layout.alignToLine(4L * numLocalExperts));
+        this.scratchStatus = slots.take(this);
+        this.tokenOrder =
+                CollectedMemory.allocate(context, 4L * limits.maxTokens() * topology.numRanks());
+        this.expertHist = CollectedMemory.allocateZeroed(context, 4L * limits.maxExperts());
+        this.localState = CollectedMemory.allocateZeroed(context, LOCAL_STATE_BYTES);
+    }
+
+    long heap() {
+        return heaps[topology.rank()];
+    }
+
+    boolean heapContains(long address) {
+        return address >= heap() && address < heap() + nvlLayout.layout().sizeBytes();
+    }
+
+    /** Fills the group at the beginning of {@code params}. */
+    void setGroup(Params params, StatusBlock status) {
+        KernelStruct group = KernelStruct.GROUP;
+        Params p = new Params(group, params.memory());
+        for (int rank = 0; rank < heaps.length; rank++) {
+            p.set("heap", rank, heaps[rank]);
+        }
+        p.set("state", localState.address())
+                .set("status", status.deviceAddress())
+                .set("timeout_ns", timeoutNanos)
+                .set("header_offset", nvlLayout.headers().offset())
+                .set("header_parity_stride", nvlLayout.headers().stride0())
+                .set("header_rank_stride", nvlLayout.headers().recordBytes())
+                .set("meta_flag_offset", nvlLayout.metaFlags().offset())
+                .set("done_flag_offset", nvlLayout.doneFlags().offset())
+                .setInt("rank", topology.rank())
+                .setInt("num_ranks", topology.numRanks());
+    }
+
+    /**
+     * Blocks of one launch wait for each other and for those of the other ranks on this GPU: all of
+     * them must fit at once.
+     */
+    void requireResident(CudaFunction kernel, int numBlocks, int numThreads, int sharedBytes) {
+        int room =
+                Math.min(
+                        kernel.maxResidentBlocks(numThreads, sharedBytes),
+                        context.cudaDevice().numSms());
+        if ((long) numBlocks * ranksOnDevice > room) {
+            throw new IllegalArgumentException(
+                    "numSms="
+                            + numBlocks
+                            + " for "
+                            + ranksOnDevice
+                            + " ranks on "
+                            + context
+                            + " are more than the "
+                            + room
+                            + " blocks that fit there at once; lower Config.numSms to "
+                            + Math.max(2, room / ranksOnDevice / 2 * 2)
+                            + " or less, or put fewer ranks on the GPU");
+        }
+    }
+
+    /** Reads 8 bytes of device memory after all work of the stream. */
+    long readLong(long address) {
+        PinnedSlots.Slot slot = slots.take(new Object());
+        stream.copy(slot.page().deviceAddress() + slot.offset(), address, Long.BYTES);
+        stream.synchronize();
+        return slot.page().segment().get(ValueLayout.JAVA_LONG, slot.offset());
+    }
+
+    @Override
+    public void close() {
+        kernels.close();
+        slots.close();
+    }
+}

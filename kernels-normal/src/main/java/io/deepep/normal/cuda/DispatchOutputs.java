@@ -1,0 +1,213 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.DType;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.Event;
+import io.deepep.Tensor;
+import io.deepep.cuda.CollectedMemory;
+import io.deepep.cuda.LaunchConfig;
+import io.deepep.normal.cuda.KernelStruct.Params;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * What a dispatch hands out: views of the heap, or memory of its own that grows with what arrives.
+ */
+final class DispatchOutputs {
+    private final CudaNormalState state;
+    private final CudaDispatchHandle handle;
+    private final DispatchRequest request;
+    private final PinnedSlots.Slot slot;
+    private final boolean cached;
+    private final boolean topk;
+    private final boolean copies;
+    private final Tensor counts;
+    private final CollectedMemory deviceCounts;
+    private final CollectedMemory topkIdx;
+    private final CollectedMemory topkWeights;
+    private final CollectedMemory offsets;
+    private CollectedMemory rows;
+    private CollectedMemory scales;
+    private CollectedMemory expandedWeights;
+    private int numRows = -1;
+    private Tensor recvX;
+    private Tensor recvScales;
+    private Tensor recvTopkIdx;
+    private Tensor recvTopkWeights;
+    private DispatchResult result;
+
+    DispatchOutputs(
+            CudaNormalState state,
+            CudaDispatchHandle handle,
+            DispatchRequest request,
+            PinnedSlots.Slot slot) {
+        this.state = state;
+        this.handle = handle;
+        this.request = request;
+        this.slot = slot;
+        this.cached = request.handle() != null;
+        this.topk = request.topkIdx() != null;
+        this.copies = handle.expanded() || request.receive() == DispatchRequest.Receive.COPY;
+        long metaRows =
+                handle.numWorstTokens() > 0 ? handle.numWorstTokens() : state.nvlLayout.capacity();
+        boolean meta = topk && !handle.expanded();
+        boolean weights = request.topkWeights() != null;
+        this.topkIdx =
+                meta
+                        ? CollectedMemory.allocate(state.context, 8 * metaRows * handle.numTopk())
+                        : null;
+        this.topkWeights =
+                meta && weights
+                        ? CollectedMemory.allocate(state.context, 4 * metaRows * handle.numTopk())
+                        : null;
+        this.counts =
+                topk ? Tensor.allocate(Arena.ofAuto(), DType.I32, handle.numLocalExperts()) : null;
+        this.deviceCounts =
+                topk
+                        ? CollectedMemory.allocate(state.context, 4L * handle.numLocalExperts())
+                        : null;
+        this.offsets =
+                topk && handle.expanded()
+                        ? CollectedMemory.allocate(
+                                state.context, 4L * (handle.numLocalExperts() + 1))
+                        : null;
+    }
+
+    boolean copies() {
+        return copies;
+    }
+
+    /** Rows that may arrive here. */
+    int rowLimit() {
+        int capacity = state.nvlLayout.capacity();
+        boolean limited = handle.numWorstTokens() > 0 && !handle.expanded();
+        return limited ? Math.min(capacity, handle.numWorstTokens()) : capacity;
+    }
+
+    /** Tells the dispatch kernel where routing goes. */
+    void fill(Params params) {
+        params.set("out_topk_idx", topkIdx == null ? 0 : topkIdx.address())
+                .set("out_topk_weights", topkWeights == null ? 0 : topkWeights.address())
+                .set("out_expert_counts", deviceCounts.address())
+                .set(
+                        "host_expert_counts",
+                        slot.page().deviceAddress() + slot.offset() + StatusBlock.BYTES)
+                .setInt("num_worst_rows", topkIdx == null ? 0 : handle.numWorstTokens());
+        if (handle.expanded()) {
+            params.setInt(
+                    "expanded_limit",
+                    handle.numWorstTokens() > 0 ? handle.numWorstTokens() : Integer.MAX_VALUE);
+        }
+    }
+
+    /** Takes the counts over from mapped memory, which the next owner of the slot may overwrite. */
+    void copyCounts() {
+        if (counts != null) {
+            MemorySegment.copy(
+                    slot.page().segment(),
+                    slot.offset() + StatusBlock.BYTES,
+                    counts.segment(),
+                    0,
+                    4L * handle.numLocalExperts());
+        }
+    }
+
+    /** Makes the tensors of a result of {@code newRows} rows; nothing if it had as many before. */
+    void shape(int newRows) {
+        if (numRows == newRows) {
+            return;
+        }
+        numRows = newRows;
+        result = null;
+        DType dtype = request.x().dtype();
+        int hidden = handle.hidden();
+        int numScales = CudaNvlLayout.numScales(dtype, hidden);
+        if (copies) {
+            rows = ensure(rows, (long) newRows * hidden * dtype.sizeBytes());
+            recvX = rows.tensor(dtype, newRows, hidden);
+            scales = numScales == 0 ? null : ensure(scales, 4L * newRows * numScales);
+            recvScales = numScales == 0 ? null : scales.tensor(DType.F32, newRows, numScales);
+        } else {
+            long stride = CudaNvlLayout.rowStride(dtype, hidden);
+            recvX = heapRows(0, dtype, hidden, stride);
+            recvScales =
+                    numScales == 0
+                            ? null
+                            : heapRows(
+                                    CudaNvlLayout.rowElements(dtype, hidden),
+                                    DType.F32,
+                                    numScales,
+                                    stride);
+        }
+        boolean weights = request.topkWeights() != null;
+        recvTopkIdx = topkIdx == null ? null : topkIdx.tensor(DType.I64, newRows, handle.numTopk());
+        recvTopkWeights =
+                topkWeights == null
+                        ? null
+                        : topkWeights.tensor(DType.F32, newRows, handle.numTopk());
+        if (handle.expanded() && weights) {
+            expandedWeights = ensure(expandedWeights, 4L * newRows);
+            recvTopkWeights = expandedWeights.tensor(DType.F32, newRows);
+        }
+    }
+
+    private CollectedMemory ensure(CollectedMemory memory, long bytes) {
+        return memory != null && memory.numBytes() >= bytes
+                ? memory
+                : CollectedMemory.allocate(state.context, bytes);
+    }
+
+    private Tensor heapRows(long offset, DType dtype, int columns, long stride) {
+        var region = state.nvlLayout.recvRows();
+        return Tensor.onDevice(
+                state.context.device(),
+                state.heap() + region.offset() + offset,
+                region.sizeBytes() - offset,
+                dtype,
+                new long[] {numRows, columns},
+                new long[] {stride / dtype.sizeBytes(), 1});
+    }
+
+    Tensor recvX() {
+        return recvX;
+    }
+
+    Tensor recvScales() {
+        return recvScales;
+    }
+
+    /** F32 [M] of the expanded layout, or null. */
+    CollectedMemory expandedWeights() {
+        return expandedWeights;
+    }
+
+    /** Computes the expert offsets of the expanded layout. */
+    void runOffsets(LaunchConfig oneWarp, OffsetsParams params) {
+        if (offsets != null) {
+            params.set(deviceCounts.address(), offsets.address(), handle.numLocalExperts());
+            state.kernels.offsets.launch(oneWarp, params.memory(), state.stream);
+        }
+    }
+
+    DispatchResult result(Event event) {
+        if (result == null || !result.event().equals(event)) {
+            Tensor expertOffsets =
+                    offsets == null
+                            ? null
+                            : offsets.tensor(DType.I32, handle.numLocalExperts() + 1);
+            result =
+                    new DispatchResult(
+                            recvX,
+                            recvScales,
+                            recvTopkIdx,
+                            recvTopkWeights,
+                            cached ? null : counts,
+                            expertOffsets,
+                            numRows,
+                            handle,
+                            event);
+        }
+        return result;
+    }
+}

@@ -1,0 +1,132 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.Config;
+import io.deepep.DType;
+import io.deepep.DispatchRequest;
+import io.deepep.cuda.CollectedMemory;
+import io.deepep.cuda.LaunchConfig;
+import io.deepep.normal.cuda.KernelStruct.Params;
+import io.deepep.spi.Layout;
+import java.lang.foreign.Arena;
+
+/** The launch that copies received rows out of the heap, as they are or grouped by local expert. */
+final class ExpandLaunch {
+    private static final int THREADS = 512;
+    private static final int MAX_COPY_WARPS = 16;
+    private static final int COUNTER_ROWS = 17;
+    private static final int COPY_ROWS = 0;
+    private static final int BUILD_MAP = 1;
+    private static final int USE_MAP = 2;
+
+    private final CudaNormalState state;
+    private final DispatchOutputs outputs;
+    private final Params params;
+    private final LaunchConfig launch;
+    private final LaunchConfig oneWarp;
+    private final OffsetsParams offsetsParams;
+
+    /** Kept reachable: the kernel's scratch. */
+    private final CollectedMemory blockHist;
+
+    private ExpandLaunch(
+            CudaNormalState state,
+            CudaDispatchHandle handle,
+            DispatchRequest request,
+            Config config,
+            DispatchOutputs outputs) {
+        this.state = state;
+        this.outputs = outputs;
+        Arena arena = Arena.ofAuto();
+        this.params = KernelStruct.EXPAND.allocate(arena);
+        this.launch = new LaunchConfig(arena, config.numSms(), THREADS);
+        this.oneWarp = new LaunchConfig(arena, 1, 32);
+        this.offsetsParams = new OffsetsParams(arena);
+        int numLocalExperts = handle.expanded() ? handle.numLocalExperts() : 0;
+        this.blockHist =
+                CollectedMemory.allocate(
+                        state.context, 4L * config.numSms() * Math.max(numLocalExperts, 1));
+        fillParams(handle, request, config, numLocalExperts);
+    }
+
+    /** The launch that {@code request} needs, or null if it only views the heap. */
+    static ExpandLaunch of(
+            CudaNormalState state,
+            CudaDispatchHandle handle,
+            DispatchRequest request,
+            Config config,
+            DispatchOutputs outputs) {
+        return outputs.copies() ? new ExpandLaunch(state, handle, request, config, outputs) : null;
+    }
+
+    private void fillParams(
+            CudaDispatchHandle handle,
+            DispatchRequest request,
+            Config config,
+            int numLocalExperts) {
+        DType dtype = request.x().dtype();
+        int rowStride = (int) CudaNvlLayout.rowStride(dtype, handle.hidden());
+        long stagesOffset = Layout.alignToLine(4L * COUNTER_ROWS * numLocalExperts);
+        long warps =
+                Math.clamp(
+                        (state.kernels.sharedBytes - stagesOffset) / rowStride, 0, MAX_COPY_WARPS);
+        if (warps < 1) {
+            throw new IllegalArgumentException(
+                    "hidden="
+                            + handle.hidden()
+                            + " with "
+                            + numLocalExperts
+                            + " local experts does not fit into the shared memory of "
+                            + state.context);
+        }
+        int sharedBytes = (int) (stagesOffset + warps * rowStride);
+        state.requireResident(state.kernels.expand, config.numSms(), THREADS, sharedBytes);
+        launch.sharedBytes(sharedBytes);
+        var nvl = state.nvlLayout;
+        // The kernel's barrier is of the group's local state; it has no peers and reports nothing.
+        state.setGroup(
+                params,
+                new StatusBlock(
+                        state.scratchStatus.page(),
+                        state.scratchStatus.offset(),
+                        0,
+                        state.timeoutNanos));
+        params.set("rows", state.heap() + nvl.recvRows().offset())
+                .set("num_rows", handle.numRows.address())
+                .set("block_hist", blockHist.address())
+                .set("out_x_stride", CudaNvlLayout.rowElements(dtype, handle.hidden()))
+                .set("out_scales_token_stride", CudaNvlLayout.numScales(dtype, handle.hidden()))
+                .set("out_scales_group_stride", 1)
+                .setInt("num_topk", handle.numTopk())
+                .setInt("num_local_experts", numLocalExperts)
+                .setInt("expert_alignment", handle.expertAlignment)
+                .setInt("x_bytes", (int) CudaNvlLayout.rowElements(dtype, handle.hidden()))
+                .setInt("num_scales", CudaNvlLayout.numScales(dtype, handle.hidden()))
+                .setInt("scales_offset", (int) CudaNvlLayout.rowElements(dtype, handle.hidden()))
+                .setInt("row_stride", rowStride)
+                .setInt("num_copy_warps", (int) warps)
+                .setInt("stages_offset", (int) stagesOffset)
+                .setInt("mode", COPY_ROWS);
+        if (handle.expanded()) {
+            boolean weights = request.topkWeights() != null;
+            params.set("topk", state.heap() + nvl.recvTopk().offset())
+                    .set("weights", weights ? state.heap() + nvl.recvWeights().offset() : 0)
+                    .set("raw_expert_counts", handle.rawCounts.address())
+                    .set("expanded_rows", handle.expandedRows.address())
+                    .setInt("mode", request.handle() == null ? BUILD_MAP : USE_MAP);
+        }
+    }
+
+    /** Enqueues the copy of a result of {@code numRows} rows. */
+    void run(int numRows) {
+        params.set("out_x", outputs.recvX().address())
+                .set(
+                        "out_scales",
+                        outputs.recvScales() == null ? 0 : outputs.recvScales().address())
+                .set(
+                        "out_weights",
+                        outputs.expandedWeights() == null ? 0 : outputs.expandedWeights().address())
+                .setInt("out_limit", numRows);
+        state.kernels.expand.launch(launch, params.memory(), state.stream);
+        outputs.runOffsets(oneWarp, offsetsParams);
+    }
+}

@@ -1,0 +1,2 @@
+/** Normal mode on GPUs: launchers of the kernels in {@code src/main/cuda}. */
+package io.deepep.normal.cuda;

@@ -1,0 +1,165 @@
+package io.deepep.normal.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.CombineRequest;
+import io.deepep.Config;
+import io.deepep.DType;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.NormalLimits;
+import io.deepep.RankFailedException;
+import io.deepep.Tensor;
+import java.lang.foreign.Arena;
+import org.junit.jupiter.api.Test;
+
+/** What is refused before anything starts. */
+class HostNormalRefusalsTest {
+    private static final int HIDDEN = 64;
+    private static final int NUM_TOKENS = 6;
+    private static final int NUM_TOPK = 2;
+
+    private static DispatchRequest.Builder request(int rank, int numRanks, int numExperts) {
+        Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
+        return DispatchRequest.builder(x).topk(topkIdx(rank, numRanks), null, numExperts);
+    }
+
+    /** Token t selects the first expert of rank t and of the rank after. */
+    private static Tensor topkIdx(int rank, int numRanks) {
+        Tensor topkIdx = Tensor.allocate(Arena.ofAuto(), DType.I64, NUM_TOKENS, NUM_TOPK);
+        for (int token = 0; token < NUM_TOKENS; token++) {
+            topkIdx.setLong((token + rank) % numRanks * 2L, token, 0);
+            topkIdx.setLong((token + rank + 1) % numRanks * 2L, token, 1);
+        }
+        return topkIdx;
+    }
+
+    private static void expectWorks(HostNormalKernels kernels, int rank, int numRanks) {
+        DispatchResult got =
+                RankGroup.dispatch(kernels, request(rank, numRanks, 2 * numRanks).build());
+        assertThat(got.numRecvTokens()).isPositive();
+        RankGroup.combine(kernels, CombineRequest.builder(got.recvX(), got.handle()).build());
+    }
+
+    private static NormalLimits limits() {
+        return NormalLimits.of(NUM_TOKENS, HIDDEN, NUM_TOPK, 16);
+    }
+
+    @Test
+    void requestsThatDoNotFitAreRefusedBeforeAnythingStarts() throws Exception {
+        RankGroup.of(1, 2, limits())
+                .run(
+                        (topology, kernels) -> {
+                            DispatchResult got =
+                                    RankGroup.dispatch(
+                                            kernels, request(topology.rank(), 2, 4).build());
+                            refuse(
+                                    kernels,
+                                    request(topology.rank(), 2, 5),
+                                    "numExperts=5 is not a multiple of numRanks=2");
+                            refuse(
+                                    kernels,
+                                    request(topology.rank(), 2, 18),
+                                    "numExperts=18 is not in [1, NormalLimits.maxExperts=16]");
+                            refuse(
+                                    kernels,
+                                    request(topology.rank(), 2, 4).scales(topkIdx(0, 2)),
+                                    "scales are given but x is BF16");
+                            refuse(
+                                    kernels,
+                                    request(topology.rank(), 2, 4).expertAlignment(0),
+                                    "expertAlignment=0 must be at least 1");
+                            refuse(
+                                    kernels,
+                                    request(topology.rank(), 2, 4).numWorstTokens(99),
+                                    "numWorstTokens=99 exceeds the buffer's 12 rows");
+                            refuse(
+                                    kernels,
+                                    request(topology.rank(), 2, 4)
+                                            .config(new Config(8, 1, 2, 2, 4)),
+                                    "numChannels=4 exceeds the 3");
+                            refuse(
+                                    kernels,
+                                    request(topology.rank(), 2, 4).handle(got.handle()),
+                                    "handle excludes topk");
+                            refuse(
+                                    kernels,
+                                    DispatchRequest.builder(tokens(7, HIDDEN)),
+                                    "x has 7 tokens, more than NormalLimits.maxTokens=6");
+                            refuse(
+                                    kernels,
+                                    DispatchRequest.builder(tokens(2, 60)),
+                                    "hidden=60 is not a positive multiple of 8");
+                            refuse(
+                                    kernels,
+                                    DispatchRequest.builder(tokens(2, 72)),
+                                    "hidden=72 exceeds NormalLimits.hidden=64");
+                            refuse(
+                                    kernels,
+                                    DispatchRequest.builder(tokens(2, HIDDEN)),
+                                    "the request names no routing");
+                            refuse(
+                                    kernels,
+                                    DispatchRequest.builder(tokens(2, HIDDEN)).handle(got.handle()),
+                                    "the handle is of a dispatch of [6, 64]");
+                            refuse(
+                                    kernels,
+                                    DispatchRequest.builder(got.recvX().slice(0, 0, 6))
+                                            .topk(topkIdx(0, 2), null, 4),
+                                    "x is a view of received rows");
+                            assertThatIllegalArgumentException()
+                                    .isThrownBy(
+                                            () ->
+                                                    kernels.prepareCombine(
+                                                            CombineRequest.builder(
+                                                                            tokens(1, HIDDEN),
+                                                                            got.handle())
+                                                                    .build()))
+                                    .withMessageContaining("x is BF16[1, 64]");
+                            assertThatIllegalArgumentException()
+                                    .isThrownBy(
+                                            () ->
+                                                    kernels.prepareCombine(
+                                                            CombineRequest.builder(
+                                                                            got.recvX(),
+                                                                            got.handle())
+                                                                    .bias(tokens(5, HIDDEN))
+                                                                    .build()))
+                                    .withMessageContaining("bias0 is BF16[5, 64]");
+                            expectWorks(kernels, topology.rank(), 2);
+                        });
+    }
+
+    private static Tensor tokens(int numTokens, int hidden) {
+        return Tensor.allocate(Arena.ofAuto(), DType.BF16, numTokens, hidden);
+    }
+
+    private static void refuse(
+            HostNormalKernels kernels, DispatchRequest.Builder request, String message) {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> kernels.prepareDispatch(request.build()))
+                .withMessageContaining(message);
+    }
+
+    @Test
+    void aHandleOfAnotherBuffer() throws Exception {
+        DispatchResult[] foreign = new DispatchResult[1];
+        RankGroup group = RankGroup.of(1, 1, limits());
+        group.run(
+                (topology, kernels) ->
+                        foreign[0] = RankGroup.dispatch(kernels, request(0, 1, 2).build()));
+        assertThatThrownBy(
+                        () ->
+                                group.run(
+                                        (topology, kernels) ->
+                                                kernels.prepareCombine(
+                                                        CombineRequest.builder(
+                                                                        tokens(6, HIDDEN),
+                                                                        foreign[0].handle())
+                                                                .build())))
+                .isInstanceOf(RankFailedException.class)
+                .hasMessageContaining("the handle comes from another buffer");
+    }
+}

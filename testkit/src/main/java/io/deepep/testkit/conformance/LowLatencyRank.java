@@ -1,0 +1,113 @@
+package io.deepep.testkit.conformance;
+
+import io.deepep.Buffer;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+
+/** One rank's share of a {@link LowLatencyWorld}: its inputs on its device, and its results held against the oracle. */
+final class LowLatencyRank {
+    /** What 10-bit logarithms may be off: half a step of 2^(1/16), with room for the arithmetic. */
+    private static final double LOG_FMT_RELATIVE = 0.03;
+
+    private final RankContext context;
+    private final LowLatencyWorld world;
+    private final Tensor x;
+    private final Tensor topkIdx;
+    private final Tensor weights;
+    private final Tensor outputs;
+
+    LowLatencyRank(RankContext context, LowLatencyWorld world) {
+        this.context = context;
+        this.world = world;
+        int rank = context.rank();
+        int numTopk = world.routing().numTopk();
+        x = context.upload(world.tokens().get(rank).x());
+        topkIdx = context.upload(HostTensors.i64(world.routing().topkIdx(rank), numTopk));
+        weights = context.upload(HostTensors.f32(world.routing().weights(rank), numTopk));
+        outputs = context.upload(world.outputs().get(rank));
+    }
+
+    RankContext context() {
+        return context;
+    }
+
+    Tensor x() {
+        return x;
+    }
+
+    Tensor topkIdx() {
+        return topkIdx;
+    }
+
+    Tensor weights() {
+        return weights;
+    }
+
+    Tensor outputs() {
+        return outputs;
+    }
+
+    LowLatencyDispatchRequest.Builder request(LowLatencyFormat format) {
+        return LowLatencyDispatchRequest.builder(x, topkIdx).format(format);
+    }
+
+    LowLatencyCombineRequest.Builder home(LowLatencyHandle handle) {
+        return LowLatencyCombineRequest.builder(outputs, topkIdx, weights, handle);
+    }
+
+    LowLatencyDispatchResult dispatch(LowLatencyFormat format) {
+        return verify(context.buffer().lowLatencyDispatch(request(format).build()), format);
+    }
+
+    /** Compares and returns a dispatch whose hook, if any, has run. */
+    LowLatencyDispatchResult verify(LowLatencyDispatchResult result, LowLatencyFormat format) {
+        result.event().synchronize();
+        world.check(format).checkDispatch(context.rank(), result, context::download);
+        return result;
+    }
+
+    Tensor combine(LowLatencyHandle handle) {
+        return verify(context.buffer().lowLatencyCombine(home(handle).build()));
+    }
+
+    /** Compares a combine of the expert outputs and returns it on the host. */
+    Tensor verify(LowLatencyCombineResult result) {
+        return verify(result, 0);
+    }
+
+    /** Compares a combine whose rows travelled as LogFMT. */
+    Tensor verifyLogFmt(LowLatencyCombineResult result) {
+        return verify(result, LOG_FMT_RELATIVE);
+    }
+
+    private Tensor verify(LowLatencyCombineResult result, double relative) {
+        result.event().synchronize();
+        Tensor combined = context.download(result.x());
+        world.check(LowLatencyFormat.BF16)
+                .checkCombine(context.rank(), world.outputs(), relative, 0, combined);
+        return combined;
+    }
+
+    /** Dispatches, combines the expert outputs, compares both, and returns what came home. */
+    Tensor roundTrip(LowLatencyFormat format) {
+        return combine(dispatch(format).handle());
+    }
+
+    /** The buffer's combine input of {@code handle}, filled with the expert outputs. */
+    Tensor filledCombineBuffer(LowLatencyHandle handle) {
+        Buffer buffer = context.buffer();
+        Tensor own = buffer.getNextLowLatencyCombineBuffer(handle);
+        for (int expert = 0; expert < world.routing().numLocalExperts(); expert++) {
+            int count = world.oracle().rows(context.rank(), expert).size();
+            Tensor made = world.outputs().get(context.rank()).select(0, expert).slice(0, 0, count);
+            context.backend().write(made, own.select(0, expert).slice(0, 0, count));
+        }
+        return own;
+    }
+}

@@ -1,0 +1,72 @@
+package io.deepep.testkit.conformance;
+
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.util.Arrays;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.Arguments;
+
+/** Shapes of low-latency cases. */
+record LowLatencyShape(
+        int nodes, int ranksPerNode, int tokens, int hidden, int topk, int experts) {
+    static Stream<LowLatencyShape> all() {
+        return Stream.of(
+                new LowLatencyShape(1, 1, 9, 128, 1, 2),
+                new LowLatencyShape(1, 2, 16, 384, 2, 6),
+                new LowLatencyShape(1, 4, 12, 640, 6, 8),
+                new LowLatencyShape(1, 8, 8, 2944, 8, 24),
+                new LowLatencyShape(2, 1, 13, 256, 2, 4),
+                new LowLatencyShape(2, 2, 16, 512, 32, 32),
+                new LowLatencyShape(2, 4, 8, 256, 8, 64),
+                new LowLatencyShape(3, 4, 5, 384, 6, 24),
+                new LowLatencyShape(2, 8, 4, 128, 8, 32));
+    }
+
+    /** A group of one node and one of several, for what does not depend on shapes. */
+    static Stream<LowLatencyShape> few() {
+        return Stream.of(
+                new LowLatencyShape(1, 4, 12, 256, 6, 8), new LowLatencyShape(2, 2, 10, 384, 3, 12));
+    }
+
+    static Stream<Arguments> allFormats() {
+        return all().flatMap(shape ->
+                Arrays.stream(LowLatencyFormat.values()).map(format -> Arguments.of(shape, format)));
+    }
+
+    EpTopology topology() {
+        return Ranks.topology(nodes, ranksPerNode);
+    }
+
+    LowLatencyLimits limits() {
+        return new LowLatencyLimits(tokens, hidden, experts, topk);
+    }
+
+    RoutingSpec spec() {
+        return RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk).withSeed(hashCode());
+    }
+
+    /** Masked and repeated selections, different numbers of tokens, one rank without any. */
+    RoutingSpec raggedSpec() {
+        int idle = nodes * ranksPerNode > 1 ? 1 : 0;
+        return spec().withMaskedShare(0.3)
+                .withDuplicateShare(0.3)
+                .withVaryingTokens(true)
+                .withIdleRanks(idle);
+    }
+
+    LowLatencyWorld world(RoutingSpec spec) {
+        return LowLatencyWorld.of(spec, limits());
+    }
+
+    /** Another exchange of the same shape. */
+    LowLatencyWorld world(long seed) {
+        return world(spec().withSeed(seed));
+    }
+
+    @Override
+    public String toString() {
+        return nodes + "x" + ranksPerNode + " T=" + tokens + " H=" + hidden + " K=" + topk + " E=" + experts;
+    }
+}

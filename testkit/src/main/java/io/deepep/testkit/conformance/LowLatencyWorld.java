@@ -1,0 +1,82 @@
+package io.deepep.testkit.conformance;
+
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.oracle.LowLatencyCheck;
+import io.deepep.testkit.oracle.LowLatencyOracle;
+import io.deepep.testkit.routing.Routing;
+import io.deepep.testkit.routing.RoutingSpec;
+import io.deepep.testkit.routing.Tokens;
+import io.deepep.DType;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+
+/** Everything about one low-latency exchange that no single rank knows. Shared by the rank threads. */
+final class LowLatencyWorld {
+    private final Routing routing;
+    private final LowLatencyOracle oracle;
+    private final List<Tokens> tokens = new ArrayList<>();
+    private final List<Tensor> outputs = new ArrayList<>();
+    private final LowLatencyLimits limits;
+
+    private LowLatencyWorld(Routing routing, Set<Integer> absent, LowLatencyLimits limits, long seed) {
+        this.routing = routing;
+        this.oracle = new LowLatencyOracle(routing, absent);
+        this.limits = limits;
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            tokens.add(Tokens.bf16(rank, routing.numTokens(rank), limits.hidden(), seed));
+            outputs.add(expertOutputs(rank, seed));
+        }
+    }
+
+    /** The exchange of a routing over a buffer with these limits. */
+    static LowLatencyWorld of(RoutingSpec spec, LowLatencyLimits limits) {
+        return new LowLatencyWorld(spec.generate(), Set.of(), limits, spec.seed());
+    }
+
+    /** The same exchange when all others have masked the ranks {@code absent}. */
+    static LowLatencyWorld without(Set<Integer> absent, RoutingSpec spec, LowLatencyLimits limits) {
+        return new LowLatencyWorld(spec.generate(), absent, limits, spec.seed());
+    }
+
+    /** What a rank's experts computed, BF16 [El, R*maxTokens, H]; NaN in rows that hold no token. */
+    private Tensor expertOutputs(int rank, long seed) {
+        int experts = routing.numLocalExperts();
+        int rows = routing.numRanks() * limits.maxTokens();
+        int hidden = limits.hidden();
+        Tensor output = HostTensors.poison(HostTensors.allocate(DType.BF16, experts, rows, hidden));
+        for (int expert = 0; expert < experts; expert++) {
+            int count = oracle.rows(rank, expert).size();
+            Tensor made = Tokens.expertOutputs(count, hidden, seed + 1000 * rank + expert);
+            HostTensors.copy(made, output.select(0, expert).slice(0, 0, count));
+        }
+        return output;
+    }
+
+    Routing routing() {
+        return routing;
+    }
+
+    LowLatencyOracle oracle() {
+        return oracle;
+    }
+
+    LowLatencyLimits limits() {
+        return limits;
+    }
+
+    List<Tokens> tokens() {
+        return tokens;
+    }
+
+    List<Tensor> outputs() {
+        return outputs;
+    }
+
+    LowLatencyCheck check(LowLatencyFormat format) {
+        return new LowLatencyCheck(oracle, tokens, format, limits.maxTokens());
+    }
+}
