@@ -147,6 +147,7 @@ __device__ inline void copy_rows(const ExpandParams& p, uint8_t* stage, uint64_t
         for (uint32_t left = __ballot_sync(~0u, to >= 0); left != 0; left &= left - 1)
             write_row(p, stage, __shfl_sync(~0u, to, __ffs(left) - 1), bulk_x);
         bulk_commit();
+        fence_async_proxy_shared();  // scales and unaligned rows were read by ordinary loads
         __syncwarp();
     }
     bulk_wait_written();

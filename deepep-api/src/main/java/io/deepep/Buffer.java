@@ -202,7 +202,8 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Size of the NVL buffer; at least {@link Config#nvlBufferSizeHint}, which is the default.
+         * Size of the NVL buffer; at least {@link Config#nvlBufferSizeHint} of the configuration
+         * that {@linkplain Config#covering covers} both, which is the default.
          */
         public Builder numNvlBytes(long bytes) {
             this.numNvlBytes = bytes;
@@ -210,7 +211,8 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Size of the RDMA buffer; at least the sum of {@link Config#rdmaBufferSizeHint} and {@link
+         * Size of the RDMA buffer; at least the sum of {@link Config#rdmaBufferSizeHint} of the
+         * configuration that {@linkplain Config#covering covers} both and {@link
          * Buffer#lowLatencyRdmaSizeHint}, the default.
          */
         public Builder numRdmaBytes(long bytes) {

@@ -65,6 +65,20 @@ public record Config(
         return new Config(DEFAULT_SMS, 8, 288, numRanks <= 64 ? 16 : 8, 128);
     }
 
+    /**
+     * The smallest configuration that has room for this one and {@code other}: the larger of each
+     * number. A buffer is laid out for its two configurations so; size hints of the covering
+     * configuration are exactly what it needs.
+     */
+    public Config covering(Config other) {
+        return new Config(
+                Math.max(numSms, other.numSms),
+                Math.max(nvlSendChunk, other.nvlSendChunk),
+                Math.max(nvlRecvChunk, other.nvlRecvChunk),
+                Math.max(rdmaSendChunk, other.rdmaSendChunk),
+                Math.max(rdmaRecvChunk, other.rdmaRecvChunk));
+    }
+
     /** Pairs of sender and receiver roles that work side by side: half of the multiprocessors. */
     public int numChannels() {
         return numSms / 2;

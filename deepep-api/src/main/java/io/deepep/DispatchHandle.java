@@ -10,8 +10,8 @@ public interface DispatchHandle {
     int numTokens();
 
     /**
-     * Rows of the dispatch's result, and of the x that combine takes: N, or M in the expanded
-     * layout; in worst-case mode the number asked for.
+     * N: rows this rank received, also where the result groups them by expert; in worst-case mode
+     * the number of rows asked for.
      */
     int numRecvTokens();
 

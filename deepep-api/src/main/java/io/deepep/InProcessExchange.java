@@ -17,6 +17,8 @@ final class InProcessExchange {
     private int numArrived;
     private long round;
     private List<Object> lastRound = List.of();
+    private int failedAbsent;
+    private int failedArrived;
     private boolean closed;
 
     InProcessExchange(int numRanks) {
@@ -53,18 +55,10 @@ final class InProcessExchange {
                 long remaining = deadline - System.nanoTime();
                 int absent = absentRank();
                 if (remaining <= 0 || closed || left[absent]) {
-                    int numSeen = numArrived;
-                    retract(rank);
-                    requireOpen();
-                    throw new DeepEpTimeoutException(
-                            rank,
-                            absent,
-                            "communicator exchange",
-                            slots.length,
-                            numSeen,
-                            timeoutNanos);
+                    failRound(absent);
+                } else {
+                    wait(remaining / 1_000_000, (int) (remaining % 1_000_000));
                 }
-                wait(remaining / 1_000_000, (int) (remaining % 1_000_000));
             }
         } catch (InterruptedException interrupted) {
             retract(rank);
@@ -72,10 +66,34 @@ final class InProcessExchange {
             throw new IllegalStateException(
                     "rank " + rank + " was interrupted in a collective call", interrupted);
         }
+        if (lastRound == null) {
+            requireOpen();
+            throw new DeepEpTimeoutException(
+                    rank,
+                    failedAbsent,
+                    "communicator exchange",
+                    slots.length,
+                    failedArrived,
+                    timeoutNanos);
+        }
     }
 
     private void finishRound() {
         lastRound = new ArrayList<>(Arrays.asList(slots));
+        nextRound();
+    }
+
+    /**
+     * The first to give up ends the round for all who came, so that everybody names the same rank.
+     */
+    private void failRound(int absent) {
+        lastRound = null;
+        failedAbsent = absent;
+        failedArrived = numArrived;
+        nextRound();
+    }
+
+    private void nextRound() {
         Arrays.fill(slots, null);
         Arrays.fill(arrived, false);
         numArrived = 0;

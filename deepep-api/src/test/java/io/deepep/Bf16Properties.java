@@ -2,10 +2,12 @@ package io.deepep;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.math.BigDecimal;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
+
 import org.junit.jupiter.api.Test;
+
+import java.math.BigDecimal;
 
 class Bf16Properties {
     private static final int INFINITY = 0x7f80;
@@ -15,9 +17,10 @@ class Bf16Properties {
     private static double decode(int bits) {
         int exponent = (bits >>> 7) & 0xff;
         int mantissa = bits & 0x7f;
-        double magnitude = exponent == 0
-                ? Math.scalb((double) mantissa, -133)
-                : Math.scalb((double) (128 + mantissa), exponent - 134);
+        double magnitude =
+                exponent == 0
+                        ? Math.scalb((double) mantissa, -133)
+                        : Math.scalb((double) (128 + mantissa), exponent - 134);
         return (bits & 0x8000) == 0 ? magnitude : -magnitude;
     }
 

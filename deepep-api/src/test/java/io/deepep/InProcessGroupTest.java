@@ -5,6 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.error.DeepEpTimeoutException;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Arrays;
@@ -12,8 +16,6 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 @Timeout(value = 30, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class InProcessGroupTest {
@@ -23,19 +25,23 @@ class InProcessGroupTest {
     @Test
     void everybodyGetsEverybodysMessageInRankOrder() throws Exception {
         try (InProcessGroup group = InProcessGroup.of(5)) {
-            group.run(communicator -> {
-                for (int round = 0; round < 200; round++) {
-                    byte[] mine = new byte[communicator.rank()];
-                    Arrays.fill(mine, (byte) round);
-                    List<byte[]> all = communicator.allGather(mine, LONG);
-                    // Messages are copies: what a rank does to its own later is nobody's business.
-                    Arrays.fill(mine, (byte) -1);
-                    assertThat(all).hasSize(5);
-                    for (int rank = 0; rank < 5; rank++) {
-                        assertThat(all.get(rank)).hasSize(rank).containsOnly((byte) round);
-                    }
-                }
-            });
+            group.run(
+                    communicator -> {
+                        for (int round = 0; round < 200; round++) {
+                            byte[] mine = new byte[communicator.rank() + 1];
+                            Arrays.fill(mine, (byte) round);
+                            List<byte[]> all = communicator.allGather(mine, LONG);
+                            // Messages are copies: what a rank does to its own later is nobody's
+                            // business.
+                            Arrays.fill(mine, (byte) -1);
+                            assertThat(all).hasSize(5);
+                            for (int rank = 0; rank < 5; rank++) {
+                                assertThat(all.get(rank))
+                                        .hasSize(rank + 1)
+                                        .containsOnly((byte) round);
+                            }
+                        }
+                    });
         }
     }
 
@@ -43,11 +49,14 @@ class InProcessGroupTest {
     void referencesArePassedAsTheyAre() throws Exception {
         Object[] objects = {new Object(), new Object(), new Object()};
         try (InProcessGroup group = InProcessGroup.of(3)) {
-            group.run(communicator -> {
-                assertThat(communicator.isInProcess()).isTrue();
-                assertThat(communicator.exchangeReferences(objects[communicator.rank()], LONG))
-                        .containsExactly(objects);
-            });
+            group.run(
+                    communicator -> {
+                        assertThat(communicator.isInProcess()).isTrue();
+                        assertThat(
+                                        communicator.exchangeReferences(
+                                                objects[communicator.rank()], LONG))
+                                .containsExactly(objects);
+                    });
         }
     }
 
@@ -55,10 +64,11 @@ class InProcessGroupTest {
     void oneRankAlone() throws Exception {
         AtomicInteger runs = new AtomicInteger();
         try (InProcessGroup group = InProcessGroup.of(1)) {
-            group.run(communicator -> {
-                communicator.barrier(SHORT);
-                runs.incrementAndGet();
-            });
+            group.run(
+                    communicator -> {
+                        communicator.barrier(SHORT);
+                        runs.incrementAndGet();
+                    });
         }
         assertThat(runs).hasValue(1);
         assertThatThrownBy(() -> InProcessGroup.of(0))
@@ -70,17 +80,22 @@ class InProcessGroupTest {
     @Test
     void timeoutNamesTheAbsentRank() throws Exception {
         try (InProcessGroup group = InProcessGroup.of(4)) {
-            group.run(communicator -> {
-                if (communicator.rank() == 2) {
-                    return;
-                }
-                DeepEpTimeoutException error = catchThrowableOfType(
-                        DeepEpTimeoutException.class, () -> communicator.barrier(SHORT));
-                assertThat(error).as("a timeout on rank %d", communicator.rank()).isNotNull();
-                assertThat(error.peer()).as(error.getMessage()).isEqualTo(2);
-                assertThat(error.rank()).isEqualTo(communicator.rank());
-                assertThat(error.phase()).isNotBlank();
-            });
+            group.run(
+                    communicator -> {
+                        if (communicator.rank() == 2) {
+                            return;
+                        }
+                        DeepEpTimeoutException error =
+                                catchThrowableOfType(
+                                        DeepEpTimeoutException.class,
+                                        () -> communicator.barrier(SHORT));
+                        assertThat(error)
+                                .as("a timeout on rank %d", communicator.rank())
+                                .isNotNull();
+                        assertThat(error.peer()).as(error.getMessage()).isEqualTo(2);
+                        assertThat(error.rank()).isEqualTo(communicator.rank());
+                        assertThat(error.phase()).isNotBlank();
+                    });
         }
     }
 
@@ -88,32 +103,36 @@ class InProcessGroupTest {
     void theGroupWorksAfterATimeout() throws Exception {
         CountDownLatch over = new CountDownLatch(2);
         try (InProcessGroup group = InProcessGroup.of(3)) {
-            group.run(communicator -> {
-                if (communicator.rank() != 0) {
-                    assertThatThrownBy(() -> communicator.barrier(SHORT))
-                            .isInstanceOf(DeepEpTimeoutException.class);
-                    over.countDown();
-                }
-                assertThat(over.await(20, TimeUnit.SECONDS)).isTrue();
-                communicator.barrier(LONG);
-            });
+            group.run(
+                    communicator -> {
+                        if (communicator.rank() != 0) {
+                            assertThatThrownBy(() -> communicator.barrier(SHORT))
+                                    .isInstanceOf(DeepEpTimeoutException.class);
+                            over.countDown();
+                        }
+                        assertThat(over.await(20, TimeUnit.SECONDS)).isTrue();
+                        communicator.barrier(LONG);
+                    });
         }
     }
 
     @Test
     void nobodyWaitsForARankThatLeft() throws Exception {
         try (InProcessGroup group = InProcessGroup.of(3)) {
-            group.run(communicator -> {
-                if (communicator.rank() == 1) {
-                    communicator.close();
-                    return;
-                }
-                DeepEpTimeoutException error = catchThrowableOfType(
-                        DeepEpTimeoutException.class, () -> communicator.barrier(LONG));
-                assertThat(error).isNotNull();
-                assertThat(error.peer()).isEqualTo(1);
-                assertThat(communicator.isAlive(1)).isFalse();
-            });
+            group.run(
+                    communicator -> {
+                        if (communicator.rank() == 1) {
+                            communicator.close();
+                            return;
+                        }
+                        DeepEpTimeoutException error =
+                                catchThrowableOfType(
+                                        DeepEpTimeoutException.class,
+                                        () -> communicator.barrier(LONG));
+                        assertThat(error).isNotNull();
+                        assertThat(error.peer()).isEqualTo(1);
+                        assertThat(communicator.isAlive(1)).isFalse();
+                    });
         }
     }
 
@@ -121,22 +140,26 @@ class InProcessGroupTest {
     void closingTheGroupEndsTheWaiting() throws Exception {
         InProcessGroup group = InProcessGroup.of(2);
         CountDownLatch started = new CountDownLatch(1);
-        Thread closer = Thread.ofPlatform().start(() -> {
-            try {
-                started.await();
-            } catch (InterruptedException interrupted) {
-                Thread.currentThread().interrupt();
-            }
-            group.close();
-        });
-        group.run(communicator -> {
-            if (communicator.rank() == 0) {
-                started.countDown();
-                assertThatThrownBy(() -> communicator.barrier(LONG))
-                        .isInstanceOf(IllegalStateException.class)
-                        .hasMessageContaining("closed");
-            }
-        });
+        Thread closer =
+                Thread.ofPlatform()
+                        .start(
+                                () -> {
+                                    try {
+                                        started.await();
+                                    } catch (InterruptedException interrupted) {
+                                        Thread.currentThread().interrupt();
+                                    }
+                                    group.close();
+                                });
+        group.run(
+                communicator -> {
+                    if (communicator.rank() == 0) {
+                        started.countDown();
+                        assertThatThrownBy(() -> communicator.barrier(LONG))
+                                .isInstanceOf(IllegalStateException.class)
+                                .hasMessageContaining("closed");
+                    }
+                });
         closer.join();
         assertThat(group.communicator(1).isAlive(0)).isFalse();
     }
@@ -144,18 +167,24 @@ class InProcessGroupTest {
     @Test
     void failuresReachTheCaller() {
         try (InProcessGroup group = InProcessGroup.of(3)) {
-            assertThatThrownBy(() -> group.run(communicator -> {
-                        if (communicator.rank() > 0) {
-                            throw new IOException("disk " + communicator.rank());
-                        }
-                    }))
+            assertThatThrownBy(
+                            () ->
+                                    group.run(
+                                            communicator -> {
+                                                if (communicator.rank() > 0) {
+                                                    throw new IOException(
+                                                            "disk " + communicator.rank());
+                                                }
+                                            }))
                     .isInstanceOf(RankFailedException.class)
                     .hasCauseInstanceOf(IOException.class)
-                    .satisfies(failure -> {
-                        assertThat(((RankFailedException) failure).rank()).isPositive();
-                        assertThat(failure.getSuppressed()).hasSize(1);
-                        assertThat(failure.getSuppressed()[0]).isInstanceOf(RankFailedException.class);
-                    });
+                    .satisfies(
+                            failure -> {
+                                assertThat(((RankFailedException) failure).rank()).isPositive();
+                                assertThat(failure.getSuppressed()).hasSize(1);
+                                assertThat(failure.getSuppressed()[0])
+                                        .isInstanceOf(RankFailedException.class);
+                            });
         }
     }
 
@@ -165,23 +194,29 @@ class InProcessGroupTest {
         CountDownLatch waiting = new CountDownLatch(1);
         CountDownLatch ended = new CountDownLatch(1);
         try (InProcessGroup group = InProcessGroup.of(2)) {
-            Thread caller = Thread.ofPlatform().start(() -> {
-                try {
-                    group.run(communicator -> {
-                        if (communicator.rank() == 0) {
-                            waiting.countDown();
-                            try {
-                                communicator.barrier(LONG);
-                            } catch (IllegalStateException expected) {
-                                interrupted.incrementAndGet();
-                                ended.countDown();
-                            }
-                        }
-                    });
-                } catch (InterruptedException expected) {
-                    interrupted.incrementAndGet();
-                }
-            });
+            Thread caller =
+                    Thread.ofPlatform()
+                            .start(
+                                    () -> {
+                                        try {
+                                            group.run(
+                                                    communicator -> {
+                                                        if (communicator.rank() == 0) {
+                                                            waiting.countDown();
+                                                            try {
+                                                                communicator.barrier(LONG);
+                                                            } catch (
+                                                                    IllegalStateException
+                                                                            expected) {
+                                                                interrupted.incrementAndGet();
+                                                                ended.countDown();
+                                                            }
+                                                        }
+                                                    });
+                                        } catch (InterruptedException expected) {
+                                            interrupted.incrementAndGet();
+                                        }
+                                    });
             waiting.await();
             caller.interrupt();
             caller.join();

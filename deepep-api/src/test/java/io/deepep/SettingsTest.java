@@ -3,9 +3,10 @@ package io.deepep;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.time.Duration;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
+
+import java.time.Duration;
 
 /** The records that configure a buffer: what they refuse, and with what words. */
 class SettingsTest {
@@ -22,7 +23,8 @@ class SettingsTest {
         requireMessage(() -> new EpTopology(-1, 4, 4), "rank=-1 is not in");
         requireMessage(() -> new EpTopology(0, 9, 9), "numNvlRanks=9 is not in [1, 8]");
         requireMessage(() -> new EpTopology(0, 4, 0), "numNvlRanks=0 is not in [1, 8]");
-        requireMessage(() -> new EpTopology(0, 6, 4), "numRanks=6 is not a multiple of numNvlRanks=4");
+        requireMessage(
+                () -> new EpTopology(0, 6, 4), "numRanks=6 is not a multiple of numNvlRanks=4");
     }
 
     @Test
@@ -45,10 +47,12 @@ class SettingsTest {
         requireMessage(() -> new Config(3, 1, 2, 1, 2), "numSms=3 is not an even number");
         requireMessage(() -> new Config(0, 1, 2, 1, 2), "numSms=0 is not an even number");
         requireMessage(() -> new Config(2, 0, 2, 1, 2), "nvlSendChunk=0 must be at least 1");
-        requireMessage(() -> new Config(2, 2, 2, 1, 2), "nvlSendChunk=2 is not below nvlRecvChunk=2");
+        requireMessage(
+                () -> new Config(2, 2, 2, 1, 2), "nvlSendChunk=2 is not below nvlRecvChunk=2");
         requireMessage(() -> new Config(2, 1, 2, 0, 2), "rdmaSendChunk=0 must be at least 1");
         requireMessage(
-                () -> new Config(2, 1, 2, 2, 3), "rdmaSendChunk=2 is above half of rdmaRecvChunk=3");
+                () -> new Config(2, 1, 2, 2, 3),
+                "rdmaSendChunk=2 is above half of rdmaRecvChunk=3");
         assertThat(new Config(2, 1, 2, 1, 2).withNumSms(6).numChannels()).isEqualTo(3);
     }
 
@@ -65,8 +69,10 @@ class SettingsTest {
     @Test
     void normalLimits() {
         requireMessage(() -> NormalLimits.of(0, 8, 1, 1), "maxTokens=0 must be at least 1");
-        requireMessage(() -> NormalLimits.of(1, 12, 1, 1), "hidden=12 is not a positive multiple of 8");
-        requireMessage(() -> NormalLimits.of(1, 0, 1, 1), "hidden=0 is not a positive multiple of 8");
+        requireMessage(
+                () -> NormalLimits.of(1, 12, 1, 1), "hidden=12 is not a positive multiple of 8");
+        requireMessage(
+                () -> NormalLimits.of(1, 0, 1, 1), "hidden=0 is not a positive multiple of 8");
         requireMessage(() -> NormalLimits.of(1, 8, 33, 1), "maxTopk=33 is not in [1, 32]");
         requireMessage(() -> NormalLimits.of(1, 8, 0, 1), "maxTopk=0 is not in [1, 32]");
         requireMessage(() -> NormalLimits.of(1, 8, 1, 0), "maxExperts=0 must be at least 1");
@@ -82,7 +88,8 @@ class SettingsTest {
         requireMessage(() -> new LowLatencyLimits(0, 128, 1, 1), "maxTokens=0 is not in [1, 1024]");
         requireMessage(() -> new LowLatencyLimits(1025, 128, 1, 1), "maxTokens=1025 is not in");
         requireMessage(
-                () -> new LowLatencyLimits(1, 136, 1, 1), "hidden=136 is not a positive multiple of 128");
+                () -> new LowLatencyLimits(1, 136, 1, 1),
+                "hidden=136 is not a positive multiple of 128");
         requireMessage(() -> new LowLatencyLimits(1, 128, 0, 1), "numExperts=0 must be at least 1");
         requireMessage(() -> new LowLatencyLimits(1, 128, 1, 33), "maxTopk=33 is not in [1, 32]");
         assertThat(new LowLatencyLimits(1, 128, 24, 1).numLocalExperts(8)).isEqualTo(3);
@@ -103,9 +110,21 @@ class SettingsTest {
         try (InProcessGroup group = InProcessGroup.of(2)) {
             EpTopology topology = new EpTopology(0, 2, 2);
             NormalLimits normal = NormalLimits.of(1, 8, 1, 2);
-            Options options = (n, l, bytes, timeout, backend) -> new BufferOptions(
-                    group.communicator(0), topology, backend, Device.host(), n, l, bytes, 0, config,
-                    config, timeout, false);
+            Options options =
+                    (n, l, bytes, timeout, backend) ->
+                            new BufferOptions(
+                                    group.communicator(0),
+                                    topology,
+                                    backend,
+                                    Device.host(),
+                                    n,
+                                    l,
+                                    bytes,
+                                    0,
+                                    config,
+                                    config,
+                                    timeout,
+                                    false);
             Duration second = Duration.ofSeconds(1);
             requireMessage(
                     () -> options.of(null, null, 0, second, Backend.HOST), "at least one mode");
@@ -116,8 +135,7 @@ class SettingsTest {
             requireMessage(
                     () -> options.of(null, three, 0, second, Backend.HOST),
                     "numExperts=3 is not a multiple of numRanks=2");
-            requireMessage(
-                    () -> options.of(normal, null, 0, second, Backend.CUDA), "device=host");
+            requireMessage(() -> options.of(normal, null, 0, second, Backend.CUDA), "device=host");
             requireMessage(
                     () -> Buffer.builder(group.communicator(0)).ranksPerNode(0), "ranksPerNode=0");
         }
@@ -126,6 +144,10 @@ class SettingsTest {
     /** The options that the test above varies. */
     private interface Options {
         BufferOptions of(
-                NormalLimits normal, LowLatencyLimits fast, long bytes, Duration timeout, Backend backend);
+                NormalLimits normal,
+                LowLatencyLimits fast,
+                long bytes,
+                Duration timeout,
+                Backend backend);
     }
 }

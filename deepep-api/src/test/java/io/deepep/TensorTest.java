@@ -3,15 +3,17 @@ package io.deepep;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.util.SplittableRandom;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.SplittableRandom;
 
 class TensorTest {
     private static MemorySegment memory(long bytes) {
@@ -35,8 +37,13 @@ class TensorTest {
         assertThatThrownBy(() -> Tensor.of(memory(15), DType.F32, 2, 2))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("needs 16 bytes, the memory has 15");
-        assertThatThrownBy(() ->
-                        Tensor.strided(memory(32), DType.F32, new long[] {2, 2}, new long[] {8, 1}))
+        assertThatThrownBy(
+                        () ->
+                                Tensor.strided(
+                                        memory(32),
+                                        DType.F32,
+                                        new long[] {2, 2},
+                                        new long[] {8, 1}))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("needs 40 bytes, the memory has 32");
         Tensor padded = Tensor.strided(memory(40), DType.F32, new long[] {2, 2}, new long[] {8, 1});
@@ -52,7 +59,8 @@ class TensorTest {
         assertThatThrownBy(() -> Tensor.strided(memory, DType.F32, new long[] {2}, new long[] {-1}))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("negative");
-        assertThatThrownBy(() -> Tensor.strided(memory, DType.F32, new long[] {2}, new long[] {1, 1}))
+        assertThatThrownBy(
+                        () -> Tensor.strided(memory, DType.F32, new long[] {2}, new long[] {1, 1}))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("differ in rank");
         assertThatThrownBy(() -> Tensor.of(MemorySegment.ofArray(new int[4]), DType.I32, 4))
@@ -60,17 +68,22 @@ class TensorTest {
                 .hasMessageContaining("Java heap");
         assertThatThrownBy(() -> Tensor.of(memory, DType.I64, Long.MAX_VALUE, 2))
                 .isInstanceOf(ArithmeticException.class);
-        assertThatThrownBy(() -> Tensor.of(null, DType.I64, 1)).isInstanceOf(NullPointerException.class);
-        assertThatThrownBy(() -> Tensor.of(memory, null, 1)).isInstanceOf(NullPointerException.class);
+        assertThatThrownBy(() -> Tensor.of(null, DType.I64, 1))
+                .isInstanceOf(NullPointerException.class);
+        assertThatThrownBy(() -> Tensor.of(memory, null, 1))
+                .isInstanceOf(NullPointerException.class);
     }
 
     @Test
     void indicesAreChecked() {
         Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.I32, 2, 3);
-        assertThatThrownBy(() -> tensor.getLong(2, 0)).isInstanceOf(IndexOutOfBoundsException.class);
-        assertThatThrownBy(() -> tensor.getLong(0, -1)).isInstanceOf(IndexOutOfBoundsException.class);
+        assertThatThrownBy(() -> tensor.getLong(2, 0))
+                .isInstanceOf(IndexOutOfBoundsException.class);
+        assertThatThrownBy(() -> tensor.getLong(0, -1))
+                .isInstanceOf(IndexOutOfBoundsException.class);
         assertThatThrownBy(() -> tensor.getLong(0)).isInstanceOf(IllegalArgumentException.class);
-        assertThatThrownBy(() -> tensor.slice(1, 2, 2)).isInstanceOf(IndexOutOfBoundsException.class);
+        assertThatThrownBy(() -> tensor.slice(1, 2, 2))
+                .isInstanceOf(IndexOutOfBoundsException.class);
         assertThatThrownBy(() -> tensor.select(0, 2)).isInstanceOf(IndexOutOfBoundsException.class);
     }
 
@@ -153,19 +166,34 @@ class TensorTest {
 
     @Test
     void deviceMemoryIsNotReadable() {
-        Tensor tensor = Tensor.onDevice(
-                Device.cuda(1), 4096, 64, DType.F32, new long[] {4, 4}, new long[] {4, 1});
+        Tensor tensor =
+                Tensor.onDevice(
+                        Device.cuda(1), 4096, 64, DType.F32, new long[] {4, 4}, new long[] {4, 1});
         assertThat(tensor.device()).isEqualTo(Device.cuda(1));
         assertThat(tensor.slice(0, 1, 1).address()).isEqualTo(4096 + 16);
         assertThatThrownBy(tensor::segment)
                 .isInstanceOf(IllegalStateException.class)
                 .hasMessageContaining("cuda:1");
         assertThatThrownBy(() -> tensor.getFloat(0, 0)).isInstanceOf(IllegalStateException.class);
-        assertThatThrownBy(() -> Tensor.onDevice(
-                        Device.host(), 4096, 64, DType.F32, new long[] {4}, new long[] {1}))
+        assertThatThrownBy(
+                        () ->
+                                Tensor.onDevice(
+                                        Device.host(),
+                                        4096,
+                                        64,
+                                        DType.F32,
+                                        new long[] {4},
+                                        new long[] {1}))
                 .isInstanceOf(IllegalArgumentException.class);
-        assertThatThrownBy(() -> Tensor.onDevice(
-                        Device.cuda(0), 4096, 60, DType.F32, new long[] {4, 4}, new long[] {4, 1}))
+        assertThatThrownBy(
+                        () ->
+                                Tensor.onDevice(
+                                        Device.cuda(0),
+                                        4096,
+                                        60,
+                                        DType.F32,
+                                        new long[] {4, 4},
+                                        new long[] {4, 1}))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("needs 64 bytes, the memory has 60");
     }

@@ -3,13 +3,15 @@ package io.deepep;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.math.BigDecimal;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
-import net.jqwik.api.constraints.FloatRange;
+import net.jqwik.api.constraints.IntRange;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+
+import java.math.BigDecimal;
 
 class Ue8m0Properties {
     @Test
@@ -22,7 +24,8 @@ class Ue8m0Properties {
     }
 
     @ParameterizedTest
-    @ValueSource(floats = {0f, -1f, 3f, 0x1p-128f, Float.MIN_VALUE, Float.POSITIVE_INFINITY, Float.NaN})
+    @ValueSource(
+            floats = {0f, -1f, 3f, 0x1p-128f, Float.MIN_VALUE, Float.POSITIVE_INFINITY, Float.NaN})
     void refusesWhatIsNoPowerOfTwo(float scale) {
         assertThatThrownBy(() -> Ue8m0.fromPowerOfTwo(scale))
                 .isInstanceOf(IllegalArgumentException.class)
@@ -30,7 +33,10 @@ class Ue8m0Properties {
     }
 
     @Property(tries = 5000)
-    void ceilPowerOfTwoIsTheSmallestNotBelow(@ForAll @FloatRange(min = 1e-30f, max = 1e37f) float value) {
+    void ceilPowerOfTwoIsTheSmallestNotBelow(
+            @ForAll @IntRange(max = 0x7fffff) int mantissa,
+            @ForAll @IntRange(min = -125, max = 126) int exponent) {
+        float value = Math.scalb(1 + mantissa * 0x1p-23f, exponent);
         float power = Ue8m0.ceilPowerOfTwo(value);
         BigDecimal exact = new BigDecimal(value);
         assertThat(new BigDecimal(power)).isGreaterThanOrEqualTo(exact);

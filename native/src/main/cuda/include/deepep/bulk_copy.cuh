@@ -2,7 +2,8 @@
 //
 // Obligations of the caller: addresses and sizes are multiples of 16; shared memory written by ordinary stores is
 // followed by fence_async_proxy() in each writing thread and a barrier before a bulk store reads it; a stage is
-// reused only after bulk_wait_read() in every thread that stored from it.
+// reused only after bulk_wait_read() in every thread that stored from it, and after fence_async_proxy_shared() and a
+// barrier in every thread that read it by ordinary loads.
 #pragma once
 
 #include <cstdint>
@@ -75,5 +76,10 @@ __device__ __forceinline__ void bulk_wait_written() { asm volatile("cp.async.bul
 
 // Orders ordinary accesses of this thread against bulk copies, in both directions.
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
+
+// The same for this block's shared memory alone, which does not wait for accesses to global memory.
+__device__ __forceinline__ void fence_async_proxy_shared() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 
 }  // namespace deepep

@@ -18,12 +18,12 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "normal|low-latency")
 final class BenchCommand implements Runnable {
-    @Spec
-    private CommandSpec spec;
+    @Spec private CommandSpec spec;
 
     @Override
     public void run() {
-        throw new ParameterException(spec.commandLine(), "bench: no mode given; use bench normal or bench low-latency");
+        throw new ParameterException(
+                spec.commandLine(), "bench: no mode given; use bench normal or bench low-latency");
     }
 
     /** Normal mode. */
@@ -35,14 +35,11 @@ final class BenchCommand implements Runnable {
     static final class Normal implements Callable<Integer> {
         private final Console console;
 
-        @Mixin
-        private JobOptions options = new JobOptions();
+        @Mixin private JobOptions options = new JobOptions();
 
-        @Mixin
-        private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
+        @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
 
-        @Mixin
-        private BenchOptions bench = new BenchOptions();
+        @Mixin private BenchOptions bench = new BenchOptions();
 
         Normal(Console console) {
             this.console = console;
@@ -51,7 +48,10 @@ final class BenchCommand implements Runnable {
         @Override
         public Integer call() {
             return TestCommand.exitCode(
-                    NormalBench.run(console, options.job(group, ShapeDefaults.BENCH_NORMAL), bench.validated()));
+                    NormalBench.run(
+                            console,
+                            options.job(group, ShapeDefaults.BENCH_NORMAL),
+                            bench.validated()));
         }
     }
 
@@ -64,14 +64,11 @@ final class BenchCommand implements Runnable {
     static final class LowLatency implements Callable<Integer> {
         private final Console console;
 
-        @Mixin
-        private JobOptions options = new JobOptions();
+        @Mixin private JobOptions options = new JobOptions();
 
-        @Mixin
-        private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
+        @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
 
-        @Mixin
-        private BenchOptions bench = new BenchOptions();
+        @Mixin private BenchOptions bench = new BenchOptions();
 
         LowLatency(Console console) {
             this.console = console;
@@ -79,8 +76,11 @@ final class BenchCommand implements Runnable {
 
         @Override
         public Integer call() {
-            return TestCommand.exitCode(LowLatencyBench.run(
-                    console, options.job(group, ShapeDefaults.BENCH_LOW_LATENCY), bench.validated()));
+            return TestCommand.exitCode(
+                    LowLatencyBench.run(
+                            console,
+                            options.job(group, ShapeDefaults.BENCH_LOW_LATENCY),
+                            bench.validated()));
         }
     }
 }

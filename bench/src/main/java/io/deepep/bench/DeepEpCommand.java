@@ -11,7 +11,8 @@ import picocli.CommandLine.Spec;
 /** The top of the command line. */
 @Command(
         name = "deepep",
-        description = "Tests and measures expert-parallel dispatch and combine. Every result is checked.",
+        description =
+                "Tests and measures expert-parallel dispatch and combine. Every result is checked.",
         mixinStandardHelpOptions = true,
         versionProvider = VersionText.class,
         synopsisSubcommandLabel = "COMMAND",
@@ -21,8 +22,7 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 all passed, 1 a check failed, 2 wrong options or an impossible combination."
         })
 final class DeepEpCommand implements Runnable {
-    @Spec
-    private CommandSpec spec;
+    @Spec private CommandSpec spec;
 
     private DeepEpCommand() {}
 
@@ -31,25 +31,40 @@ final class DeepEpCommand implements Runnable {
         CommandLine top = new CommandLine(new DeepEpCommand());
         add(top, "test-intranode", new TestCommand.Intranode(console), ShapeDefaults.INTRANODE);
         add(top, "test-internode", new TestCommand.Internode(console), ShapeDefaults.INTERNODE);
-        add(top, "test-low-latency", new TestCommand.LowLatency(console), ShapeDefaults.LOW_LATENCY);
+        add(
+                top,
+                "test-low-latency",
+                new TestCommand.LowLatency(console),
+                ShapeDefaults.LOW_LATENCY);
         CommandLine bench = new CommandLine(new BenchCommand());
         add(bench, "normal", new BenchCommand.Normal(console), ShapeDefaults.BENCH_NORMAL);
-        add(bench, "low-latency", new BenchCommand.LowLatency(console), ShapeDefaults.BENCH_LOW_LATENCY);
+        add(
+                bench,
+                "low-latency",
+                new BenchCommand.LowLatency(console),
+                ShapeDefaults.BENCH_LOW_LATENCY);
         top.addSubcommand("bench", bench);
         top.addSubcommand("jmh", new JmhCommand());
         return top;
     }
 
     /** Adds a command with defaults of its own, which its help names. */
-    private static void add(CommandLine parent, String name, Object command, ShapeDefaults defaults) {
+    private static void add(
+            CommandLine parent, String name, Object command, ShapeDefaults defaults) {
         CommandLine line = new CommandLine(command);
-        line.setDefaultValueProvider(argument -> argument instanceof OptionSpec option
-                        && option.longestName().equals("--num-experts")
-                ? Integer.toString(defaults.numExperts())
-                : null);
+        line.setDefaultValueProvider(
+                argument ->
+                        argument instanceof OptionSpec option
+                                        && option.longestName().equals("--num-experts")
+                                ? Integer.toString(defaults.numExperts())
+                                : null);
         line.getCommandSpec()
                 .usageMessage()
-                .footer("", "Tokens per rank, unless --num-tokens or --routing says: " + defaults.tokensText() + ".");
+                .footer(
+                        "",
+                        "Tokens per rank, unless --num-tokens or --routing says: "
+                                + defaults.tokensText()
+                                + ".");
         parent.addSubcommand(name, line);
     }
 

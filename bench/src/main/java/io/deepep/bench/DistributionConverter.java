@@ -12,7 +12,12 @@ final class DistributionConverter implements ITypeConverter<Distribution> {
         return Arrays.stream(Distribution.values())
                 .filter(each -> each.toString().equals(name))
                 .findFirst()
-                .orElseThrow(() -> new TypeConversionException(
-                        "'" + name + "' is not one of " + Arrays.toString(Distribution.values())));
+                .orElseThrow(
+                        () ->
+                                new TypeConversionException(
+                                        "'"
+                                                + name
+                                                + "' is not one of "
+                                                + Arrays.toString(Distribution.values())));
     }
 }

@@ -29,7 +29,10 @@ interface GroupOptions {
 
     /** Several nodes. */
     final class SeveralNodes implements GroupOptions {
-        @Option(names = "--nodes", paramLabel = "N", description = "Nodes (default: ${DEFAULT-VALUE}).")
+        @Option(
+                names = "--nodes",
+                paramLabel = "N",
+                description = "Nodes (default: ${DEFAULT-VALUE}).")
         private int nodes = 2;
 
         @Option(
@@ -51,7 +54,10 @@ interface GroupOptions {
 
     /** One node unless told otherwise. */
     final class AnyNodes implements GroupOptions {
-        @Option(names = "--nodes", paramLabel = "N", description = "Nodes (default: ${DEFAULT-VALUE}).")
+        @Option(
+                names = "--nodes",
+                paramLabel = "N",
+                description = "Nodes (default: ${DEFAULT-VALUE}).")
         private int nodes = 1;
 
         @Option(

@@ -10,10 +10,10 @@ import picocli.CommandLine.Unmatched;
 /** Hands its arguments to JMH; {@code deepep jmh -h} shows JMH's own help. */
 @Command(
         name = "jmh",
-        description = "Runs the JMH benchmarks, with JMH's own options: deepep jmh NormalHostBenchmark -f 1")
+        description =
+                "Runs the JMH benchmarks, with JMH's own options: deepep jmh NormalHostBenchmark -f 1")
 final class JmhCommand implements Callable<Integer> {
-    @Unmatched
-    private List<String> arguments = new ArrayList<>();
+    @Unmatched private List<String> arguments = new ArrayList<>();
 
     @Override
     public Integer call() throws IOException {

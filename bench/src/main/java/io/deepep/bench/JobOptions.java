@@ -28,33 +28,40 @@ final class JobOptions {
             description = "Tokens per rank (default: see below).")
     private Integer numTokens;
 
-    @Option(names = "--hidden", paramLabel = "N", description = "Hidden size (default: ${DEFAULT-VALUE}).")
+    @Option(
+            names = "--hidden",
+            paramLabel = "N",
+            description = "Hidden size (default: ${DEFAULT-VALUE}).")
     private int hidden = 7168;
 
-    @Option(names = "--num-topk", paramLabel = "K", description = "Experts per token, 1 to 32 (default: 8).")
+    @Option(
+            names = "--num-topk",
+            paramLabel = "K",
+            description = "Experts per token, 1 to 32 (default: 8).")
     private Integer numTopk;
 
     @Option(
             names = "--num-experts",
             paramLabel = "N",
-            description = "Experts of all ranks, a multiple of the ranks (default: ${DEFAULT-VALUE}).")
+            description =
+                    "Experts of all ranks, a multiple of the ranks (default: ${DEFAULT-VALUE}).")
     private int numExperts;
 
     @Option(
             names = "--sms",
             paramLabel = "N",
-            description = "Multiprocessors per operation, even; on the host half of it is the number of RDMA channels"
-                    + " (default: what the library recommends).")
+            description =
+                    "Multiprocessors per operation, even; on the host half of it is the number of RDMA channels"
+                            + " (default: what the library recommends).")
     private int numSms;
 
     @Option(
             names = "--timeout",
             paramLabel = "SECONDS",
             description = "How long a rank waits for another (default: ${DEFAULT-VALUE}).")
-    private int timeoutSeconds = 60;
+    private long timeoutSeconds = Job.DEFAULT_TIMEOUT.toSeconds();
 
-    @Mixin
-    private RoutingOptions routing = new RoutingOptions();
+    @Mixin private RoutingOptions routing = new RoutingOptions();
 
     /**
      * The job, or a complaint.
@@ -64,7 +71,10 @@ final class JobOptions {
     Job job(GroupOptions group, ShapeDefaults defaults) {
         try {
             EpTopology topology =
-                    new EpTopology(0, Math.multiplyExact(group.nodes(), group.ranksPerNode()), group.ranksPerNode());
+                    new EpTopology(
+                            0,
+                            Math.multiplyExact(group.nodes(), group.ranksPerNode()),
+                            group.ranksPerNode());
             requirePositiveTimeout();
             return routing.routing == null ? random(topology, defaults) : recorded(topology);
         } catch (IllegalArgumentException | ArithmeticException refused) {
@@ -89,40 +99,60 @@ final class JobOptions {
         if (routing.routingWeights != null) {
             throw new UsageException("--routing-weights needs --routing");
         }
-        RoutingSpec recipe = RoutingSpec.of(
-                        topology.numRanks(), tokens, numExperts, numTopk != null ? numTopk : DEFAULT_TOPK)
-                .withGate(routing.gate())
-                .withMaskedShare(routing.maskedRatio)
-                .withSeed(routing.seed);
+        RoutingSpec recipe =
+                RoutingSpec.of(
+                                topology.numRanks(),
+                                tokens,
+                                numExperts,
+                                numTopk != null ? numTopk : DEFAULT_TOPK)
+                        .withGate(routing.gate())
+                        .withMaskedShare(routing.maskedRatio)
+                        .withSeed(routing.seed);
         return job(topology, recipe.generate(), recipe);
     }
 
     private Job recorded(EpTopology topology) {
         routing.requireNoRandomOptions();
         if (numTokens != null) {
-            throw new UsageException("--num-tokens=" + numTokens + " does not go with --routing; the file has its own");
+            throw new UsageException(
+                    "--num-tokens="
+                            + numTokens
+                            + " does not go with --routing; the file has its own");
         }
         RecordedRouting file = RecordedRouting.read(routing.routing, routing.routingWeights);
         if (numTopk != null && numTopk != file.numTopk()) {
-            throw new UsageException("--num-topk=" + numTopk + " does not go with --routing=" + routing.routing
-                    + ", which has top-" + file.numTopk());
+            throw new UsageException(
+                    "--num-topk="
+                            + numTopk
+                            + " does not go with --routing="
+                            + routing.routing
+                            + ", which has top-"
+                            + file.numTopk());
         }
         Routing replayed = file.forRanks(topology.numRanks(), numExperts);
-        RoutingSpec recipe = new RoutingSpec(
-                topology.numRanks(),
-                replayed.maxTokens(),
-                replayed.numExperts(),
-                replayed.numTopk(),
-                new Gate.Uniform(),
-                0,
-                0,
-                false,
-                0,
-                routing.seed);
+        RoutingSpec recipe =
+                new RoutingSpec(
+                        topology.numRanks(),
+                        replayed.maxTokens(),
+                        replayed.numExperts(),
+                        replayed.numTopk(),
+                        new Gate.Uniform(),
+                        0,
+                        0,
+                        false,
+                        0,
+                        routing.seed);
         return job(topology, replayed, recipe);
     }
 
     private Job job(EpTopology topology, Routing first, RoutingSpec recipe) {
-        return new Job(backend, topology, first, recipe, hidden, Duration.ofSeconds(timeoutSeconds), numSms);
+        return new Job(
+                backend,
+                topology,
+                first,
+                recipe,
+                hidden,
+                Duration.ofSeconds(timeoutSeconds),
+                numSms);
     }
 }

@@ -25,8 +25,14 @@ public final class Main {
         Logging.quiet();
         PrintWriter out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
         PrintWriter err = new PrintWriter(System.err, true, StandardCharsets.UTF_8);
-        boolean terminal = System.console() != null && System.console().isTerminal();
-        System.exit(run(args, new Console(out, err, terminal)));
+        System.exit(run(args, new Console(out, err, isTerminal(System.console()))));
+    }
+
+    @SuppressWarnings(
+            "SystemConsoleNull") // in 25 the default console is null again where there is no
+    // terminal
+    private static boolean isTerminal(java.io.Console console) {
+        return console != null && console.isTerminal();
     }
 
     /** Runs the command in this process and returns its exit code. */
@@ -39,14 +45,19 @@ public final class Main {
         command.setOut(console.out());
         command.setErr(console.err());
         command.setCaseInsensitiveEnumValuesAllowed(true);
-        command.setParameterExceptionHandler((wrong, ignored) -> complain(console, wrong.getMessage()));
-        command.setExecutionExceptionHandler((failure, ignored, parsed) -> explain(console, failure));
+        command.setParameterExceptionHandler(
+                (wrong, ignored) -> complain(console, wrong.getMessage()));
+        command.setExecutionExceptionHandler(
+                (failure, ignored, parsed) -> explain(console, failure));
         int code = command.execute(args);
         console.flush();
         return code;
     }
 
-    /** Says what is wrong with what the user asked for; anything else is a defect and shows its trace. */
+    /**
+     * Says what is wrong with what the user asked for; anything else is a defect and shows its
+     * trace.
+     */
     private static int explain(Console console, Exception failure) throws Exception {
         if (failure instanceof UsageException || failure instanceof DeepEpUnavailableException) {
             return complain(console, failure.getMessage());

@@ -3,7 +3,8 @@ package io.deepep.bench;
 import io.deepep.Backend;
 
 /**
- * What a command takes where the user gives nothing. The host backend gets fewer tokens, so that a test with all its checks ends within a minute on two cores.
+ * What a command takes where the user gives nothing. The host backend gets fewer tokens, so that a
+ * test with all its checks ends within a minute on two cores.
  *
  * @param hostTokens tokens per rank where Java moves the bytes
  * @param cudaTokens tokens per rank on GPUs
@@ -24,7 +25,10 @@ record ShapeDefaults(int hostTokens, int cudaTokens, int numExperts) {
     String tokensText() {
         return hostTokens == cudaTokens
                 ? Integer.toString(hostTokens)
-                : hostTokens + " where the host moves the bytes (so that all checks take less than a minute on two"
-                        + " cores), " + cudaTokens + " on GPUs";
+                : hostTokens
+                        + " where the host moves the bytes (so that all checks take less than a minute on two"
+                        + " cores), "
+                        + cudaTokens
+                        + " on GPUs";
     }
 }

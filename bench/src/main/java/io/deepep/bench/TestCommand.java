@@ -11,8 +11,7 @@ import picocli.CommandLine.Mixin;
 abstract class TestCommand implements Callable<Integer> {
     final Console console;
 
-    @Mixin
-    JobOptions options = new JobOptions();
+    @Mixin JobOptions options = new JobOptions();
 
     TestCommand(Console console) {
         this.console = console;
@@ -25,12 +24,12 @@ abstract class TestCommand implements Callable<Integer> {
     /** Normal mode on one node. */
     @Command(
             name = "test-intranode",
-            description = "Normal mode on one node: every variant of dispatch and combine, checked, then timed.",
+            description =
+                    "Normal mode on one node: every variant of dispatch and combine, checked, then timed.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Intranode extends TestCommand {
-        @Mixin
-        private GroupOptions.OneNode group = new GroupOptions.OneNode();
+        @Mixin private GroupOptions.OneNode group = new GroupOptions.OneNode();
 
         Intranode(Console console) {
             super(console);
@@ -45,12 +44,12 @@ abstract class TestCommand implements Callable<Integer> {
     /** Normal mode on several nodes. */
     @Command(
             name = "test-internode",
-            description = "Normal mode on several nodes: every variant of dispatch and combine, checked, then timed.",
+            description =
+                    "Normal mode on several nodes: every variant of dispatch and combine, checked, then timed.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Internode extends TestCommand {
-        @Mixin
-        private GroupOptions.SeveralNodes group = new GroupOptions.SeveralNodes();
+        @Mixin private GroupOptions.SeveralNodes group = new GroupOptions.SeveralNodes();
 
         Internode(Console console) {
             super(console);
@@ -65,12 +64,12 @@ abstract class TestCommand implements Callable<Integer> {
     /** Low-latency mode. */
     @Command(
             name = "test-low-latency",
-            description = "Low-latency mode: every format, hook and copy variant, checked, then timed.",
+            description =
+                    "Low-latency mode: every format, hook and copy variant, checked, then timed.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class LowLatency extends TestCommand {
-        @Mixin
-        private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
+        @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
 
         LowLatency(Console console) {
             super(console);
@@ -78,7 +77,8 @@ abstract class TestCommand implements Callable<Integer> {
 
         @Override
         public Integer call() {
-            return exitCode(LowLatencyTest.run(console, options.job(group, ShapeDefaults.LOW_LATENCY)));
+            return exitCode(
+                    LowLatencyTest.run(console, options.job(group, ShapeDefaults.LOW_LATENCY)));
         }
     }
 }

@@ -8,6 +8,8 @@ final class VersionText implements IVersionProvider {
     @Override
     public String[] getVersion() {
         Build build = Build.current();
-        return new String[] {"deepep " + build.version() + " (" + build.commit() + ")", build.jvm()};
+        return new String[] {
+            "deepep " + build.version() + " (" + build.commit() + ")", build.jvm()
+        };
     }
 }

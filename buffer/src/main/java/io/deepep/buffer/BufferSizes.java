@@ -1,13 +1,11 @@
 package io.deepep.buffer;
 
-import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.cuda.CudaNvlLayout;
@@ -29,18 +27,14 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
         long normalRdma = 0;
         long lowLatency = 0;
         long hash = 1;
-        if (options.backend() == Backend.CUDA) {
-            var layout = CudaNvlLayout.of(options.normal(), topology).layout();
-            nvl = layout.sizeBytes();
-            hash = layout.hash();
-        } else if (options.normal() != null) {
-            Config envelope =
-                    NormalConfigs.envelope(options.dispatchConfig(), options.combineConfig());
-            var nvlLayout = NormalNvlLayout.of(envelope, options.normal(), topology).layout();
+        if (options.normal() != null) {
+            Config envelope = options.dispatchConfig().covering(options.combineConfig());
+            var hostLayout = NormalNvlLayout.of(envelope, options.normal(), topology).layout();
+            var cudaLayout = CudaNvlLayout.of(options.normal(), topology).layout();
             var rdmaLayout = NormalRdmaLayout.of(envelope, options.normal(), topology).layout();
-            nvl = nvlLayout.sizeBytes();
+            nvl = normalNvl(envelope, options.normal(), topology);
             normalRdma = rdmaLayout.sizeBytes();
-            hash = 31 * nvlLayout.hash() + rdmaLayout.hash();
+            hash = 31 * (31 * hostLayout.hash() + cudaLayout.hash()) + rdmaLayout.hash();
         }
         if (options.lowLatency() != null) {
             var layout = LowLatencyLayout.of(options.lowLatency(), topology).layout();
@@ -50,8 +44,11 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
         return new BufferSizes(nvl, normalRdma, lowLatency, hash);
     }
 
+    /** Enough for either backend, so that a size hint does not depend on it. */
     static long normalNvl(Config config, NormalLimits limits, EpTopology topology) {
-        return NormalNvlLayout.of(config, limits, topology).layout().sizeBytes();
+        return Math.max(
+                NormalNvlLayout.of(config, limits, topology).layout().sizeBytes(),
+                CudaNvlLayout.of(limits, topology).layout().sizeBytes());
     }
 
     static long normalRdma(Config config, NormalLimits limits, EpTopology topology) {

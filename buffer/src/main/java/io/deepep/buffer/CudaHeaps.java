@@ -4,6 +4,7 @@ import io.deepep.BufferOptions;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaMemory;
 import io.deepep.cuda.PeerAccess;
+import io.deepep.normal.cuda.CudaNormalKernels;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -23,7 +24,8 @@ final class CudaHeaps implements AutoCloseable {
     private final Group group;
     private boolean closed;
 
-    private CudaHeaps(int rank, long numBytes, List<Long> addresses, int ranksOnDevice, Group group) {
+    private CudaHeaps(
+            int rank, long numBytes, List<Long> addresses, int ranksOnDevice, Group group) {
         this.rank = rank;
         this.numBytes = numBytes;
         this.addresses = addresses;
@@ -36,9 +38,13 @@ final class CudaHeaps implements AutoCloseable {
 
     /** All ranks' memory and contexts, closed by the last. */
     private record Group(
-            Queue<CudaMemory> memories, Queue<CudaContext> contexts, AtomicInteger users) {
+            Queue<CudaNormalKernels> kernels,
+            Queue<CudaMemory> memories,
+            Queue<CudaContext> contexts,
+            AtomicInteger users) {
         Group(int numRanks) {
             this(
+                    new ConcurrentLinkedQueue<>(),
                     new ConcurrentLinkedQueue<>(),
                     new ConcurrentLinkedQueue<>(),
                     new AtomicInteger(numRanks));
@@ -46,6 +52,7 @@ final class CudaHeaps implements AutoCloseable {
 
         void release() {
             if (users.decrementAndGet() == 0) {
+                kernels.forEach(CudaNormalKernels::close);
                 memories.forEach(CudaMemory::close);
                 contexts.forEach(CudaContext::close);
             }
@@ -78,7 +85,11 @@ final class CudaHeaps implements AutoCloseable {
             ranksHere += shares.get(peer).context().device().equals(context.device()) ? 1 : 0;
         }
         return new CudaHeaps(
-                options.topology().rank(), options.numNvlBytes(), List.copyOf(addresses), ranksHere, group);
+                options.topology().rank(),
+                options.numNvlBytes(),
+                List.copyOf(addresses),
+                ranksHere,
+                group);
     }
 
     /** Every rank's heap as this GPU sees it. */
@@ -97,6 +108,14 @@ final class CudaHeaps implements AutoCloseable {
     /** Ranks that share this rank's GPU, itself included. */
     int ranksOnDevice() {
         return ranksOnDevice;
+    }
+
+    /**
+     * Leaves the kernels to the last rank to close: unloading and freeing wait for the whole GPU,
+     * also for peers that wait for this rank.
+     */
+    void closeWithGroup(CudaNormalKernels kernels) {
+        group.kernels().add(kernels);
     }
 
     @Override

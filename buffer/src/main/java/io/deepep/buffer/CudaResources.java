@@ -14,7 +14,6 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
-import java.util.Objects;
 
 /**
  * The CUDA backend of one rank. Operations are enqueued on the communication stream; a synchronous
@@ -120,7 +119,6 @@ final class CudaResources implements Resources {
                     "rdma=true but one node has no RDMA buffer; take the NVL buffer");
         }
         long numBytes = Math.multiplyExact(numElements, dtype.sizeBytes());
-        Objects.checkFromIndexSize(offset, numBytes, heaps.numBytes());
         return Tensor.onDevice(
                 context.device(),
                 heaps.localAddress() + offset,
@@ -133,7 +131,7 @@ final class CudaResources implements Resources {
     @Override
     public void close() {
         stream.synchronize();
-        normal.close();
+        heaps.closeWithGroup(normal);
         stream.close();
         heaps.close();
     }

@@ -120,7 +120,11 @@ final class RankBuffer implements Buffer {
 
     @Override
     public void lowLatencyUpdateMask(int rank, boolean masked) {
-        Objects.checkIndex(rank, options.topology().numRanks());
+        int numRanks = options.topology().numRanks();
+        if (rank < 0 || rank >= numRanks) {
+            throw new IllegalArgumentException(
+                    "rank=" + rank + " is not in [0, numRanks=" + numRanks + ")");
+        }
         if (masked && rank == options.topology().rank()) {
             throw new IllegalArgumentException(
                     "rank=" + rank + " is this rank; it cannot mask itself");
@@ -158,6 +162,22 @@ final class RankBuffer implements Buffer {
                             + dtype.sizeBytes()
                             + " bytes of "
                             + dtype);
+        }
+        long capacity = rdma ? options.numRdmaBytes() : options.numNvlBytes();
+        long numBytes = Math.multiplyExact(numElements, dtype.sizeBytes());
+        if (offset < 0 || numElements < 0 || offset > capacity - numBytes) {
+            throw new IllegalArgumentException(
+                    "offset="
+                            + offset
+                            + " with numElements="
+                            + numElements
+                            + " of "
+                            + dtype
+                            + " is not within the "
+                            + capacity
+                            + " bytes of the "
+                            + (rdma ? "RDMA" : "NVL")
+                            + " buffer");
         }
         return resources.localTensor(dtype, numElements, offset, rdma);
     }

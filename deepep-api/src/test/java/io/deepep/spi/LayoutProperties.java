@@ -3,15 +3,17 @@ package io.deepep.spi;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.util.ArrayList;
-import java.util.List;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
+
 import org.junit.jupiter.api.Test;
+
+import java.util.ArrayList;
+import java.util.List;
 
 class LayoutProperties {
     /** The numbers of one region. */
@@ -25,7 +27,10 @@ class LayoutProperties {
     Arbitrary<List<Spec>> specs() {
         Arbitrary<Long> extents = Arbitraries.longs().between(0, 5);
         Arbitrary<Long> bytes = Arbitraries.longs().between(1, 1000);
-        return Combinators.combine(bytes, extents, extents, extents).as(Spec::new).list().ofMaxSize(8);
+        return Combinators.combine(bytes, extents, extents, extents)
+                .as(Spec::new)
+                .list()
+                .ofMaxSize(8);
     }
 
     private static Layout build(List<Spec> specs) {
@@ -67,18 +72,34 @@ class LayoutProperties {
             for (int n = 0; n < offsets.size(); n++) {
                 assertThat(offsets.get(n)).isEqualTo(region.offset() + n * spec.recordBytes());
             }
-            assertThat(region.end()).isEqualTo(region.offset() + offsets.size() * spec.recordBytes());
+            assertThat(region.end())
+                    .isEqualTo(region.offset() + offsets.size() * spec.recordBytes());
         }
     }
 
     @Property
-    void anyDifferenceChangesTheHash(@ForAll("specs") List<Spec> specs, @ForAll("specs") List<Spec> others) {
+    void anyDifferenceChangesTheHash(
+            @ForAll("specs") List<Spec> specs, @ForAll("specs") List<Spec> others) {
         assertThat(build(specs).hash()).isEqualTo(build(specs).hash());
         Layout layout = build(specs);
         Layout other = build(others);
-        if (!layout.toString().equals(other.toString())) {
+        if (!numbers(layout).equals(numbers(other))) {
             assertThat(layout.hash()).isNotEqualTo(other.hash());
         }
+    }
+
+    /** What ranks and binaries must agree on: extents of empty regions do not matter. */
+    private static List<List<Long>> numbers(Layout layout) {
+        return layout.regions().stream()
+                .map(
+                        r ->
+                                List.of(
+                                        r.offset(),
+                                        r.recordBytes(),
+                                        r.stride0(),
+                                        r.stride1(),
+                                        r.sizeBytes()))
+                .toList();
     }
 
     @Test

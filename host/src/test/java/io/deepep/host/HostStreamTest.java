@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -122,6 +123,30 @@ class HostStreamTest {
             stream.record().synchronize();
             stream.synchronize();
             assertThat(first.isDone()).isTrue();
+        }
+    }
+
+    @Test
+    void submittedWorkWaitsForTheInlineWorkBeforeIt() {
+        try (HostStream stream = new HostStream("turn")) {
+            AtomicReference<Thread> worker = new AtomicReference<>();
+            stream.submit(() -> worker.set(Thread.currentThread())).synchronize();
+            for (int round = 0; round < 200; round++) {
+                AtomicBoolean ran = new AtomicBoolean();
+                AtomicBoolean ranEarly = new AtomicBoolean();
+                stream.runInline(
+                        () -> {
+                            stream.submit(() -> ran.set(true));
+                            // Gives the stream's thread the processor until it waits again.
+                            do {
+                                Thread.yield();
+                            } while (worker.get().getState() != Thread.State.WAITING);
+                            ranEarly.set(ran.get());
+                        });
+                stream.synchronize();
+                assertThat(ranEarly.get()).as("round %d", round).isFalse();
+                assertThat(ran.get()).isTrue();
+            }
         }
     }
 

@@ -66,7 +66,9 @@ class LogFmt10Properties {
     void blocksOfOneMagnitudeLoseNothingButRounding(
             @ForAll @DoubleRange(min = 1e-30, max = 1e30) double magnitude) {
         float[] values = new float[LogFmt10.CHANNELS];
-        Arrays.setAll(values, i -> round((float) (i % 2 == 0 ? magnitude : -magnitude)));
+        for (int i = 0; i < values.length; i++) {
+            values[i] = round((float) (i % 2 == 0 ? magnitude : -magnitude));
+        }
         float[] decoded = roundTrip(values);
         for (int i = 0; i < values.length; i++) {
             assertThat(Math.abs(decoded[i] / (double) values[i] - 1)).isLessThan(1e-5);

@@ -6,16 +6,6 @@ import io.deepep.Config;
 public final class NormalConfigs {
     private NormalConfigs() {}
 
-    /** A configuration whose layout has room for both: the larger of each number. */
-    public static Config envelope(Config dispatch, Config combine) {
-        return new Config(
-                Math.max(dispatch.numSms(), combine.numSms()),
-                Math.max(dispatch.nvlSendChunk(), combine.nvlSendChunk()),
-                Math.max(dispatch.nvlRecvChunk(), combine.nvlRecvChunk()),
-                Math.max(dispatch.rdmaSendChunk(), combine.rdmaSendChunk()),
-                Math.max(dispatch.rdmaRecvChunk(), combine.rdmaRecvChunk()));
-    }
-
     /**
      * The configuration of one operation.
      *

@@ -42,8 +42,8 @@ public record NormalNvlLayout(
      * The layout for a buffer.
      *
      * @param envelope the larger of the buffer's configurations, see {@link
-     *     NormalConfigs#envelope}; NVL rows go to their final place without queues, so its numbers
-     *     do not change the size
+     *     io.deepep.Config#covering}; NVL rows go to their final place without queues, so its
+     *     numbers do not change the size
      * @param topology the group; the rank does not matter
      */
     public static NormalNvlLayout of(Config envelope, NormalLimits limits, EpTopology topology) {

@@ -43,7 +43,8 @@ public record NormalRdmaLayout(
     /**
      * The layout for a buffer.
      *
-     * @param envelope the larger of the buffer's configurations, see {@link NormalConfigs#envelope}
+     * @param envelope the larger of the buffer's configurations, see {@link
+     *     io.deepep.Config#covering}
      * @param topology the group; the rank does not matter
      */
     public static NormalRdmaLayout of(Config envelope, NormalLimits limits, EpTopology topology) {

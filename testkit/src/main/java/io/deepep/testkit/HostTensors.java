@@ -2,13 +2,20 @@ package io.deepep.testkit;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
-/** Host tensors made from arrays, copied, poisoned and compared. Their memory is freed by the garbage collector. */
+/**
+ * Host tensors made from arrays, copied, poisoned and compared. Their memory is freed by the
+ * garbage collector.
+ */
 public final class HostTensors {
-    /** Fills every byte of poisoned memory: a NaN as BF16, F32 and FP8, far out of range as an index. */
+    /**
+     * Fills every byte of poisoned memory: a NaN as BF16, F32 and FP8, far out of range as an
+     * index.
+     */
     public static final byte POISON = (byte) 0xff;
 
     private HostTensors() {}
@@ -58,7 +65,10 @@ public final class HostTensors {
         return strided(matrix, 1, Math.max(matrix.size(0), 1), matrix.numElements());
     }
 
-    /** A copy of a matrix with every second element of a row unused, so that rows are not contiguous. */
+    /**
+     * A copy of a matrix with every second element of a row unused, so that rows are not
+     * contiguous.
+     */
     public static Tensor withColumnGap(Tensor matrix) {
         return strided(matrix, 2 * matrix.size(1), 2, 2 * matrix.numElements());
     }
@@ -66,8 +76,9 @@ public final class HostTensors {
     private static Tensor strided(Tensor matrix, long stride0, long stride1, long numElements) {
         long bytes = Math.max(numElements, 1) * matrix.dtype().sizeBytes();
         MemorySegment memory = Arena.ofAuto().allocate(bytes, 128).fill(POISON);
-        Tensor copy = Tensor.strided(
-                memory, matrix.dtype(), matrix.shape(), new long[] {stride0, stride1});
+        Tensor copy =
+                Tensor.strided(
+                        memory, matrix.dtype(), matrix.shape(), new long[] {stride0, stride1});
         copy(matrix, copy);
         return copy;
     }
@@ -100,7 +111,10 @@ public final class HostTensors {
         return tensor;
     }
 
-    /** The first index at which two contiguous tensors differ in their bits, or -1 if they are the same. */
+    /**
+     * The first index at which two contiguous tensors differ in their bits, or -1 if they are the
+     * same.
+     */
     public static long firstDifference(Tensor a, Tensor b) {
         if (a.dtype() != b.dtype() || !Arrays.equals(a.shape(), b.shape())) {
             throw new IllegalArgumentException("cannot compare " + a + " with " + b);

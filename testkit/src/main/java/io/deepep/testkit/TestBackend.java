@@ -6,7 +6,10 @@ import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
 
-/** What a backend gives to tests: memory of its device, and ways in and out. Called by all rank threads at once. */
+/**
+ * What a backend gives to tests: memory of its device, and ways in and out. Called by all rank
+ * threads at once.
+ */
 public interface TestBackend {
     /** The backend that buffers are opened with. */
     Backend kind();
@@ -14,10 +17,16 @@ public interface TestBackend {
     /** The device of one of {@code numRanks} ranks. */
     Device device(int rank, int numRanks);
 
-    /** A device tensor with the shape, strides and bits of {@code hostTensor}; ready when the call returns. */
+    /**
+     * A device tensor with the shape, strides and bits of {@code hostTensor}; ready when the call
+     * returns.
+     */
     Tensor upload(Device device, Tensor hostTensor);
 
-    /** A contiguous host copy of a device tensor, taken when all work issued on the device so far is over. */
+    /**
+     * A contiguous host copy of a device tensor, taken when all work issued on the device so far is
+     * over.
+     */
     Tensor download(Tensor deviceTensor);
 
     /** A contiguous device tensor of undefined content. */

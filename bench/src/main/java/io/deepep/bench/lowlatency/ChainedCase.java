@@ -13,15 +13,18 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Two micro-batches at a time, as decoding overlaps them: both are sent before either is received, then both come home the same way; several times over without
- * a pause between the ranks.
+ * Two micro-batches at a time, as decoding overlaps them: both are sent before either is received,
+ * then both come home the same way; several times over without a pause between the ranks.
  */
-record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat format) implements Case {
+record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat format)
+        implements Case {
     private static final int ROUNDS = 3;
 
     @Override
     public String name() {
-        return String.format("%-16s chained, two batches in flight", format.name().toLowerCase(java.util.Locale.ROOT));
+        return String.format(
+                "%-16s chained, two batches in flight",
+                format.name().toLowerCase(java.util.Locale.ROOT));
     }
 
     @Override
@@ -30,18 +33,26 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
         for (int round = 0; round < ROUNDS; round++) {
             List<List<LowLatencyDispatchResult>> received = session.team().ask(this::dispatch);
             nanos += session.team().slowestNanos();
-            session.team().run(rank -> {
-                for (int batch = 0; batch < batches.size(); batch++) {
-                    batches.get(batch).dispatched(rank, format, received.get(rank).get(batch));
-                }
-            });
-            List<List<Tensor>> combined = session.team().ask(rank -> combine(rank, received.get(rank)));
+            session.team()
+                    .run(
+                            rank -> {
+                                for (int batch = 0; batch < batches.size(); batch++) {
+                                    batches.get(batch)
+                                            .dispatched(
+                                                    rank, format, received.get(rank).get(batch));
+                                }
+                            });
+            List<List<Tensor>> combined =
+                    session.team().ask(rank -> combine(rank, received.get(rank)));
             nanos += session.team().slowestNanos();
-            session.team().run(rank -> {
-                for (int batch = 0; batch < batches.size(); batch++) {
-                    batches.get(batch).combined(rank, false, combined.get(rank).get(batch));
-                }
-            });
+            session.team()
+                    .run(
+                            rank -> {
+                                for (int batch = 0; batch < batches.size(); batch++) {
+                                    batches.get(batch)
+                                            .combined(rank, false, combined.get(rank).get(batch));
+                                }
+                            });
         }
         return nanos;
     }
@@ -51,11 +62,13 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
         List<LowLatencyDispatchResult> results = new ArrayList<>();
         for (Verifier batch : batches) {
             LowLatencyWorkload workload = batch.workload();
-            results.add(buffer.lowLatencyDispatch(
-                    LowLatencyDispatchRequest.builder(workload.x(rank), workload.topkIdx(rank))
-                            .format(format)
-                            .receiveHook(true)
-                            .build()));
+            results.add(
+                    buffer.lowLatencyDispatch(
+                            LowLatencyDispatchRequest.builder(
+                                            workload.x(rank), workload.topkIdx(rank))
+                                    .format(format)
+                                    .receiveHook(true)
+                                    .build()));
         }
         results.forEach(result -> result.receiveHook().run());
         return results;
@@ -66,13 +79,15 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
         List<LowLatencyCombineResult> results = new ArrayList<>();
         for (int batch = 0; batch < batches.size(); batch++) {
             LowLatencyWorkload workload = batches.get(batch).workload();
-            results.add(buffer.lowLatencyCombine(LowLatencyCombineRequest.builder(
-                            workload.outputs().get(rank),
-                            workload.topkIdx(rank),
-                            workload.topkWeights(rank),
-                            received.get(batch).handle())
-                    .receiveHook(true)
-                    .build()));
+            results.add(
+                    buffer.lowLatencyCombine(
+                            LowLatencyCombineRequest.builder(
+                                            workload.outputs().get(rank),
+                                            workload.topkIdx(rank),
+                                            workload.topkWeights(rank),
+                                            received.get(batch).handle())
+                                    .receiveHook(true)
+                                    .build()));
         }
         results.forEach(result -> result.receiveHook().run());
         return results.stream().map(LowLatencyCombineResult::x).toList();

@@ -21,10 +21,14 @@ import java.util.Locale;
 public final class LowLatencyBench {
     private LowLatencyBench() {}
 
-    /** Runs and reports; returns whether everything was right. Nothing is measured that gave a wrong result. */
+    /**
+     * Runs and reports; returns whether everything was right. Nothing is measured that gave a wrong
+     * result.
+     */
     public static boolean run(Console console, Job job, BenchOptions options) {
         try (LowLatencySetup setup = LowLatencySetup.open(job)) {
-            console.line("low-latency mode, %s backend, %s", setup.session().backend(), job.describe());
+            console.line(
+                    "low-latency mode, %s backend, %s", setup.session().backend(), job.describe());
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));
             if (runner.failed() == 0) {
@@ -39,7 +43,7 @@ public final class LowLatencyBench {
         }
     }
 
-    private static List<Case> cases(LowLatencySetup setup) {
+    static List<Case> cases(LowLatencySetup setup) {
         List<Case> cases = new ArrayList<>();
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             cases.add(of(setup, LowLatencyVariant.of(format)));
@@ -57,25 +61,43 @@ public final class LowLatencyBench {
         Job job = setup.session().job();
         LowLatencyOperations operations = new LowLatencyOperations(setup);
         LowLatencyBytes bytes = new LowLatencyBytes(job);
-        OperationRecord.Context context = new OperationRecord.Context(
-                setup.session().backend().name().toLowerCase(Locale.ROOT),
-                job,
-                MemoryCopy.bytesPerSecond(),
-                Build.current());
+        OperationRecord.Context context =
+                new OperationRecord.Context(
+                        setup.session().backend().name().toLowerCase(Locale.ROOT),
+                        job,
+                        MemoryCopy.bytesPerSecond(),
+                        Build.current());
         List<OperationRecord> records = new ArrayList<>();
-        Recorder recorder = (op, dtype, work, moved) -> records.add(context.of(
-                op,
-                dtype,
-                job.dispatchConfig().numSms(),
-                Samples.measure(setup.session().team(), options.warmups(), options.repeats(), work),
-                moved));
+        Recorder recorder =
+                (op, dtype, work, moved) ->
+                        records.add(
+                                context.of(
+                                        op,
+                                        dtype,
+                                        job.dispatchConfig().numSms(),
+                                        Samples.measure(
+                                                setup.session().team(),
+                                                options.warmups(),
+                                                options.repeats(),
+                                                work),
+                                        moved));
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             String dtype = format.name().toLowerCase(Locale.ROOT);
-            recorder.record("ll-dispatch", dtype, operations.dispatch(format), bytes.dispatch(format));
+            recorder.record(
+                    "ll-dispatch", dtype, operations.dispatch(format), bytes.dispatch(format));
         }
-        recorder.record("ll-combine-staged", "bf16", operations.combine(false, false), bytes.combine(false));
-        recorder.record("ll-combine-zero-copy", "bf16", operations.combine(true, false), bytes.combine(false));
-        recorder.record("ll-combine-logfmt", "bf16", operations.combine(true, true), bytes.combine(true));
+        recorder.record(
+                "ll-combine-staged",
+                "bf16",
+                operations.combine(false, false),
+                bytes.combine(false));
+        recorder.record(
+                "ll-combine-zero-copy",
+                "bf16",
+                operations.combine(true, false),
+                bytes.combine(false));
+        recorder.record(
+                "ll-combine-logfmt", "bf16", operations.combine(true, true), bytes.combine(true));
         return records;
     }
 

@@ -8,7 +8,10 @@ import io.deepep.bench.run.Job;
 import io.deepep.testkit.oracle.Traffic;
 import io.deepep.testkit.routing.Routing;
 
-/** Bytes of low-latency operations. A token goes once to each destination rank; on the way back every selection's row goes home by itself. */
+/**
+ * Bytes of low-latency operations. A token goes once to each destination rank; on the way back
+ * every selection's row goes home by itself.
+ */
 final class LowLatencyBytes {
     private static final long LOGFMT_BITS = 10;
     private static final long LOGFMT_BLOCK_HEADER = 8;
@@ -31,7 +34,8 @@ final class LowLatencyBytes {
     long combineRowBytes(boolean logFmt) {
         long hidden = job.hidden();
         return logFmt
-                ? hidden * LOGFMT_BITS / 8 + LOGFMT_BLOCK_HEADER * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
+                ? hidden * LOGFMT_BITS / 8
+                        + LOGFMT_BLOCK_HEADER * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
                 : 2 * hidden;
     }
 
@@ -58,7 +62,9 @@ final class LowLatencyBytes {
         return new Traffic(nvlink, rdma);
     }
 
-    /** All ranks' bytes of a dispatch: BF16 tokens are read, rows of {@code format} are received. */
+    /**
+     * All ranks' bytes of a dispatch: BF16 tokens are read, rows of {@code format} are received.
+     */
     OperationBytes dispatch(LowLatencyFormat format) {
         Traffic all = new Traffic(0, 0);
         for (int rank = 0; rank < job.numRanks(); rank++) {
@@ -67,7 +73,10 @@ final class LowLatencyBytes {
         long row = rowBytes(format);
         long logical = selections() * row;
         return new OperationBytes(
-                logical, all.nvlinkRows() * row, all.rdmaRows() * row, tokens() * 2L * job.hidden() + logical);
+                logical,
+                all.nvlinkRows() * row,
+                all.rdmaRows() * row,
+                tokens() * 2L * job.hidden() + logical);
     }
 
     /** All ranks' bytes of a combine: BF16 rows are read, BF16 tokens are written. */

@@ -18,7 +18,8 @@ import io.deepep.testkit.oracle.OracleMismatch;
 import java.util.List;
 
 /** One variant on one workload: dispatch, check, combine, check, on all ranks. */
-record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant variant) implements Case {
+record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant variant)
+        implements Case {
     @Override
     public String name() {
         return variant.name();
@@ -29,53 +30,72 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         LowLatencyWorkload workload = verifier.workload();
         RankTeam team = session.team();
         List<LowLatencyDispatchRequest> requests = team.ask(this::request);
-        List<LowLatencyDispatchResult> received = team.ask(rank -> {
-            LowLatencyDispatchResult result = session.buffer(rank).lowLatencyDispatch(requests.get(rank), options());
-            finish(result.event(), result.receiveHook());
-            return result;
-        });
+        List<LowLatencyDispatchResult> received =
+                team.ask(
+                        rank -> {
+                            LowLatencyDispatchResult result =
+                                    session.buffer(rank)
+                                            .lowLatencyDispatch(requests.get(rank), options());
+                            finish(result.event(), result.receiveHook());
+                            return result;
+                        });
         long nanos = team.slowestNanos();
         team.run(rank -> verifier.dispatched(rank, variant.format(), received.get(rank)));
         team.run(rank -> checkStats(rank, requests.get(rank)));
-        List<LowLatencyCombineRequest> combines = team.ask(rank -> combine(rank, received.get(rank), workload));
-        List<LowLatencyCombineResult> combined = team.ask(rank -> {
-            LowLatencyCombineResult result = session.buffer(rank).lowLatencyCombine(combines.get(rank), options());
-            finish(result.event(), result.receiveHook());
-            return result;
-        });
+        List<LowLatencyCombineRequest> combines =
+                team.ask(rank -> combine(rank, received.get(rank), workload));
+        List<LowLatencyCombineResult> combined =
+                team.ask(
+                        rank -> {
+                            LowLatencyCombineResult result =
+                                    session.buffer(rank)
+                                            .lowLatencyCombine(combines.get(rank), options());
+                            finish(result.event(), result.receiveHook());
+                            return result;
+                        });
         nanos += team.slowestNanos();
-        team.run(rank -> verifier.combined(
-                rank, variant.has(Feature.LOGFMT), combined.get(rank).x()));
+        team.run(
+                rank ->
+                        verifier.combined(
+                                rank, variant.has(Feature.LOGFMT), combined.get(rank).x()));
         return nanos;
     }
 
     private LowLatencyDispatchRequest request(int rank) {
         LowLatencyWorkload workload = verifier.workload();
-        LowLatencyDispatchRequest.Builder builder = LowLatencyDispatchRequest.builder(
-                        workload.x(rank), workload.topkIdx(rank))
-                .format(variant.format())
-                .receiveHook(variant.has(Feature.HOOK));
+        LowLatencyDispatchRequest.Builder builder =
+                LowLatencyDispatchRequest.builder(workload.x(rank), workload.topkIdx(rank))
+                        .format(variant.format())
+                        .receiveHook(variant.has(Feature.HOOK));
         if (variant.has(Feature.STATS)) {
-            builder.cumulativeStats(HostTensors.allocate(DType.I32, workload.routing().numLocalExperts()))
+            builder.cumulativeStats(
+                            HostTensors.allocate(DType.I32, workload.routing().numLocalExperts()))
                     .waitCostStats(HostTensors.allocate(DType.I64, workload.routing().numRanks()));
         }
         return builder.build();
     }
 
-    private LowLatencyCombineRequest combine(int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
+    private LowLatencyCombineRequest combine(
+            int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
         Buffer buffer = session.buffer(rank);
         Tensor input = workload.outputs().get(rank);
         if (variant.has(Feature.ZERO_COPY)) {
             input = buffer.getNextLowLatencyCombineBuffer(received.handle());
             workload.copyOutputs(rank, input);
         }
-        LowLatencyCombineRequest.Builder builder = LowLatencyCombineRequest.builder(
-                        input, workload.topkIdx(rank), workload.topkWeights(rank), received.handle())
-                .zeroCopy(variant.has(Feature.ZERO_COPY))
-                .logFmt(variant.has(Feature.LOGFMT))
-                .receiveHook(variant.has(Feature.HOOK));
+        LowLatencyCombineRequest.Builder builder =
+                LowLatencyCombineRequest.builder(
+                                input,
+                                workload.topkIdx(rank),
+                                workload.topkWeights(rank),
+                                received.handle())
+                        .zeroCopy(variant.has(Feature.ZERO_COPY))
+                        .logFmt(variant.has(Feature.LOGFMT))
+                        .receiveHook(variant.has(Feature.HOOK));
         if (variant.has(Feature.OUT)) {
-            builder.out(Rows.expertOutputs(workload.routing().numTokens(rank), session.job().hidden(), rank));
+            builder.out(
+                    Rows.expertOutputs(
+                            workload.routing().numTokens(rank), session.job().hidden(), rank));
         }
         return builder.build();
     }
@@ -89,13 +109,19 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
             long seen = request.cumulativeStats().getLong(expert);
             if (seen != counts[expert]) {
                 throw new OracleMismatch(
-                        "cumulativeStats[" + expert + "]: expected " + counts[expert] + ", saw " + seen);
+                        "cumulativeStats["
+                                + expert
+                                + "]: expected "
+                                + counts[expert]
+                                + ", saw "
+                                + seen);
             }
         }
         for (int src = 0; src < request.waitCostStats().size(0); src++) {
             long waited = request.waitCostStats().getLong(src);
             if (waited < 0) {
-                throw new OracleMismatch("waitCostStats[" + src + "]: saw " + waited + ", which is negative");
+                throw new OracleMismatch(
+                        "waitCostStats[" + src + "]: saw " + waited + ", which is negative");
             }
         }
     }

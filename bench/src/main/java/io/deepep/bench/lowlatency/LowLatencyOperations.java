@@ -22,9 +22,12 @@ final class LowLatencyOperations {
 
     private List<LowLatencyDispatchRequest> requests(LowLatencyFormat format) {
         return session.team()
-                .ask(rank -> LowLatencyDispatchRequest.builder(workload.x(rank), workload.topkIdx(rank))
-                        .format(format)
-                        .build());
+                .ask(
+                        rank ->
+                                LowLatencyDispatchRequest.builder(
+                                                workload.x(rank), workload.topkIdx(rank))
+                                        .format(format)
+                                        .build());
     }
 
     RankTeam.Work dispatch(LowLatencyFormat format) {
@@ -35,20 +38,29 @@ final class LowLatencyOperations {
     /** Combine of BF16 rows. Dispatches once, for the handles. */
     RankTeam.Work combine(boolean zeroCopy, boolean logFmt) {
         List<LowLatencyDispatchRequest> requests = requests(LowLatencyFormat.BF16);
-        List<LowLatencyCombineRequest> combines = session.team().ask(rank -> {
-            Buffer buffer = session.buffer(rank);
-            LowLatencyDispatchResult received = buffer.lowLatencyDispatch(requests.get(rank));
-            Tensor input = workload.outputs().get(rank);
-            if (zeroCopy) {
-                input = buffer.getNextLowLatencyCombineBuffer(received.handle());
-                workload.copyOutputs(rank, input);
-            }
-            return LowLatencyCombineRequest.builder(
-                            input, workload.topkIdx(rank), workload.topkWeights(rank), received.handle())
-                    .zeroCopy(zeroCopy)
-                    .logFmt(logFmt)
-                    .build();
-        });
+        List<LowLatencyCombineRequest> combines =
+                session.team()
+                        .ask(
+                                rank -> {
+                                    Buffer buffer = session.buffer(rank);
+                                    LowLatencyDispatchResult received =
+                                            buffer.lowLatencyDispatch(requests.get(rank));
+                                    Tensor input = workload.outputs().get(rank);
+                                    if (zeroCopy) {
+                                        input =
+                                                buffer.getNextLowLatencyCombineBuffer(
+                                                        received.handle());
+                                        workload.copyOutputs(rank, input);
+                                    }
+                                    return LowLatencyCombineRequest.builder(
+                                                    input,
+                                                    workload.topkIdx(rank),
+                                                    workload.topkWeights(rank),
+                                                    received.handle())
+                                            .zeroCopy(zeroCopy)
+                                            .logFmt(logFmt)
+                                            .build();
+                                });
         return rank -> session.buffer(rank).lowLatencyCombine(combines.get(rank));
     }
 }

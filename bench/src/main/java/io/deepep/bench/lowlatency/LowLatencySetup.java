@@ -21,7 +21,9 @@ record LowLatencySetup(Session session, int maxTokens, Verifier verifier) implem
         MemoryNeed.require(job, Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));
         Session session = Session.open(job, builder -> builder.lowLatency(limits));
         return new LowLatencySetup(
-                session, maxTokens, new Verifier(new LowLatencyWorkload(session, job.routing(), maxTokens)));
+                session,
+                maxTokens,
+                new Verifier(new LowLatencyWorkload(session, job.routing(), maxTokens)));
     }
 
     private static LowLatencyLimits limits(Job job, int maxTokens) {

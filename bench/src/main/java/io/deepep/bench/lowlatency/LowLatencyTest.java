@@ -32,7 +32,8 @@ public final class LowLatencyTest {
     /** Runs all cases and the report; returns whether all passed. */
     public static boolean run(Console console, Job job) {
         try (LowLatencySetup setup = LowLatencySetup.open(job)) {
-            console.line("low-latency mode, %s backend, %s", setup.session().backend(), job.describe());
+            console.line(
+                    "low-latency mode, %s backend, %s", setup.session().backend(), job.describe());
             printBytes(console, new LowLatencyBytes(job), job);
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));
@@ -49,15 +50,25 @@ public final class LowLatencyTest {
         for (LowLatencyVariant variant : LowLatencyVariant.matrix()) {
             cases.add(new LowLatencyCase(setup.session(), setup.verifier(), variant));
         }
-        LowLatencyVariant rich = LowLatencyVariant.of(LowLatencyFormat.BF16, Feature.STATS, Feature.OUT);
+        LowLatencyVariant rich =
+                LowLatencyVariant.of(LowLatencyFormat.BF16, Feature.STATS, Feature.OUT);
         cases.add(new LowLatencyCase(setup.session(), setup.verifier(), rich));
         List<Verifier> specials = new ArrayList<>();
-        routings(setup.session().job()).forEach((note, routing) -> {
-            Verifier special = new Verifier(new LowLatencyWorkload(setup.session(), routing, setup.maxTokens()));
-            specials.add(special);
-            cases.add(new LowLatencyCase(
-                    setup.session(), special, LowLatencyVariant.of(LowLatencyFormat.BF16).noted(note)));
-        });
+        routings(setup.session().job())
+                .forEach(
+                        (note, routing) -> {
+                            Verifier special =
+                                    new Verifier(
+                                            new LowLatencyWorkload(
+                                                    setup.session(), routing, setup.maxTokens()));
+                            specials.add(special);
+                            cases.add(
+                                    new LowLatencyCase(
+                                            setup.session(),
+                                            special,
+                                            LowLatencyVariant.of(LowLatencyFormat.BF16)
+                                                    .noted(note)));
+                        });
         List<Verifier> pair = List.of(setup.verifier(), specials.getFirst());
         cases.add(new ChainedCase(setup.session(), pair, LowLatencyFormat.BF16));
         int numRanks = setup.session().job().numRanks();
@@ -65,12 +76,14 @@ public final class LowLatencyTest {
             Routing routing = setup.session().job().routing();
             int absent = numRanks - 1;
             LowLatencyWorkload without =
-                    new LowLatencyWorkload(setup.session(), routing, setup.maxTokens(), Set.of(absent));
+                    new LowLatencyWorkload(
+                            setup.session(), routing, setup.maxTokens(), Set.of(absent));
             cases.add(new MaskedRankCase(setup.session(), new Verifier(without), absent));
-            cases.add(new LowLatencyCase(
-                    setup.session(),
-                    setup.verifier(),
-                    LowLatencyVariant.of(LowLatencyFormat.BF16).noted("after unmasking")));
+            cases.add(
+                    new LowLatencyCase(
+                            setup.session(),
+                            setup.verifier(),
+                            LowLatencyVariant.of(LowLatencyFormat.BF16).noted("after unmasking")));
         }
         return cases;
     }
@@ -90,13 +103,32 @@ public final class LowLatencyTest {
     private static void reportSpeed(Console console, LowLatencySetup setup) {
         LowLatencyOperations operations = new LowLatencyOperations(setup);
         LowLatencyBytes bytes = new LowLatencyBytes(setup.session().job());
-        line(console, setup, "dispatch (FP8) ", operations.dispatch(LowLatencyFormat.FP8), bytes.dispatch(LowLatencyFormat.FP8));
-        line(console, setup, "dispatch (BF16)", operations.dispatch(LowLatencyFormat.BF16), bytes.dispatch(LowLatencyFormat.BF16));
-        line(console, setup, "combine (BF16) ", operations.combine(true, false), bytes.combine(false));
+        line(
+                console,
+                setup,
+                "dispatch (FP8) ",
+                operations.dispatch(LowLatencyFormat.FP8),
+                bytes.dispatch(LowLatencyFormat.FP8));
+        line(
+                console,
+                setup,
+                "dispatch (BF16)",
+                operations.dispatch(LowLatencyFormat.BF16),
+                bytes.dispatch(LowLatencyFormat.BF16));
+        line(
+                console,
+                setup,
+                "combine (BF16) ",
+                operations.combine(true, false),
+                bytes.combine(false));
     }
 
     private static void line(
-            Console console, LowLatencySetup setup, String name, RankTeam.Work operation, OperationBytes bytes) {
+            Console console,
+            LowLatencySetup setup,
+            String name,
+            RankTeam.Work operation,
+            OperationBytes bytes) {
         Samples samples = Samples.measure(setup.session().team(), WARMUPS, REPEATS, operation);
         double perRank = samples.bytesPerSecond(bytes.logical()) / setup.session().job().numRanks();
         console.line(
@@ -104,23 +136,28 @@ public final class LowLatencyTest {
                 name, perRank / 1e9, samples.percentileMicros(50), REPEATS);
     }
 
-    /** What each rank sends over each kind of link in a BF16 dispatch, and gets back in a combine. */
+    /**
+     * What each rank sends over each kind of link in a BF16 dispatch, and gets back in a combine.
+     */
     private static void printBytes(Console console, LowLatencyBytes bytes, Job job) {
         String[][] rows = new String[job.numRanks()][];
         for (int rank = 0; rank < rows.length; rank++) {
             Traffic there = bytes.dispatchTraffic(rank);
             Traffic back = bytes.combineTraffic(rank);
             long row = bytes.rowBytes(LowLatencyFormat.BF16);
-            rows[rank] = new String[] {
-                Integer.toString(rank),
-                Integer.toString(job.routing().numTokens(rank)),
-                megabytes(there.nvlinkRows() * row),
-                megabytes(there.rdmaRows() * row),
-                megabytes(back.nvlinkRows() * row),
-                megabytes(back.rdmaRows() * row)
-            };
+            rows[rank] =
+                    new String[] {
+                        Integer.toString(rank),
+                        Integer.toString(job.routing().numTokens(rank)),
+                        megabytes(there.nvlinkRows() * row),
+                        megabytes(there.rdmaRows() * row),
+                        megabytes(back.nvlinkRows() * row),
+                        megabytes(back.rdmaRows() * row)
+                    };
         }
-        String[] header = {"rank", "tokens", "NVLink MB sent", "RDMA MB sent", "NVLink MB back", "RDMA MB back"};
+        String[] header = {
+            "rank", "tokens", "NVLink MB sent", "RDMA MB sent", "NVLink MB back", "RDMA MB back"
+        };
         console.out().println(AsciiTable.getTable(header, rows));
     }
 

@@ -51,6 +51,9 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<Feature> feat
     String name() {
         String type = format.name().toLowerCase(Locale.ROOT).replace('_', '-');
         String asked = features.stream().map(Feature::toString).collect(Collectors.joining(" "));
-        return (String.format("%-16s ", type) + asked + (note.isEmpty() ? "" : " (" + note + ")")).stripTrailing();
+        String special = note.isEmpty() ? "" : "(" + note + ")";
+        return String.format(
+                        Locale.ROOT, "%-16s %s", type, String.join(" ", asked, special).strip())
+                .strip();
     }
 }

@@ -12,9 +12,15 @@ import io.deepep.testkit.routing.Tokens;
 import java.util.List;
 import java.util.Set;
 
-/** One routing with the tokens of every rank, what their experts are said to compute, and what the oracle makes of it. */
+/**
+ * One routing with the tokens of every rank, what their experts are said to compute, and what the
+ * oracle makes of it.
+ */
 final class LowLatencyWorkload {
-    /** Rows between the first rows of neighbouring experts: their outputs overlap in memory, but no two experts see the same rows at the same places. */
+    /**
+     * Rows between the first rows of neighbouring experts: their outputs overlap in memory, but no
+     * two experts see the same rows at the same places.
+     */
     private static final long EXPERT_SHIFT = 17;
 
     private final Routing routing;
@@ -37,7 +43,9 @@ final class LowLatencyWorkload {
         int hidden = session.job().hidden();
         long seed = session.job().variations().seed();
         int numTopk = routing.numTopk();
-        tokens = session.team().ask(rank -> Tokens.bf16(rank, routing.numTokens(rank), hidden, seed));
+        tokens =
+                session.team()
+                        .ask(rank -> Tokens.bf16(rank, routing.numTokens(rank), hidden, seed));
         topkIdx = session.team().ask(rank -> HostTensors.i64(routing.topkIdx(rank), numTopk));
         topkWeights = session.team().ask(rank -> HostTensors.f32(routing.weights(rank), numTopk));
         outputs = session.team().ask(rank -> outputs(hidden, seed + 77L * rank));
@@ -46,7 +54,9 @@ final class LowLatencyWorkload {
     private Tensor outputs(int hidden, long seed) {
         long numExperts = routing.numLocalExperts();
         long slots = (long) routing.numRanks() * maxTokens;
-        Tensor rows = Rows.expertOutputs(Math.toIntExact(slots + EXPERT_SHIFT * numExperts), hidden, seed);
+        Tensor rows =
+                Rows.expertOutputs(
+                        Math.toIntExact(slots + EXPERT_SHIFT * numExperts), hidden, seed);
         return Tensor.strided(
                 rows.segment(),
                 rows.dtype(),
@@ -83,7 +93,8 @@ final class LowLatencyWorkload {
     void copyOutputs(int rank, Tensor target) {
         int[] counts = oracle.counts(rank);
         for (int expert = 0; expert < counts.length; expert++) {
-            Rows.copy(outputs.get(rank).select(0, expert), target.select(0, expert), counts[expert]);
+            Rows.copy(
+                    outputs.get(rank).select(0, expert), target.select(0, expert), counts[expert]);
         }
     }
 

@@ -21,57 +21,81 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
     @Override
     public long run() {
         LowLatencyWorkload workload = verifier.workload();
-        session.team().run(rank -> {
-            if (rank != absent) {
-                session.buffer(rank).lowLatencyUpdateMask(absent, true);
-                requireMask(rank, 1);
-            }
-        });
-        List<LowLatencyDispatchResult> received = session.team().ask(rank -> rank == absent ? null : dispatch(rank));
+        session.team()
+                .run(
+                        rank -> {
+                            if (rank != absent) {
+                                session.buffer(rank).lowLatencyUpdateMask(absent, true);
+                                requireMask(rank, 1);
+                            }
+                        });
+        List<LowLatencyDispatchResult> received =
+                session.team().ask(rank -> rank == absent ? null : dispatch(rank));
         long nanos = session.team().slowestNanos();
-        session.team().run(rank -> {
-            if (rank != absent) {
-                verifier.dispatched(rank, LowLatencyFormat.BF16, received.get(rank));
-            }
-        });
+        session.team()
+                .run(
+                        rank -> {
+                            if (rank != absent) {
+                                verifier.dispatched(
+                                        rank, LowLatencyFormat.BF16, received.get(rank));
+                            }
+                        });
         List<Tensor> combined =
-                session.team().ask(rank -> rank == absent ? null : combine(rank, received.get(rank), workload));
+                session.team()
+                        .ask(
+                                rank ->
+                                        rank == absent
+                                                ? null
+                                                : combine(rank, received.get(rank), workload));
         nanos += session.team().slowestNanos();
-        session.team().run(rank -> {
-            if (rank != absent) {
-                verifier.combined(rank, false, combined.get(rank));
-            }
-            Buffer buffer = session.buffer(rank);
-            buffer.cleanLowLatencyBuffer();
-            buffer.lowLatencyCleanMask();
-            requireMask(rank, 0);
-        });
+        session.team()
+                .run(
+                        rank -> {
+                            if (rank != absent) {
+                                verifier.combined(rank, false, combined.get(rank));
+                            }
+                            Buffer buffer = session.buffer(rank);
+                            buffer.cleanLowLatencyBuffer();
+                            buffer.lowLatencyCleanMask();
+                            requireMask(rank, 0);
+                        });
         return nanos;
     }
 
     private LowLatencyDispatchResult dispatch(int rank) {
         LowLatencyWorkload workload = verifier.workload();
         return session.buffer(rank)
-                .lowLatencyDispatch(LowLatencyDispatchRequest.builder(workload.x(rank), workload.topkIdx(rank))
-                        .format(LowLatencyFormat.BF16)
-                        .build());
+                .lowLatencyDispatch(
+                        LowLatencyDispatchRequest.builder(workload.x(rank), workload.topkIdx(rank))
+                                .format(LowLatencyFormat.BF16)
+                                .build());
     }
 
-    private Tensor combine(int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
+    private Tensor combine(
+            int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
         return session.buffer(rank)
-                .lowLatencyCombine(LowLatencyCombineRequest.builder(
-                                workload.outputs().get(rank),
-                                workload.topkIdx(rank),
-                                workload.topkWeights(rank),
-                                received.handle())
-                        .build())
+                .lowLatencyCombine(
+                        LowLatencyCombineRequest.builder(
+                                        workload.outputs().get(rank),
+                                        workload.topkIdx(rank),
+                                        workload.topkWeights(rank),
+                                        received.handle())
+                                .build())
                 .x();
     }
 
     private void requireMask(int rank, int expected) {
         int seen = session.buffer(rank).lowLatencyQueryMask()[absent];
         if (seen != expected) {
-            throw new OracleMismatch("mask of rank " + absent + " at rank " + rank + ": expected " + expected + ", saw " + seen);
+            throw new OracleMismatch(
+                    "mask of rank "
+                            + absent
+                            + " at rank "
+                            + rank
+                            + ": expected "
+                            + expected
+                            + ", saw "
+                            + seen);
         }
     }
 }

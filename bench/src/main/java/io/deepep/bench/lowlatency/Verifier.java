@@ -10,8 +10,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.UnaryOperator;
 
 /**
- * Holds results of one workload against the oracle. The oracle's own cast to FP8 is slow, so a result with the same bits as one that the oracle has accepted is
- * accepted too; any other one goes to the oracle.
+ * Holds results of one workload against the oracle. The oracle's own cast to FP8 is slow, so a
+ * result with the same bits as one that the oracle has accepted is accepted too; any other one goes
+ * to the oracle.
  */
 final class Verifier {
     /** The most that LogFMT with 10 bits may be off, relative to each summand. */
@@ -36,8 +37,12 @@ final class Verifier {
     /** Compares what {@code rank} received. */
     void dispatched(int rank, LowLatencyFormat format, LowLatencyDispatchResult result) {
         Key key = new Key(rank, format);
-        // An oracle's count that differs would make the fingerprint read undefined rows, so counts come first.
-        long bits = Arrays.equals(counts(result), workload.oracle().counts(rank)) ? fingerprint(result) : -1;
+        // An oracle's count that differs would make the fingerprint read undefined rows, so counts
+        // come first.
+        long bits =
+                Arrays.equals(counts(result), workload.oracle().counts(rank))
+                        ? fingerprint(result)
+                        : -1;
         Long known = accepted.get(key);
         if (known == null || known != bits) {
             workload.check(format).checkDispatch(rank, result, UnaryOperator.identity());

@@ -13,10 +13,16 @@ public final class BenchOptions {
             description = "Also writes the records, one per operation, as a JSON array.")
     private Path json;
 
-    @Option(names = "--warmups", paramLabel = "N", description = "Unmeasured runs of each (default: ${DEFAULT-VALUE}).")
+    @Option(
+            names = "--warmups",
+            paramLabel = "N",
+            description = "Unmeasured runs of each (default: ${DEFAULT-VALUE}).")
     private int warmups = 10;
 
-    @Option(names = "--repeats", paramLabel = "N", description = "Measured runs of each (default: ${DEFAULT-VALUE}).")
+    @Option(
+            names = "--repeats",
+            paramLabel = "N",
+            description = "Measured runs of each (default: ${DEFAULT-VALUE}).")
     private int repeats = 50;
 
     /** For the option parser, and for tests with its defaults. */
@@ -29,7 +35,12 @@ public final class BenchOptions {
      */
     public BenchOptions validated() {
         if (warmups < 0 || repeats < 1) {
-            throw new UsageException("--warmups=" + warmups + " and --repeats=" + repeats + " must be at least 0 and 1");
+            throw new UsageException(
+                    "--warmups="
+                            + warmups
+                            + " and --repeats="
+                            + repeats
+                            + " must be at least 0 and 1");
         }
         if (json != null) {
             Path folder = json.toAbsolutePath().getParent();

@@ -12,7 +12,8 @@ import java.util.concurrent.TimeUnit;
  * What ran: part of every record, so that a figure can be traced.
  *
  * @param version of the library
- * @param commit of the sources, {@code unknown} outside a checkout and without a build that recorded it
+ * @param commit of the sources, {@code unknown} outside a checkout and without a build that
+ *     recorded it
  * @param jvm name and version
  * @param cpu model and number of processors
  */
@@ -52,10 +53,12 @@ public record Build(String version, String commit, String jvm, String cpu) {
 
     private static String commitOfCheckout() {
         try {
-            Process git = new ProcessBuilder("git", "rev-parse", "--short=12", "HEAD")
-                    .redirectError(ProcessBuilder.Redirect.DISCARD)
-                    .start();
-            String commit = new String(git.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+            Process git =
+                    new ProcessBuilder("git", "rev-parse", "--short=12", "HEAD")
+                            .redirectError(ProcessBuilder.Redirect.DISCARD)
+                            .start();
+            String commit =
+                    new String(git.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
             boolean ended = git.waitFor(10, TimeUnit.SECONDS);
             return ended && git.exitValue() == 0 && !commit.isEmpty() ? commit : UNKNOWN;
         } catch (IOException noGit) {

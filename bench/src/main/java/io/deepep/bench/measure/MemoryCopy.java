@@ -6,7 +6,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /**
- * What this machine's memory can do: every processor copies memory of its own that no cache holds. The yardstick of the host backend, measured in the same run.
+ * What this machine's memory can do: every processor copies memory of its own that no cache holds.
+ * The yardstick of the host backend, measured in the same run.
  */
 public final class MemoryCopy {
     private static final long BLOCK_BYTES = 128L << 20;
@@ -21,10 +22,11 @@ public final class MemoryCopy {
                 Arena arena = Arena.ofShared()) {
             MemorySegment[] from = new MemorySegment[threads];
             MemorySegment[] to = new MemorySegment[threads];
-            team.run(thread -> {
-                from[thread] = arena.allocate(BLOCK_BYTES, 128).fill((byte) 1);
-                to[thread] = arena.allocate(BLOCK_BYTES, 128).fill((byte) 2);
-            });
+            team.run(
+                    thread -> {
+                        from[thread] = arena.allocate(BLOCK_BYTES, 128).fill((byte) 1);
+                        to[thread] = arena.allocate(BLOCK_BYTES, 128).fill((byte) 2);
+                    });
             long[] nanos = new long[ROUNDS];
             for (int round = -1; round < ROUNDS; round++) {
                 team.run(thread -> MemorySegment.copy(from[thread], 0, to[thread], 0, BLOCK_BYTES));

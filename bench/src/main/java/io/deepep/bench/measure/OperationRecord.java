@@ -4,7 +4,8 @@ import io.deepep.bench.run.Job;
 import java.time.Instant;
 
 /**
- * One measured operation. Times are of the slowest rank in each run; bytes are sums over the ranks, see {@link OperationBytes}; bandwidths are in bytes per second.
+ * One measured operation. Times are of the slowest rank in each run; bytes are sums over the ranks,
+ * see {@link OperationBytes}; bandwidths are in bytes per second.
  */
 public record OperationRecord(
         String backend,
@@ -36,7 +37,8 @@ public record OperationRecord(
     /** What a bench run has in common, and makes records with. */
     public record Context(String backend, Job job, double memoryCopyBytesPerSecond, Build build) {
         /** The record of one operation. */
-        public OperationRecord of(String op, String dtype, int sms, Samples samples, OperationBytes bytes) {
+        public OperationRecord of(
+                String op, String dtype, int sms, Samples samples, OperationBytes bytes) {
             return new OperationRecord(
                     backend,
                     job.numRanks(),

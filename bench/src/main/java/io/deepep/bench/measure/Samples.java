@@ -24,7 +24,8 @@ public final class Samples {
     }
 
     /** Measures an operation that is collective over the team. */
-    public static Samples measure(RankTeam team, int warmups, int repeats, RankTeam.Work operation) {
+    public static Samples measure(
+            RankTeam team, int warmups, int repeats, RankTeam.Work operation) {
         long[] nanos = new long[repeats];
         for (int i = -warmups; i < repeats; i++) {
             team.run(operation);
@@ -40,7 +41,10 @@ public final class Samples {
         return sorted.length;
     }
 
-    /** The smallest duration that {@code percent} of the samples do not exceed (nearest rank), in microseconds. */
+    /**
+     * The smallest duration that {@code percent} of the samples do not exceed (nearest rank), in
+     * microseconds.
+     */
     public double percentileMicros(double percent) {
         if (!(percent > 0 && percent <= 100)) {
             throw new IllegalArgumentException("percent=" + percent + " is not in (0, 100]");

@@ -16,19 +16,27 @@ record LayoutCase(Session session, NormalWorkload workload) implements Case {
 
     @Override
     public long run() {
-        List<DispatchLayout> layouts = session.team().ask(rank -> {
-            DispatchLayout layout = session.buffer(rank)
-                    .getDispatchLayout(workload.topkIdx(rank), workload.routing().numExperts());
-            layout.event().synchronize();
-            return layout;
-        });
+        List<DispatchLayout> layouts =
+                session.team()
+                        .ask(
+                                rank -> {
+                                    DispatchLayout layout =
+                                            session.buffer(rank)
+                                                    .getDispatchLayout(
+                                                            workload.topkIdx(rank),
+                                                            workload.routing().numExperts());
+                                    layout.event().synchronize();
+                                    return layout;
+                                });
         long nanos = session.team().slowestNanos();
         session.team()
-                .run(rank -> LayoutCheck.check(
-                        workload.oracle(),
-                        session.buffer(rank).topology(),
-                        layouts.get(rank),
-                        UnaryOperator.identity()));
+                .run(
+                        rank ->
+                                LayoutCheck.check(
+                                        workload.oracle(),
+                                        session.buffer(rank).topology(),
+                                        layouts.get(rank),
+                                        UnaryOperator.identity()));
         return nanos;
     }
 }

@@ -9,6 +9,7 @@ import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.measure.MemoryCopy;
 import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.measure.Samples;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
@@ -23,7 +24,10 @@ import java.util.Map;
 public final class NormalBench {
     private NormalBench() {}
 
-    /** Runs and reports; returns whether everything was right. Nothing is measured that gave a wrong result. */
+    /**
+     * Runs and reports; returns whether everything was right. Nothing is measured that gave a wrong
+     * result.
+     */
     public static boolean run(Console console, Job job, BenchOptions options) {
         try (NormalSetup setup = NormalSetup.open(job, Map.of())) {
             console.line("normal mode, %s backend, %s", setup.session().backend(), job.describe());
@@ -41,11 +45,13 @@ public final class NormalBench {
         }
     }
 
-    private static List<Case> cases(NormalSetup setup) {
-        List<NormalVariant> variants = new ArrayList<>(List.of(
-                NormalVariant.of(BF16, Feature.TOPK),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.CACHED),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.COMBINE_BUFFER)));
+    static List<Case> cases(NormalSetup setup) {
+        List<NormalVariant> variants =
+                new ArrayList<>(
+                        List.of(
+                                NormalVariant.of(BF16, Feature.TOPK),
+                                NormalVariant.of(BF16, Feature.TOPK, Feature.CACHED),
+                                NormalVariant.of(BF16, Feature.TOPK, Feature.COMBINE_BUFFER)));
         if (setup.session().job().allowsFp8()) {
             variants.add(NormalVariant.of(FP8_E4M3, Feature.TOPK));
         }
@@ -58,18 +64,26 @@ public final class NormalBench {
         Job job = setup.session().job();
         NormalOperations operations = new NormalOperations(setup);
         NormalBytes bytes = new NormalBytes(job, setup.workload());
-        OperationRecord.Context context = new OperationRecord.Context(
-                setup.session().backend().name().toLowerCase(Locale.ROOT),
-                job,
-                MemoryCopy.bytesPerSecond(),
-                Build.current());
+        OperationRecord.Context context =
+                new OperationRecord.Context(
+                        setup.session().backend().name().toLowerCase(Locale.ROOT),
+                        job,
+                        MemoryCopy.bytesPerSecond(),
+                        Build.current());
         List<OperationRecord> records = new ArrayList<>();
-        Recorder recorder = (op, dtype, sms, work) -> records.add(context.of(
-                op,
-                dtype.name().toLowerCase(Locale.ROOT),
-                sms,
-                operations.measure(work, options.warmups(), options.repeats()),
-                bytes.total(dtype)));
+        Recorder recorder =
+                (op, dtype, sms, work) ->
+                        records.add(
+                                context.of(
+                                        op,
+                                        dtype.name().toLowerCase(Locale.ROOT),
+                                        sms,
+                                        Samples.measure(
+                                                setup.session().team(),
+                                                options.warmups(),
+                                                options.repeats(),
+                                                work),
+                                        bytes.total(dtype)));
         int dispatchSms = job.dispatchConfig().numSms();
         if (job.allowsFp8()) {
             recorder.record("dispatch", FP8_E4M3, dispatchSms, operations.dispatch(FP8_E4M3));

@@ -46,6 +46,7 @@ final class NormalBytes {
         Traffic all = traffic.stream().reduce(new Traffic(0, 0), Traffic::plus);
         long rows = received.stream().mapToLong(Integer::longValue).sum();
         long row = rowBytes(dtype);
-        return new OperationBytes(rows * row, all.nvlinkRows() * row, all.rdmaRows() * row, (tokens + rows) * row);
+        return new OperationBytes(
+                rows * row, all.nvlinkRows() * row, all.rdmaRows() * row, (tokens + rows) * row);
     }
 }

@@ -33,7 +33,12 @@ final class NormalCase implements Case {
      *
      * @param worstRows rows that a result has in worst-case mode
      */
-    NormalCase(Session session, NormalWorkload workload, TokenPool pool, NormalVariant variant, int worstRows) {
+    NormalCase(
+            Session session,
+            NormalWorkload workload,
+            TokenPool pool,
+            NormalVariant variant,
+            int worstRows) {
         this.session = session;
         this.workload = workload;
         this.pool = pool;
@@ -56,7 +61,8 @@ final class NormalCase implements Case {
         }
         List<DispatchResult> toCombine = received;
         List<Tensor> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
-        List<CombineRequest> combines = session.team().ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
+        List<CombineRequest> combines =
+                session.team().ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
         List<CombineResult> combined = combine(combines, outputs, received);
         if (variant.has(Feature.REPEAT)) {
             repeat(requests, received, combines, combined, outputs);
@@ -66,10 +72,11 @@ final class NormalCase implements Case {
 
     private DispatchRequest request(int rank) {
         Buffer buffer = session.buffer(rank);
-        DispatchRequest.Builder builder = bare(rank)
-                .expertAlignment(variant.alignment())
-                .expanded(variant.has(Feature.EXPANDED))
-                .numWorstTokens(variant.has(Feature.WORST_CASE) ? worstRows : 0);
+        DispatchRequest.Builder builder =
+                bare(rank)
+                        .expertAlignment(variant.alignment())
+                        .expanded(variant.has(Feature.EXPANDED))
+                        .numWorstTokens(variant.has(Feature.WORST_CASE) ? worstRows : 0);
         int numExperts = workload.routing().numExperts();
         if (variant.has(Feature.TOPK)) {
             builder.topk(workload.topkIdx(rank), workload.topkWeights(rank), numExperts);
@@ -83,28 +90,37 @@ final class NormalCase implements Case {
         Tokens tokens = workload.tokens(variant.dtype()).get(rank);
         return DispatchRequest.builder(tokens.x())
                 .scales(tokens.scales())
-                .receive(variant.has(Feature.COPY) ? DispatchRequest.Receive.COPY : DispatchRequest.Receive.VIEW);
+                .receive(
+                        variant.has(Feature.COPY)
+                                ? DispatchRequest.Receive.COPY
+                                : DispatchRequest.Receive.VIEW);
     }
 
     private List<DispatchRequest> cached(List<DispatchResult> first) {
         return session.team().ask(rank -> bare(rank).handle(first.get(rank).handle()).build());
     }
 
-    private List<DispatchResult> dispatch(List<DispatchRequest> requests, NormalDispatchCheck check) {
-        List<DispatchResult> results = timed(rank -> {
-            DispatchResult result = session.buffer(rank).dispatch(requests.get(rank), options(rank));
-            result.event().synchronize();
-            return result;
-        });
+    private List<DispatchResult> dispatch(
+            List<DispatchRequest> requests, NormalDispatchCheck check) {
+        List<DispatchResult> results =
+                timed(
+                        rank -> {
+                            DispatchResult result =
+                                    session.buffer(rank)
+                                            .dispatch(requests.get(rank), options(rank));
+                            result.event().synchronize();
+                            return result;
+                        });
         session.team().run(rank -> check.check(rank, results.get(rank), UnaryOperator.identity()));
         return results;
     }
 
     private NormalDispatchCheck check() {
         NormalDispatchCheck check = workload.check(variant.dtype());
-        check = variant.has(Feature.EXPANDED)
-                ? check.expanded(variant.alignment())
-                : check.aligned(variant.alignment());
+        check =
+                variant.has(Feature.EXPANDED)
+                        ? check.expanded(variant.alignment())
+                        : check.aligned(variant.alignment());
         check = variant.has(Feature.WORST_CASE) ? check.worstCase(worstRows) : check;
         return variant.has(Feature.TOPK) ? check : check.withoutTopk();
     }
@@ -142,23 +158,30 @@ final class NormalCase implements Case {
 
     private List<CombineResult> combine(
             List<CombineRequest> requests, List<Tensor> outputs, List<DispatchResult> received) {
-        List<CombineResult> results = timed(rank -> {
-            CombineResult result = session.buffer(rank).combine(requests.get(rank), options(rank));
-            result.event().synchronize();
-            return result;
-        });
+        List<CombineResult> results =
+                timed(
+                        rank -> {
+                            CombineResult result =
+                                    session.buffer(rank).combine(requests.get(rank), options(rank));
+                            result.event().synchronize();
+                            return result;
+                        });
         int nodeSize = session.job().topology().numNvlRanks();
-        NormalCombineOracle oracle = variant.has(Feature.EXPANDED)
-                ? NormalCombineOracle.ofExpanded(workload.oracle(), nodeSize, variant.alignment())
-                : NormalCombineOracle.of(workload.oracle(), nodeSize);
+        NormalCombineOracle oracle =
+                variant.has(Feature.EXPANDED)
+                        ? NormalCombineOracle.ofExpanded(
+                                workload.oracle(), nodeSize, variant.alignment())
+                        : NormalCombineOracle.of(workload.oracle(), nodeSize);
         List<Tensor> weights = received.stream().map(DispatchResult::recvTopkWeights).toList();
-        session.team().run(rank -> {
-            CombineResult result = results.get(rank);
-            oracle.check(rank, outputs, biases(rank), result.x());
-            if (variant.has(Feature.WEIGHTS)) {
-                oracle.checkWeights(rank, weights, result.topkWeights());
-            }
-        });
+        session.team()
+                .run(
+                        rank -> {
+                            CombineResult result = results.get(rank);
+                            oracle.check(rank, outputs, biases(rank), result.x());
+                            if (variant.has(Feature.WEIGHTS)) {
+                                oracle.checkWeights(rank, weights, result.topkWeights());
+                            }
+                        });
         return results;
     }
 
@@ -184,17 +207,21 @@ final class NormalCase implements Case {
         List<Long> after = fingerprints(again, combinedAgain);
         for (int rank = 0; rank < before.size(); rank++) {
             if (!before.get(rank).equals(after.get(rank))) {
-                throw new OracleMismatch("rank " + rank + ": the second run gave other bits than the first");
+                throw new OracleMismatch(
+                        "rank " + rank + ": the second run gave other bits than the first");
             }
         }
     }
 
     private List<Long> fingerprints(List<DispatchResult> received, List<CombineResult> combined) {
-        return session.team().ask(rank -> {
-            DispatchResult result = received.get(rank);
-            Tensor home = combined.get(rank).x();
-            return 31 * Rows.fingerprint(result.recvX(), result.numRecvTokens()) + Rows.fingerprint(home, home.size(0));
-        });
+        return session.team()
+                .ask(
+                        rank -> {
+                            DispatchResult result = received.get(rank);
+                            Tensor home = combined.get(rank).x();
+                            return 31 * Rows.fingerprint(result.recvX(), result.numRecvTokens())
+                                    + Rows.fingerprint(home, home.size(0));
+                        });
     }
 
     private CallOptions options(int rank) {

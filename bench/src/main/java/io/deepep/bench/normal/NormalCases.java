@@ -13,7 +13,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What a test of normal mode goes through: DeepEP's matrix, then what the matrix leaves out, then routings that are out of the ordinary. */
+/**
+ * What a test of normal mode goes through: DeepEP's matrix, then what the matrix leaves out, then
+ * routings that are out of the ordinary.
+ */
 final class NormalCases {
     private static final double ZIPF_EXPONENT = 1.0;
     private static final double MASKED_SHARE = 0.3;
@@ -21,7 +24,10 @@ final class NormalCases {
 
     private NormalCases() {}
 
-    /** {BF16, FP8} x {with, without top-k} x {sync, async} x {no, some} previous event. Without top-k also a cached dispatch. */
+    /**
+     * {BF16, FP8} x {with, without top-k} x {sync, async} x {no, some} previous event. Without
+     * top-k also a cached dispatch.
+     */
     static List<NormalVariant> matrix(boolean fp8) {
         List<NormalVariant> variants = new ArrayList<>();
         for (DType dtype : fp8 ? List.of(BF16, FP8_E4M3) : List.of(BF16)) {
@@ -49,30 +55,50 @@ final class NormalCases {
 
     /** Where results lie, what is summed, and how rows are laid out. */
     static List<NormalVariant> others(boolean fp8) {
-        List<NormalVariant> variants = new ArrayList<>(List.of(
-                NormalVariant.of(BF16, Feature.TOPK, Feature.COPY),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.COMBINE_IN_PLACE),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.COMBINE_BUFFER),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.CACHED, Feature.COPY),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.WORST_CASE),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.WORST_CASE, Feature.ASYNC, Feature.COPY),
-                NormalVariant.of(BF16, Feature.TOPK).aligned(32),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.EXPANDED, Feature.WEIGHTS),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.EXPANDED, Feature.COPY).aligned(16),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.BIAS),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.TWO_BIASES, Feature.WEIGHTS, Feature.OUT),
-                NormalVariant.of(BF16, Feature.TOPK, Feature.WEIGHTS, Feature.REPEAT)));
+        List<NormalVariant> variants =
+                new ArrayList<>(
+                        List.of(
+                                NormalVariant.of(BF16, Feature.TOPK, Feature.COPY),
+                                NormalVariant.of(BF16, Feature.TOPK, Feature.COMBINE_IN_PLACE),
+                                NormalVariant.of(BF16, Feature.TOPK, Feature.COMBINE_BUFFER),
+                                NormalVariant.of(BF16, Feature.TOPK, Feature.CACHED, Feature.COPY),
+                                NormalVariant.of(BF16, Feature.TOPK, Feature.WORST_CASE),
+                                NormalVariant.of(
+                                        BF16,
+                                        Feature.TOPK,
+                                        Feature.WORST_CASE,
+                                        Feature.ASYNC,
+                                        Feature.COPY),
+                                NormalVariant.of(BF16, Feature.TOPK).aligned(32),
+                                NormalVariant.of(
+                                        BF16, Feature.TOPK, Feature.EXPANDED, Feature.WEIGHTS),
+                                NormalVariant.of(BF16, Feature.TOPK, Feature.EXPANDED, Feature.COPY)
+                                        .aligned(16),
+                                NormalVariant.of(BF16, Feature.TOPK, Feature.BIAS),
+                                NormalVariant.of(
+                                        BF16,
+                                        Feature.TOPK,
+                                        Feature.TWO_BIASES,
+                                        Feature.WEIGHTS,
+                                        Feature.OUT),
+                                NormalVariant.of(
+                                        BF16, Feature.TOPK, Feature.WEIGHTS, Feature.REPEAT)));
         if (fp8) {
-            variants.addAll(List.of(
-                    NormalVariant.of(FP8_E4M3, Feature.TOPK, Feature.COPY),
-                    NormalVariant.of(FP8_E4M3, Feature.TOPK, Feature.WORST_CASE),
-                    NormalVariant.of(FP8_E4M3, Feature.TOPK, Feature.EXPANDED).aligned(8),
-                    NormalVariant.of(FP8_E4M3, Feature.TOPK, Feature.ASYNC, Feature.REPEAT)));
+            variants.addAll(
+                    List.of(
+                            NormalVariant.of(FP8_E4M3, Feature.TOPK, Feature.COPY),
+                            NormalVariant.of(FP8_E4M3, Feature.TOPK, Feature.WORST_CASE),
+                            NormalVariant.of(FP8_E4M3, Feature.TOPK, Feature.EXPANDED).aligned(8),
+                            NormalVariant.of(
+                                    FP8_E4M3, Feature.TOPK, Feature.ASYNC, Feature.REPEAT)));
         }
         return variants;
     }
 
-    /** Routings of the job's shape that are harder than the job's own, by what is special about them. */
+    /**
+     * Routings of the job's shape that are harder than the job's own, by what is special about
+     * them.
+     */
     static Map<String, Routing> routings(Job job) {
         RoutingSpec like = job.variations();
         int numRanks = job.numRanks();
@@ -83,7 +109,9 @@ final class NormalCases {
         routings.put("all masked", like.withMaskedShare(1).generate());
         routings.put("experts named twice", like.withDuplicateShare(DUPLICATE_SHARE).generate());
         routings.put("zipf", like.withGate(new Gate.Zipf(ZIPF_EXPONENT)).generate());
-        routings.put("all to one expert", like.withGate(new Gate.AllToOne(like.numExperts() - 1)).generate());
+        routings.put(
+                "all to one expert",
+                like.withGate(new Gate.AllToOne(like.numExperts() - 1)).generate());
         return routings;
     }
 

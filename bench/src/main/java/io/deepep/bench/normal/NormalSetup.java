@@ -21,7 +21,11 @@ import java.util.Map;
  * @param worstRows rows that a rank has room for
  */
 record NormalSetup(
-        Session session, TokenPool pool, NormalWorkload workload, Map<String, NormalWorkload> others, int worstRows)
+        Session session,
+        TokenPool pool,
+        NormalWorkload workload,
+        Map<String, NormalWorkload> others,
+        int worstRows)
         implements AutoCloseable {
     /**
      * Opens buffers that are just large enough.
@@ -32,20 +36,26 @@ record NormalSetup(
         List<Routing> all = new ArrayList<>(routings.values());
         all.add(job.routing());
         int maxTokens = all.stream().mapToInt(Routing::maxTokens).max().orElseThrow();
-        int rows = Math.max(1, all.stream().mapToInt(NormalSetup::maxRecvTokens).max().orElseThrow());
+        int rows =
+                Math.max(1, all.stream().mapToInt(NormalSetup::maxRecvTokens).max().orElseThrow());
         NormalLimits limits = limits(job, maxTokens, rows);
         MemoryNeed.require(job, perRank(job, limits));
         Session session = Session.open(job, builder -> builder.normal(limits));
         TokenPool pool = new TokenPool(job, session.team(), maxTokens);
         Map<String, NormalWorkload> others = new LinkedHashMap<>();
         routings.forEach((note, routing) -> others.put(note, new NormalWorkload(routing, pool)));
-        return new NormalSetup(session, pool, new NormalWorkload(job.routing(), pool), others, rows);
+        return new NormalSetup(
+                session, pool, new NormalWorkload(job.routing(), pool), others, rows);
     }
 
     private static NormalLimits limits(Job job, int maxTokens, int rows) {
         try {
             return new NormalLimits(
-                    maxTokens, job.hidden(), job.routing().numTopk(), job.routing().numExperts(), rows);
+                    maxTokens,
+                    job.hidden(),
+                    job.routing().numTopk(),
+                    job.routing().numExperts(),
+                    rows);
         } catch (IllegalArgumentException refused) {
             throw UsageException.of(refused);
         }

@@ -41,7 +41,10 @@ public final class NormalTest {
         cases.add(new LayoutCase(setup.session(), setup.workload()));
         NormalCases.matrix(fp8).forEach(variant -> cases.add(of(setup, setup.workload(), variant)));
         NormalCases.others(fp8).forEach(variant -> cases.add(of(setup, setup.workload(), variant)));
-        setup.others().forEach((note, workload) -> cases.add(of(setup, workload, NormalCases.ofRouting(note))));
+        setup.others()
+                .forEach(
+                        (note, workload) ->
+                                cases.add(of(setup, workload, NormalCases.ofRouting(note))));
         return cases;
     }
 
@@ -49,19 +52,23 @@ public final class NormalTest {
         return new NormalCase(setup.session(), workload, setup.pool(), variant, setup.worstRows());
     }
 
-    /** What each rank's tokens send over each kind of link in one BF16 dispatch, as the oracle counts. */
+    /**
+     * What each rank's tokens send over each kind of link in one BF16 dispatch, as the oracle
+     * counts.
+     */
     private static void printBytes(Console console, NormalBytes bytes, Job job) {
         String[][] rows = new String[job.numRanks()][];
         long row = bytes.rowBytes(DType.BF16);
         for (int rank = 0; rank < rows.length; rank++) {
             Traffic traffic = bytes.traffic(rank);
-            rows[rank] = new String[] {
-                Integer.toString(rank),
-                Integer.toString(job.routing().numTokens(rank)),
-                Integer.toString(bytes.received(rank)),
-                megabytes(traffic.nvlinkRows() * row),
-                megabytes(traffic.rdmaRows() * row)
-            };
+            rows[rank] =
+                    new String[] {
+                        Integer.toString(rank),
+                        Integer.toString(job.routing().numTokens(rank)),
+                        Integer.toString(bytes.received(rank)),
+                        megabytes(traffic.nvlinkRows() * row),
+                        megabytes(traffic.rdmaRows() * row)
+                    };
         }
         String[] header = {"rank", "tokens", "rows received", "NVLink MB sent", "RDMA MB sent"};
         console.out().println(AsciiTable.getTable(header, rows));

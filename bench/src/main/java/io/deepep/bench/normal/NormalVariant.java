@@ -37,6 +37,7 @@ record NormalVariant(String note, DType dtype, Set<Feature> features, int alignm
         String type = dtype == DType.FP8_E4M3 ? "fp8 " : "bf16";
         String asked = features.stream().map(Feature::toString).collect(Collectors.joining(" "));
         String rows = alignment == 1 ? "" : String.format(Locale.ROOT, " align-%d", alignment);
-        return (type + " " + asked + rows + (note.isEmpty() ? "" : " (" + note + ")")).stripTrailing();
+        return (type + " " + asked + rows + (note.isEmpty() ? "" : " (" + note + ")"))
+                .stripTrailing();
     }
 }

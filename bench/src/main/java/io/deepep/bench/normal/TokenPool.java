@@ -20,8 +20,11 @@ final class TokenPool {
         this.hidden = job.hidden();
         this.seed = job.variations().seed();
         this.bf16 = team.ask(rank -> Tokens.bf16(rank, maxTokens, hidden, seed));
-        this.fp8 = team.ask(rank -> job.allowsFp8() ? Tokens.fp8(rank, maxTokens, hidden, seed) : null);
-        this.biases = team.ask(rank -> Rows.expertOutputs(maxTokens + 1, hidden, seed + 1000 + rank));
+        this.fp8 =
+                team.ask(
+                        rank -> job.allowsFp8() ? Tokens.fp8(rank, maxTokens, hidden, seed) : null);
+        this.biases =
+                team.ask(rank -> Rows.expertOutputs(maxTokens + 1, hidden, seed + 1000 + rank));
         this.outputs = new Tensor[job.numRanks()];
     }
 
@@ -39,7 +42,10 @@ final class TokenPool {
         return biases.get(rank).slice(0, which, numTokens);
     }
 
-    /** What the experts of {@code rank} are said to compute, BF16 [rows, H]. Called on the thread of that rank. */
+    /**
+     * What the experts of {@code rank} are said to compute, BF16 [rows, H]. Called on the thread of
+     * that rank.
+     */
     Tensor outputs(int rank, int rows) {
         if (outputs[rank] == null || outputs[rank].size(0) < rows) {
             outputs[rank] = Rows.expertOutputs(rows, hidden, seed + 77L * rank);

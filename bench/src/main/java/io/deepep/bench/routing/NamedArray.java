@@ -35,13 +35,21 @@ record NamedArray(String name, Type type, long[] shape, ByteBuffer data) {
         long needed = type.bytes;
         for (long size : shape) {
             if (size < 0) {
-                throw new RoutingFileException(name + ": shape " + Arrays.toString(shape) + " has a negative size");
+                throw new RoutingFileException(
+                        name + ": shape " + Arrays.toString(shape) + " has a negative size");
             }
             needed = Math.multiplyExact(needed, size);
         }
         if (data.remaining() != needed) {
-            throw new RoutingFileException(name + ": " + type + Arrays.toString(shape) + " needs " + needed
-                    + " bytes of data, the file has " + data.remaining());
+            throw new RoutingFileException(
+                    name
+                            + ": "
+                            + type
+                            + Arrays.toString(shape)
+                            + " needs "
+                            + needed
+                            + " bytes of data, the file has "
+                            + data.remaining());
         }
     }
 

@@ -9,7 +9,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Reads NumPy's {@code .npy}, versions 1 to 3: a magic, the length of the header (2 bytes, from version 2 on 4), the header as a Python dictionary, then the data.
+ * Reads NumPy's {@code .npy}, versions 1 to 3: a magic, the length of the header (2 bytes, from
+ * version 2 on 4), the header as a Python dictionary, then the data.
  */
 final class NpyReader {
     private static final byte[] MAGIC = {(byte) 0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -24,35 +25,49 @@ final class NpyReader {
     static NamedArray read(String name, ByteBuffer file) {
         ByteBuffer bytes = file.slice().order(ByteOrder.LITTLE_ENDIAN);
         if (bytes.remaining() < LENGTH_AT + 4) {
-            throw new RoutingFileException(name + ": " + bytes.remaining() + " bytes are too few for a .npy file");
+            throw new RoutingFileException(
+                    name + ": " + bytes.remaining() + " bytes are too few for a .npy file");
         }
         byte[] magic = new byte[MAGIC.length];
         bytes.get(0, magic);
         if (!Arrays.equals(magic, MAGIC)) {
-            throw new RoutingFileException(name + ": not a .npy file, it does not begin with \\x93NUMPY");
+            throw new RoutingFileException(
+                    name + ": not a .npy file, it does not begin with \\x93NUMPY");
         }
         int version = bytes.get(VERSION_AT);
         if (version < 1 || version > 3) {
-            throw new RoutingFileException(name + ": .npy version " + version + " is not one of 1, 2, 3");
+            throw new RoutingFileException(
+                    name + ": .npy version " + version + " is not one of 1, 2, 3");
         }
-        long length = version == 1 ? bytes.getShort(LENGTH_AT) & 0xffff : bytes.getInt(LENGTH_AT) & 0xffffffffL;
+        long length =
+                version == 1
+                        ? bytes.getShort(LENGTH_AT) & 0xffff
+                        : bytes.getInt(LENGTH_AT) & 0xffffffffL;
         int headerAt = LENGTH_AT + (version == 1 ? 2 : 4);
         if (length > bytes.limit() - headerAt) {
-            throw new RoutingFileException(name + ": the header of " + length + " bytes goes past the end of the file");
+            throw new RoutingFileException(
+                    name + ": the header of " + length + " bytes goes past the end of the file");
         }
         byte[] header = new byte[(int) length];
         bytes.get(headerAt, header);
         Charset charset = version == 3 ? StandardCharsets.UTF_8 : StandardCharsets.ISO_8859_1;
-        return parse(name, new String(header, charset), bytes.slice(headerAt + header.length, bytes.limit() - headerAt - header.length));
+        return parse(
+                name,
+                new String(header, charset),
+                bytes.slice(headerAt + header.length, bytes.limit() - headerAt - header.length));
     }
 
     private static NamedArray parse(String name, String header, ByteBuffer data) {
         if (find(ORDER, header, name, "fortran_order").equals("True")) {
             throw new RoutingFileException(
-                    name + ": fortran_order=True is not supported; save numpy.ascontiguousarray(array)");
+                    name
+                            + ": fortran_order=True is not supported; save numpy.ascontiguousarray(array)");
         }
         return new NamedArray(
-                name, type(name, find(DESCR, header, name, "descr")), shape(name, find(SHAPE, header, name, "shape")), data);
+                name,
+                type(name, find(DESCR, header, name, "descr")),
+                shape(name, find(SHAPE, header, name, "shape")),
+                data);
     }
 
     private static NamedArray.Type type(String name, String descr) {
@@ -60,8 +75,12 @@ final class NpyReader {
             case "<i8" -> NamedArray.Type.I64;
             case "<i4" -> NamedArray.Type.I32;
             case "<f4" -> NamedArray.Type.F32;
-            default -> throw new RoutingFileException(
-                    name + ": dtype '" + descr + "' is not one of '<i8', '<i4', '<f4'; convert it with astype");
+            default ->
+                    throw new RoutingFileException(
+                            name
+                                    + ": dtype '"
+                                    + descr
+                                    + "' is not one of '<i8', '<i4', '<f4'; convert it with astype");
         };
     }
 
@@ -73,7 +92,8 @@ final class NpyReader {
                     .mapToLong(Long::parseLong)
                     .toArray();
         } catch (NumberFormatException wrong) {
-            throw new RoutingFileException(name + ": shape (" + tuple + ") is not a tuple of numbers");
+            throw new RoutingFileException(
+                    name + ": shape (" + tuple + ") is not a tuple of numbers");
         }
     }
 

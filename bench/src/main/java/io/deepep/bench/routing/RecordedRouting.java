@@ -13,8 +13,9 @@ import java.util.function.Predicate;
 /**
  * Top-k indices and weights from a file: [T,K], to be split among the ranks in order, or [R,T,K].
  *
- * <p>A {@code .npy} file holds the indices; weights come from a second one, or are 1/K. In a {@code .safetensors} file the tensors are called {@code topk_idx} and
- * {@code topk_weights}, or are the only ones of integers and of floats.
+ * <p>A {@code .npy} file holds the indices; weights come from a second one, or are 1/K. In a {@code
+ * .safetensors} file the tensors are called {@code topk_idx} and {@code topk_weights}, or are the
+ * only ones of integers and of floats.
  */
 public final class RecordedRouting {
     private final String name;
@@ -39,7 +40,8 @@ public final class RecordedRouting {
         } catch (NoSuchFileException missing) {
             throw new UsageException("--routing: there is no file " + missing.getMessage());
         } catch (IOException unreadable) {
-            throw new UsageException("--routing: cannot read " + file + ": " + unreadable.getMessage());
+            throw new UsageException(
+                    "--routing: cannot read " + file + ": " + unreadable.getMessage());
         } catch (RoutingFileException | ArithmeticException wrong) {
             throw new UsageException("--routing: " + wrong.getMessage());
         }
@@ -48,25 +50,32 @@ public final class RecordedRouting {
     private static RecordedRouting load(Path file, Path weightsFile) throws IOException {
         String name = file.toString();
         if (name.endsWith(".npy")) {
-            NamedArray weights = weightsFile == null ? null : NpyReader.read(weightsFile.toString(), bytes(weightsFile));
+            NamedArray weights =
+                    weightsFile == null
+                            ? null
+                            : NpyReader.read(weightsFile.toString(), bytes(weightsFile));
             return new RecordedRouting(name, NpyReader.read(name, bytes(file)), weights);
         }
         if (name.endsWith(".safetensors")) {
             if (weightsFile != null) {
-                throw new RoutingFileException("--routing-weights goes with a .npy file; put topk_weights into " + name);
+                throw new RoutingFileException(
+                        "--routing-weights goes with a .npy file; put topk_weights into " + name);
             }
             List<NamedArray> arrays = SafetensorsReader.read(name, bytes(file));
             NamedArray idx = pick(arrays, "topk_idx", array -> array.type().isInteger());
             if (idx == null) {
-                throw new RoutingFileException(name + ": no topk_idx, and not exactly one integer tensor in " + arrays);
+                throw new RoutingFileException(
+                        name + ": no topk_idx, and not exactly one integer tensor in " + arrays);
             }
-            return new RecordedRouting(name, idx, pick(arrays, "topk_weights", array -> !array.type().isInteger()));
+            return new RecordedRouting(
+                    name, idx, pick(arrays, "topk_weights", array -> !array.type().isInteger()));
         }
         throw new RoutingFileException(name + " ends neither in .npy nor in .safetensors");
     }
 
     /** The array called {@code key}, else the only one of its kind, else null. */
-    private static NamedArray pick(List<NamedArray> arrays, String key, Predicate<NamedArray> kind) {
+    private static NamedArray pick(
+            List<NamedArray> arrays, String key, Predicate<NamedArray> kind) {
         List<NamedArray> candidates = arrays.stream().filter(kind).toList();
         return candidates.stream()
                 .filter(array -> array.name().equals(key))
@@ -77,7 +86,8 @@ public final class RecordedRouting {
     private static ByteBuffer bytes(Path file) throws IOException {
         try (FileChannel channel = FileChannel.open(file)) {
             if (channel.size() > Integer.MAX_VALUE) {
-                throw new RoutingFileException(file + " has " + channel.size() + " bytes; at most 2 GiB are read");
+                throw new RoutingFileException(
+                        file + " has " + channel.size() + " bytes; at most 2 GiB are read");
             }
             ByteBuffer bytes = ByteBuffer.allocate((int) channel.size());
             while (bytes.hasRemaining()) {
@@ -99,7 +109,8 @@ public final class RecordedRouting {
         }
         NamedArray weights = read.weights;
         if (weights != null && (weights.type().isInteger() || !weights.hasShapeOf(idx))) {
-            throw new RoutingFileException("weights " + weights + " are not F32 of the shape of " + idx + " in " + file);
+            throw new RoutingFileException(
+                    "weights " + weights + " are not F32 of the shape of " + idx + " in " + file);
         }
         return read;
     }
@@ -117,7 +128,12 @@ public final class RecordedRouting {
     public Routing forRanks(int numRanks, int numExperts) {
         if (idx.rank() == 3 && idx.shape()[0] != numRanks) {
             throw new UsageException(
-                    "--routing: " + name + " is of " + idx.shape()[0] + " ranks, the group has numRanks=" + numRanks);
+                    "--routing: "
+                            + name
+                            + " is of "
+                            + idx.shape()[0]
+                            + " ranks, the group has numRanks="
+                            + numRanks);
         }
         long[][][] experts = new long[numRanks][][];
         float[][][] factors = new float[numRanks][][];
@@ -141,7 +157,10 @@ public final class RecordedRouting {
         }
     }
 
-    /** The first row, counted over all ranks, that belongs to {@code rank}: tokens of [T,K] are split as evenly as they can. */
+    /**
+     * The first row, counted over all ranks, that belongs to {@code rank}: tokens of [T,K] are
+     * split as evenly as they can.
+     */
     private int firstToken(int rank, int numRanks) {
         long[] shape = idx.shape();
         return (int) (idx.rank() == 3 ? rank * shape[1] : rank * shape[0] / numRanks);

@@ -12,8 +12,9 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Reads {@code .safetensors}: the length of the header (8 bytes), the header as JSON with dtype, shape and data_offsets of each tensor, then the data. Tensors of
- * other types than routings have are left out.
+ * Reads {@code .safetensors}: the length of the header (8 bytes), the header as JSON with dtype,
+ * shape and data_offsets of each tensor, then the data. Tensors of other types than routings have
+ * are left out.
  */
 final class SafetensorsReader {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -25,15 +26,18 @@ final class SafetensorsReader {
     static List<NamedArray> read(String name, ByteBuffer file) {
         ByteBuffer bytes = file.slice().order(ByteOrder.LITTLE_ENDIAN);
         if (bytes.remaining() < HEADER_AT) {
-            throw new RoutingFileException(name + ": " + bytes.remaining() + " bytes are too few for a .safetensors file");
+            throw new RoutingFileException(
+                    name + ": " + bytes.remaining() + " bytes are too few for a .safetensors file");
         }
         long length = bytes.getLong(0);
         if (length < 0 || length > bytes.limit() - HEADER_AT) {
-            throw new RoutingFileException(name + ": the header of " + length + " bytes goes past the end of the file");
+            throw new RoutingFileException(
+                    name + ": the header of " + length + " bytes goes past the end of the file");
         }
         byte[] header = new byte[(int) length];
         bytes.get(HEADER_AT, header);
-        ByteBuffer data = bytes.slice(HEADER_AT + header.length, bytes.limit() - HEADER_AT - header.length);
+        ByteBuffer data =
+                bytes.slice(HEADER_AT + header.length, bytes.limit() - HEADER_AT - header.length);
         List<NamedArray> arrays = new ArrayList<>();
         for (Map.Entry<String, JsonNode> entry : parse(name, header).properties()) {
             if (!entry.getKey().equals(METADATA)) {
@@ -50,12 +54,14 @@ final class SafetensorsReader {
                 return root;
             }
         } catch (JsonProcessingException wrong) {
-            throw new RoutingFileException(name + ": the header is not JSON: " + wrong.getOriginalMessage());
+            throw new RoutingFileException(
+                    name + ": the header is not JSON: " + wrong.getOriginalMessage());
         }
         throw new RoutingFileException(name + ": the header is not a JSON object");
     }
 
-    private static Optional<NamedArray> array(String file, String key, JsonNode entry, ByteBuffer data) {
+    private static Optional<NamedArray> array(
+            String file, String key, JsonNode entry, ByteBuffer data) {
         String name = file + ": " + key;
         NamedArray.Type type;
         switch (entry.path("dtype").asText()) {
@@ -75,8 +81,16 @@ final class SafetensorsReader {
         long to = entry.path("data_offsets").path(1).asLong(-1);
         if (from < 0 || to < from || to > data.limit()) {
             throw new RoutingFileException(
-                    name + ": data_offsets [" + from + ", " + to + "] are not within the " + data.limit() + " bytes of data");
+                    name
+                            + ": data_offsets ["
+                            + from
+                            + ", "
+                            + to
+                            + "] are not within the "
+                            + data.limit()
+                            + " bytes of data");
         }
-        return Optional.of(new NamedArray(key, type, shape, data.slice((int) from, (int) (to - from))));
+        return Optional.of(
+                new NamedArray(key, type, shape, data.slice((int) from, (int) (to - from))));
     }
 }

@@ -41,16 +41,22 @@ public final class CaseRunner {
         } catch (RuntimeException | AssertionError failure) {
             failed++;
             progress.clear();
-            console.line("%s  %9.2f ms  FAIL", padded, (System.nanoTime() - start) / NANOS_PER_MILLI);
+            console.line(
+                    "%s  %9.2f ms  FAIL", padded, (System.nanoTime() - start) / NANOS_PER_MILLI);
             console.line("    %s", String.valueOf(failure.getMessage()).replace("\n", "\n    "));
             recover(failure);
         }
     }
 
-    /** A wrong result leaves the ranks in step; after anything else only new buffers are sure to work. */
+    /**
+     * A wrong result leaves the ranks in step; after anything else only new buffers are sure to
+     * work.
+     */
     private void recover(Throwable failure) {
-        boolean inStep = failure instanceof OracleMismatch
-                || (failure instanceof RankFailure of && of.getCause() instanceof OracleMismatch);
+        boolean inStep =
+                failure instanceof OracleMismatch
+                        || (failure instanceof RankFailure of
+                                && of.getCause() instanceof OracleMismatch);
         if (!inStep) {
             session.reopen();
         }

@@ -12,6 +12,8 @@ import java.util.Locale;
  */
 public record Console(PrintWriter out, PrintWriter err, boolean terminal) {
     /** Writes a formatted line of results. */
+    @SuppressWarnings(
+            "AnnotateFormatMethod") // the annotation would be a dependency for this one method
     public void line(String format, Object... values) {
         out.println(String.format(Locale.ROOT, format, values));
     }

@@ -27,6 +27,20 @@ public record Job(
         int hidden,
         Duration timeout,
         int numSms) {
+    /** How long ranks wait for one another unless told otherwise. */
+    public static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(60);
+
+    /**
+     * A job on one node of the host backend with uniform random routing, as benchmarks and tests
+     * use it.
+     */
+    public static Job onHost(int numRanks, int numTokens, int hidden, int numExperts, int numTopk) {
+        RoutingSpec recipe = RoutingSpec.of(numRanks, numTokens, numExperts, numTopk);
+        EpTopology topology = new EpTopology(0, numRanks, numRanks);
+        return new Job(
+                Backend.HOST, topology, recipe.generate(), recipe, hidden, DEFAULT_TIMEOUT, 0);
+    }
+
     /** R. */
     public int numRanks() {
         return topology.numRanks();
@@ -53,8 +67,17 @@ public record Job(
 
     /** The shape in a line. */
     public String describe() {
-        return topology.numRdmaRanks() + " x " + topology.numNvlRanks() + " ranks, up to " + routing.maxTokens()
-                + " tokens each, hidden " + hidden + ", top-" + routing.numTopk() + " of " + routing.numExperts()
+        return topology.numRdmaRanks()
+                + " x "
+                + topology.numNvlRanks()
+                + " ranks, up to "
+                + routing.maxTokens()
+                + " tokens each, hidden "
+                + hidden
+                + ", top-"
+                + routing.numTopk()
+                + " of "
+                + routing.numExperts()
                 + " experts";
     }
 }

@@ -23,14 +23,15 @@ public final class MemoryNeed {
         long needed = Math.multiplyExact(perRank, job.numRanks());
         long available = availableBytes();
         if (needed > available) {
-            throw new UsageException(String.format(
-                    Locale.ROOT,
-                    "%d ranks x %.1f GiB of buffers need %.1f GiB, this machine has %.1f GiB available;"
-                            + " lower --num-tokens, --sms or the number of ranks",
-                    job.numRanks(),
-                    perRank / GIB,
-                    needed / GIB,
-                    available / GIB));
+            throw new UsageException(
+                    String.format(
+                            Locale.ROOT,
+                            "%d ranks x %.1f GiB of buffers need %.1f GiB, this machine has %.1f GiB available;"
+                                    + " lower --num-tokens, --sms or the number of ranks",
+                            job.numRanks(),
+                            perRank / GIB,
+                            needed / GIB,
+                            available / GIB));
         }
     }
 

@@ -22,14 +22,15 @@ final class Progress implements AutoCloseable {
         if (!console.terminal()) {
             return new Progress(console, null);
         }
-        ProgressBar bar = new ProgressBarBuilder()
-                .setTaskName("cases")
-                .setInitialMax(steps)
-                .setStyle(ProgressBarStyle.ASCII)
-                .setUpdateIntervalMillis(UPDATE_MILLIS)
-                .setConsumer(new ConsoleProgressBarConsumer(System.err))
-                .clearDisplayOnFinish()
-                .build();
+        ProgressBar bar =
+                new ProgressBarBuilder()
+                        .setTaskName("cases")
+                        .setInitialMax(steps)
+                        .setStyle(ProgressBarStyle.ASCII)
+                        .setUpdateIntervalMillis(UPDATE_MILLIS)
+                        .setConsumer(new ConsoleProgressBarConsumer(System.err))
+                        .clearDisplayOnFinish()
+                        .build();
         return new Progress(console, bar);
     }
 

@@ -1,12 +1,17 @@
 package io.deepep.bench.run;
 
-/** What a rank of a {@link RankTeam} threw: the first failure in time; those of other ranks are suppressed exceptions. */
+/**
+ * What a rank of a {@link RankTeam} threw: the first failure in time; those of other ranks are
+ * suppressed exceptions.
+ */
 public final class RankFailure extends RuntimeException {
     private static final long serialVersionUID = 1L;
     private final int rank;
 
     RankFailure(int rank, Throwable cause) {
-        super("rank " + rank + ": " + (cause.getMessage() == null ? cause : cause.getMessage()), cause);
+        super(
+                "rank " + rank + ": " + (cause.getMessage() == null ? cause : cause.getMessage()),
+                cause);
         this.rank = rank;
     }
 

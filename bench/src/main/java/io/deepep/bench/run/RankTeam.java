@@ -5,7 +5,8 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * One thread per rank, kept between rounds of work. A round makes no garbage, so that allocation of what it calls can be measured.
+ * One thread per rank, kept between rounds of work. A round makes no garbage, so that allocation of
+ * what it calls can be measured.
  */
 public final class RankTeam implements AutoCloseable {
     /** What each rank does in a round. */
@@ -83,12 +84,13 @@ public final class RankTeam implements AutoCloseable {
         for (int rank = 0; rank < numRanks; rank++) {
             answers.add(null);
         }
-        run(rank -> {
-            T answer = each.ask(rank);
-            synchronized (answers) {
-                answers.set(rank, answer);
-            }
-        });
+        run(
+                rank -> {
+                    T answer = each.ask(rank);
+                    synchronized (answers) {
+                        answers.set(rank, answer);
+                    }
+                });
         return answers;
     }
 
@@ -144,6 +146,7 @@ public final class RankTeam implements AutoCloseable {
         }
     }
 
+    @SuppressWarnings("WaitNotInLoop") // both callers loop
     private static void waitOn(Object monitor) {
         try {
             monitor.wait();

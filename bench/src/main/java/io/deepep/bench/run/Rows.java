@@ -14,7 +14,10 @@ public final class Rows {
 
     private Rows() {}
 
-    /** BF16 [rows, hidden] of ordinary numbers. Cheap: it repeats after {@value #DIFFERENT_ROWS} rows. */
+    /**
+     * BF16 [rows, hidden] of ordinary numbers. Cheap: it repeats after {@value #DIFFERENT_ROWS}
+     * rows.
+     */
     public static Tensor expertOutputs(int rows, int hidden, long seed) {
         Tensor pattern = Tokens.expertOutputs(DIFFERENT_ROWS, hidden, seed);
         Tensor all = Tensor.allocate(Arena.ofAuto(), DType.BF16, rows, hidden);
@@ -33,7 +36,12 @@ public final class Rows {
 
     private static void copyRow(Tensor from, long row, Tensor to, long at) {
         long bytes = from.size(1) * from.dtype().sizeBytes();
-        MemorySegment.copy(from.segment(), from.offsetBytes(row, 0), to.segment(), to.offsetBytes(at, 0), bytes);
+        MemorySegment.copy(
+                from.segment(),
+                from.offsetBytes(row, 0),
+                to.segment(),
+                to.offsetBytes(at, 0),
+                bytes);
     }
 
     /** A checksum of all bits of the first {@code rows} rows; rows are contiguous. */

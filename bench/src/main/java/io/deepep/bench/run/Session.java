@@ -41,29 +41,38 @@ public final class Session implements AutoCloseable {
 
     private static RuntimeException asUsage(RankFailure refused) {
         Throwable cause = refused.getCause();
-        if (cause instanceof IllegalArgumentException || cause instanceof DeepEpUnavailableException) {
+        if (cause instanceof IllegalArgumentException
+                || cause instanceof DeepEpUnavailableException) {
             return UsageException.of((RuntimeException) cause);
         }
         if (cause instanceof OutOfMemoryError) {
-            return new UsageException("out of memory while opening the buffers (" + cause.getMessage()
-                    + "); lower --num-tokens, --sms or the number of ranks");
+            return new UsageException(
+                    "out of memory while opening the buffers ("
+                            + cause.getMessage()
+                            + "); lower --num-tokens, --sms or the number of ranks");
         }
         return refused;
     }
 
     private void openBuffers() {
         group = InProcessGroup.of(job.numRanks());
-        buffers = team.ask(rank -> {
-            Buffer.Builder builder = Buffer.builder(group.communicator(rank))
-                    .ranksPerNode(job.topology().numNvlRanks())
-                    .backend(job.backend())
-                    .device(job.backend() == Backend.CUDA ? Device.cuda(rank) : Device.host())
-                    .dispatchConfig(job.dispatchConfig())
-                    .combineConfig(job.combineConfig())
-                    .timeout(job.timeout());
-            limits.accept(builder);
-            return builder.open();
-        });
+        buffers =
+                team.ask(
+                        rank -> {
+                            Buffer.Builder builder =
+                                    Buffer.builder(group.communicator(rank))
+                                            .ranksPerNode(job.topology().numNvlRanks())
+                                            .backend(job.backend())
+                                            .device(
+                                                    job.backend() == Backend.CUDA
+                                                            ? Device.cuda(rank)
+                                                            : Device.host())
+                                            .dispatchConfig(job.dispatchConfig())
+                                            .combineConfig(job.combineConfig())
+                                            .timeout(job.timeout());
+                            limits.accept(builder);
+                            return builder.open();
+                        });
     }
 
     /** Closes the buffers and opens new ones: after a failure they may refuse to go on. */

@@ -1,6 +1,8 @@
 package io.deepep.bench.run;
 
-/** The user asked for something that cannot be: ends in one line on standard error and exit code 2. */
+/**
+ * The user asked for something that cannot be: ends in one line on standard error and exit code 2.
+ */
 public final class UsageException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -52,7 +52,7 @@ final class Combiner {
 
     /** Sends and returns the epoch of the combine. */
     long send(LowLatencyCombineRequest request) {
-        DispatchBank bank = ((HostLowLatencyHandle) request.handle()).bank();
+        DispatchBank bank = ((HostLowLatencyHandle) request.handle()).receivedBank();
         if (epoch - received >= 2) {
             throw new IllegalStateException(
                     "two combines wait for their receive half; run a receive hook first");

@@ -7,8 +7,8 @@ import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
 import io.deepep.spi.Operation;
-import java.util.Objects;
 import java.lang.foreign.Arena;
+import java.util.Objects;
 
 /**
  * A prepared combine: begin sends the experts' rows home, complete waits for this rank's own tokens
@@ -57,7 +57,9 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
 
     @Override
     public LowLatencyCombineResult result(Event event, Runnable receiveHook) {
-        if (cached == null || !cached.event().equals(event) || !Objects.equals(cached.receiveHook(), receiveHook)) {
+        if (cached == null
+                || !cached.event().equals(event)
+                || !Objects.equals(cached.receiveHook(), receiveHook)) {
             cached = new LowLatencyCombineResult(out, event, receiveHook);
         }
         return cached;

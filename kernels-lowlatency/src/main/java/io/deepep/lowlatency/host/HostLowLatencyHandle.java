@@ -28,7 +28,7 @@ final class HostLowLatencyHandle implements LowLatencyHandle {
         return owner == kernels;
     }
 
-    /** The bank, if it still holds this dispatch and has received it. */
+    /** The bank, if it still holds this dispatch. */
     DispatchBank bank() {
         if (generation != owner.generation()) {
             throw new IllegalArgumentException(
@@ -42,11 +42,17 @@ final class HostLowLatencyHandle implements LowLatencyHandle {
                             + bank.epoch
                             + "; a low-latency handle is valid until the second next dispatch");
         }
-        if (bank.phase != DispatchBank.Phase.RECEIVED) {
+        return bank;
+    }
+
+    /** The bank, if it holds this dispatch and has received it. */
+    DispatchBank receivedBank() {
+        DispatchBank held = bank();
+        if (held.phase != DispatchBank.Phase.RECEIVED) {
             throw new IllegalArgumentException(
                     "dispatch " + epoch + " has not been received; run its receive hook first");
         }
-        return bank;
+        return held;
     }
 
     @Override

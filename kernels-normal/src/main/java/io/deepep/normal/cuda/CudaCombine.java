@@ -6,7 +6,6 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.cuda.CollectedMemory;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
@@ -50,7 +49,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         this.state = state;
         this.request = request;
         this.handle = CudaDispatchHandle.of(request.handle(), state);
-        state.checks.combine(request, handle.numRecvTokens());
+        state.checks.combine(request, handle.numResultRows());
         if (request.out() != null && state.heapContains(request.out().address())) {
             throw new IllegalArgumentException(
                     "out lies in the buffer, which peers read during a combine; give memory of your own");
@@ -59,7 +58,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 NormalConfigs.choose(
                         request.config(),
                         state.combineConfig,
-                        NormalConfigs.envelope(state.dispatchConfig, state.combineConfig));
+                        state.dispatchConfig.covering(state.combineConfig));
         this.inPlace = !handle.expanded() && isReadableInPlace(request.x());
         this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
         this.outWeights =
@@ -89,8 +88,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
 
     private Tensor allocate(DType dtype, int columns) {
         long bytes = (long) dtype.sizeBytes() * handle.numTokens() * columns;
-        return CollectedMemory.allocate(state.context, bytes)
-                .tensor(dtype, handle.numTokens(), columns);
+        return state.memory.allocate(bytes).tensor(dtype, handle.numTokens(), columns);
     }
 
     private void fillCombine(Config config) {
@@ -170,9 +168,9 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     @Override
     public void begin() {
         handle.requireValid();
-        if (handle.numRecvTokens() != numRows) {
-            state.checks.combineRows(request, handle.numRecvTokens());
-            numRows = handle.numRecvTokens();
+        if (handle.numResultRows() != numRows) {
+            state.checks.combineRows(request, handle.numResultRows());
+            numRows = handle.numResultRows();
             // Expanded: the rows peers read are the received ones, at most the region's.
             params.setInt("num_rows", handle.expanded() ? state.nvlLayout.capacity() : numRows);
         }

@@ -49,7 +49,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 NormalConfigs.choose(
                         request.config(),
                         state.dispatchConfig,
-                        NormalConfigs.envelope(state.dispatchConfig, state.combineConfig));
+                        state.dispatchConfig.covering(state.combineConfig));
         this.handle = cached ? given : newHandle(state, request);
         PinnedSlots.Slot slot = state.slots.take(this);
         this.status =
@@ -183,14 +183,16 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 finished.synchronize();
                 check();
             }
-            handle.validate(request.expanded() ? status.numExpandedRows() : status.numRows());
+            handle.validate(
+                    status.numRows(),
+                    request.expanded() ? status.numExpandedRows() : status.numRows());
             outputs.copyCounts();
         } else if (!cached) {
-            handle.validate(handle.numWorstTokens());
+            handle.validate(handle.numWorstTokens(), handle.numWorstTokens());
         }
-        outputs.shape(handle.numRecvTokens());
+        outputs.shape(handle.numResultRows());
         if (expand != null) {
-            expand.run(handle.numRecvTokens());
+            expand.run(handle.numResultRows());
         }
         state.stream.record(finished);
     }

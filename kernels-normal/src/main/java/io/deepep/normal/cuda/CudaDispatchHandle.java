@@ -1,23 +1,23 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.DispatchHandle;
-import io.deepep.cuda.CollectedMemory;
+import io.deepep.cuda.DevicePool;
 
 /** The routing of one request's latest dispatch, in the memory of its GPU. */
 final class CudaDispatchHandle implements DispatchHandle {
     final CudaNormalState owner;
 
     /** i32 [T][R]: row of each token at each rank, or -1. */
-    final CollectedMemory tokenRows;
+    final DevicePool.Block tokenRows;
 
     /** i32: rows received. */
-    final CollectedMemory numRows;
+    final DevicePool.Block numRows;
 
     /** i32 [El]: selections of each local expert; null without top-k. */
-    final CollectedMemory rawCounts;
+    final DevicePool.Block rawCounts;
 
     /** i32 [capacity][K]: expanded row of each selection; null unless expanded. */
-    final CollectedMemory expandedRows;
+    final DevicePool.Block expandedRows;
 
     final int expertAlignment;
     private final int numTokens;
@@ -25,6 +25,7 @@ final class CudaDispatchHandle implements DispatchHandle {
     private final int numTopk;
     private final int numExperts;
     private final int numWorstTokens;
+    private int numReceived;
     private int numResultRows;
     private boolean valid;
 
@@ -44,20 +45,15 @@ final class CudaDispatchHandle implements DispatchHandle {
         this.numExperts = numExperts;
         this.numWorstTokens = numWorstTokens;
         this.expertAlignment = expertAlignment;
+        this.numReceived = numWorstTokens;
         this.numResultRows = numWorstTokens;
         int numRanks = owner.topology.numRanks();
-        this.tokenRows = CollectedMemory.allocate(owner.context, 4L * numTokens * numRanks);
-        this.numRows = CollectedMemory.allocateZeroed(owner.context, 4);
+        this.tokenRows = owner.memory.allocate(4L * numTokens * numRanks);
+        this.numRows = owner.memory.allocateZeroed(4);
         this.rawCounts =
-                numTopk == 0
-                        ? null
-                        : CollectedMemory.allocateZeroed(
-                                owner.context, 4L * (numExperts / numRanks));
+                numTopk == 0 ? null : owner.memory.allocateZeroed(4L * (numExperts / numRanks));
         this.expandedRows =
-                expanded
-                        ? CollectedMemory.allocate(
-                                owner.context, 4L * owner.nvlLayout.capacity() * numTopk)
-                        : null;
+                expanded ? owner.memory.allocate(4L * owner.nvlLayout.capacity() * numTopk) : null;
     }
 
     /** The handle as one of {@code state}'s. */
@@ -73,8 +69,12 @@ final class CudaDispatchHandle implements DispatchHandle {
         valid = false;
     }
 
-    void validate(int rows) {
-        numResultRows = rows;
+    /**
+     * The routing is that of a dispatch that brought {@code received} rows and shows {@code shown}.
+     */
+    void validate(int received, int shown) {
+        numReceived = received;
+        numResultRows = shown;
         valid = true;
     }
 
@@ -89,6 +89,11 @@ final class CudaDispatchHandle implements DispatchHandle {
         return numExperts / owner.topology.numRanks();
     }
 
+    /** Rows of the result, and of the x that combine takes. */
+    int numResultRows() {
+        return numResultRows;
+    }
+
     int numWorstTokens() {
         return numWorstTokens;
     }
@@ -100,7 +105,7 @@ final class CudaDispatchHandle implements DispatchHandle {
 
     @Override
     public int numRecvTokens() {
-        return numResultRows;
+        return numReceived;
     }
 
     @Override

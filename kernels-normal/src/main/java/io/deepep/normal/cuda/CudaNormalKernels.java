@@ -12,9 +12,9 @@ import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import io.deepep.cuda.CollectedMemory;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalKernels;
@@ -59,12 +59,10 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
         state.checks.layout(topkIdx, numExperts);
         int numTokens = (int) topkIdx.size(0);
         int numRanks = state.topology.numRanks();
-        CollectedMemory perRank = CollectedMemory.allocateZeroed(state.context, 4L * numRanks);
-        CollectedMemory perExpert = CollectedMemory.allocateZeroed(state.context, 4L * numExperts);
-        CollectedMemory inRank =
-                CollectedMemory.allocate(state.context, (long) numTokens * numRanks);
-        CollectedMemory bad = CollectedMemory.allocateZeroed(state.context, 8);
-        state.context.synchronize();
+        DevicePool.Block perRank = state.memory.allocateZeroed(4L * numRanks);
+        DevicePool.Block perExpert = state.memory.allocateZeroed(4L * numExperts);
+        DevicePool.Block inRank = state.memory.allocate((long) numTokens * numRanks);
+        DevicePool.Block bad = state.memory.allocateZeroed(8);
         try (Arena arena = Arena.ofConfined()) {
             Params p = KernelStruct.LAYOUT.allocate(arena);
             p.set("topk_idx", topkIdx.address())
@@ -91,7 +89,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
                 event);
     }
 
-    private void requireGoodSelections(CollectedMemory bad, Tensor topkIdx, int numExperts) {
+    private void requireGoodSelections(DevicePool.Block bad, Tensor topkIdx, int numExperts) {
         long key = state.readLong(bad.address());
         if (key != 0) {
             long token = ~key >>> 8;
@@ -136,7 +134,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
                 state.heap() + region.offset(),
                 region.sizeBytes(),
                 DType.BF16,
-                new long[] {mine.numRecvTokens(), mine.hidden()},
+                new long[] {mine.numResultRows(), mine.hidden()},
                 new long[] {rowElements, 1});
     }
 

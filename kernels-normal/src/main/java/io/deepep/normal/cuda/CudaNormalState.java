@@ -3,10 +3,10 @@ package io.deepep.normal.cuda;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
-import io.deepep.cuda.CollectedMemory;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.DevicePool;
 import io.deepep.normal.NormalChecks;
 import io.deepep.normal.cuda.KernelStruct.Params;
 import io.deepep.spi.Layout;
@@ -26,6 +26,7 @@ final class CudaNormalState implements AutoCloseable {
     final Config dispatchConfig;
     final Config combineConfig;
     final long timeoutNanos;
+    final DevicePool memory;
     final PinnedSlots slots;
 
     /** Where launches report that have nothing to report. */
@@ -35,14 +36,14 @@ final class CudaNormalState implements AutoCloseable {
      * i32 [maxTokens][R] and u32 [maxExperts]: scratch of a dispatch, which operations in stream
      * order can share.
      */
-    final CollectedMemory tokenOrder;
+    final DevicePool.Block tokenOrder;
 
-    final CollectedMemory expertHist;
+    final DevicePool.Block expertHist;
     private final long[] heaps;
     private final int ranksOnDevice;
 
     /** {@code LocalState} of normal_params.cuh. */
-    private final CollectedMemory localState;
+    private final DevicePool.Block localState;
 
     CudaNormalState(
             CudaNormalKernels.Place place,
@@ -53,23 +54,35 @@ final class CudaNormalState implements AutoCloseable {
         this.stream = place.stream();
         this.topology = place.topology();
         this.limits = limits;
-        this.dispatchConfig = dispatchConfig;
-        this.combineConfig = combineConfig;
+        this.ranksOnDevice = place.ranksOnDevice();
+        this.dispatchConfig =
+                fit(dispatchConfig, Config.recommendedForDispatch(topology.numRanks()));
+        this.combineConfig = fit(combineConfig, Config.recommendedForCombine(topology.numRanks()));
         this.timeoutNanos = place.timeoutNanos();
         this.heaps = place.heaps().stream().mapToLong(Long::longValue).toArray();
-        this.ranksOnDevice = place.ranksOnDevice();
         this.nvlLayout = CudaNvlLayout.of(limits, topology);
         this.checks = new NormalChecks(limits, topology, context.device());
         this.kernels = new NormalModule(context);
         int numLocalExperts = Math.ceilDiv(limits.maxExperts(), topology.numRanks());
+        this.memory = new DevicePool(stream);
         this.slots =
                 new PinnedSlots(
                         context, StatusBlock.BYTES + Layout.alignToLine(4L * numLocalExperts));
         this.scratchStatus = slots.take(this);
-        this.tokenOrder =
-                CollectedMemory.allocate(context, 4L * limits.maxTokens() * topology.numRanks());
-        this.expertHist = CollectedMemory.allocateZeroed(context, 4L * limits.maxExperts());
-        this.localState = CollectedMemory.allocateZeroed(context, LOCAL_STATE_BYTES);
+        this.tokenOrder = memory.allocate(4L * limits.maxTokens() * topology.numRanks());
+        this.expertHist = memory.allocateZeroed(4L * limits.maxExperts());
+        this.localState = memory.allocateZeroed(LOCAL_STATE_BYTES);
+    }
+
+    /**
+     * Ranks on one GPU share its multiprocessors: the recommended number shrinks to what fits,
+     * another one is the user's choice.
+     */
+    private Config fit(Config config, Config recommended) {
+        int share = context.cudaDevice().numSms() / ranksOnDevice / 2 * 2;
+        return config.equals(recommended) && config.numSms() > share && share >= 2
+                ? config.withNumSms(share)
+                : config;
     }
 
     long heap() {
@@ -136,5 +149,6 @@ final class CudaNormalState implements AutoCloseable {
     public void close() {
         kernels.close();
         slots.close();
+        memory.close();
     }
 }

@@ -5,7 +5,7 @@ import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.cuda.CollectedMemory;
+import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.normal.cuda.KernelStruct.Params;
 import java.lang.foreign.Arena;
@@ -23,13 +23,13 @@ final class DispatchOutputs {
     private final boolean topk;
     private final boolean copies;
     private final Tensor counts;
-    private final CollectedMemory deviceCounts;
-    private final CollectedMemory topkIdx;
-    private final CollectedMemory topkWeights;
-    private final CollectedMemory offsets;
-    private CollectedMemory rows;
-    private CollectedMemory scales;
-    private CollectedMemory expandedWeights;
+    private final DevicePool.Block deviceCounts;
+    private final DevicePool.Block topkIdx;
+    private final DevicePool.Block topkWeights;
+    private final DevicePool.Block offsets;
+    private DevicePool.Block rows;
+    private DevicePool.Block scales;
+    private DevicePool.Block expandedWeights;
     private int numRows = -1;
     private Tensor recvX;
     private Tensor recvScales;
@@ -53,24 +53,15 @@ final class DispatchOutputs {
                 handle.numWorstTokens() > 0 ? handle.numWorstTokens() : state.nvlLayout.capacity();
         boolean meta = topk && !handle.expanded();
         boolean weights = request.topkWeights() != null;
-        this.topkIdx =
-                meta
-                        ? CollectedMemory.allocate(state.context, 8 * metaRows * handle.numTopk())
-                        : null;
+        this.topkIdx = meta ? state.memory.allocate(8 * metaRows * handle.numTopk()) : null;
         this.topkWeights =
-                meta && weights
-                        ? CollectedMemory.allocate(state.context, 4 * metaRows * handle.numTopk())
-                        : null;
+                meta && weights ? state.memory.allocate(4 * metaRows * handle.numTopk()) : null;
         this.counts =
                 topk ? Tensor.allocate(Arena.ofAuto(), DType.I32, handle.numLocalExperts()) : null;
-        this.deviceCounts =
-                topk
-                        ? CollectedMemory.allocate(state.context, 4L * handle.numLocalExperts())
-                        : null;
+        this.deviceCounts = topk ? state.memory.allocate(4L * handle.numLocalExperts()) : null;
         this.offsets =
                 topk && handle.expanded()
-                        ? CollectedMemory.allocate(
-                                state.context, 4L * (handle.numLocalExperts() + 1))
+                        ? state.memory.allocate(4L * (handle.numLocalExperts() + 1))
                         : null;
     }
 
@@ -152,10 +143,8 @@ final class DispatchOutputs {
         }
     }
 
-    private CollectedMemory ensure(CollectedMemory memory, long bytes) {
-        return memory != null && memory.numBytes() >= bytes
-                ? memory
-                : CollectedMemory.allocate(state.context, bytes);
+    private DevicePool.Block ensure(DevicePool.Block memory, long bytes) {
+        return memory != null && memory.numBytes() >= bytes ? memory : state.memory.allocate(bytes);
     }
 
     private Tensor heapRows(long offset, DType dtype, int columns, long stride) {
@@ -178,7 +167,7 @@ final class DispatchOutputs {
     }
 
     /** F32 [M] of the expanded layout, or null. */
-    CollectedMemory expandedWeights() {
+    DevicePool.Block expandedWeights() {
         return expandedWeights;
     }
 

@@ -3,7 +3,7 @@ package io.deepep.normal.cuda;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchRequest;
-import io.deepep.cuda.CollectedMemory;
+import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.normal.cuda.KernelStruct.Params;
 import io.deepep.spi.Layout;
@@ -26,7 +26,7 @@ final class ExpandLaunch {
     private final OffsetsParams offsetsParams;
 
     /** Kept reachable: the kernel's scratch. */
-    private final CollectedMemory blockHist;
+    private final DevicePool.Block blockHist;
 
     private ExpandLaunch(
             CudaNormalState state,
@@ -42,9 +42,7 @@ final class ExpandLaunch {
         this.oneWarp = new LaunchConfig(arena, 1, 32);
         this.offsetsParams = new OffsetsParams(arena);
         int numLocalExperts = handle.expanded() ? handle.numLocalExperts() : 0;
-        this.blockHist =
-                CollectedMemory.allocate(
-                        state.context, 4L * config.numSms() * Math.max(numLocalExperts, 1));
+        this.blockHist = state.memory.allocate(4L * config.numSms() * Math.max(numLocalExperts, 1));
         fillParams(handle, request, config, numLocalExperts);
     }
 

@@ -92,7 +92,7 @@ final class HostDispatchHandle implements DispatchHandle {
 
     @Override
     public int numRecvTokens() {
-        return numResultRows();
+        return numWorstTokens > 0 ? numWorstTokens : numReceived;
     }
 
     @Override

@@ -7,7 +7,6 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostContext;
 import io.deepep.normal.NormalChecks;
-import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import java.lang.foreign.MemorySegment;
@@ -36,7 +35,7 @@ final class HostNormalState {
         this.limits = limits;
         this.dispatchConfig = dispatchConfig;
         this.combineConfig = combineConfig;
-        this.envelope = NormalConfigs.envelope(dispatchConfig, combineConfig);
+        this.envelope = dispatchConfig.covering(combineConfig);
         this.nvlLayout = NormalNvlLayout.of(envelope, limits, topology);
         this.rdmaLayout = NormalRdmaLayout.of(envelope, limits, topology);
         this.checks = new NormalChecks(limits, topology, Device.host());

@@ -12,7 +12,6 @@ import io.deepep.NormalLimits;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeaps;
 import io.deepep.host.HostWait;
-import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.Operation;
@@ -45,7 +44,7 @@ record RankGroup(
                     communicator -> {
                         EpTopology topology =
                                 new EpTopology(communicator.rank(), numRanks(), numNvlRanks);
-                        Config envelope = NormalConfigs.envelope(config, config);
+                        Config envelope = config.covering(config);
                         long nvlBytes =
                                 NormalNvlLayout.of(envelope, limits, topology).layout().sizeBytes();
                         long rdmaBytes =

@@ -15,34 +15,52 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.CapacityExceededException;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.routing.RoutingSpec;
+
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What one rank does wrong and all must learn, after which the buffer still works. Part of {@link BadInputConformance}. */
+import java.time.Duration;
+
+/**
+ * What one rank does wrong and all must learn, after which the buffer still works. Part of {@link
+ * BadInputConformance}.
+ */
 public abstract class AgreementConformance extends ArgumentConformance {
     private static final int EXPERTS = 16;
 
     @ParameterizedTest
-    @CsvSource({"1, 4, 16", "2, 2, 16", "2, 2, -2", "2, 2, 9223372036854775807", "2, 2, -9223372036854775808"})
+    @CsvSource({
+        "1, 4, 16",
+        "2, 2, 16",
+        "2, 2, -2",
+        "2, 2, 9223372036854775807",
+        "2, 2, -9223372036854775808"
+    })
     public void expertOutOfRange(int nodes, int ranksPerNode, long expert) {
         NormalWorld world = NormalMisuses.world(4);
         Ranks.run(
-                backend(), Ranks.topology(nodes, ranksPerNode), b -> b.normal(NormalMisuses.LIMITS), context -> {
-            NormalRank rank = new NormalRank(context, world);
-            Tensor idx = context.rank() == CULPRIT ? spoiled(rank, expert) : rank.topkIdx();
-            DispatchRequest request = rank.bare().topk(idx, rank.weights(), EXPERTS).build();
-            for (int i = 0; i < 2; i++) {
-                requireRouting(() -> context.buffer().dispatch(request).event().synchronize());
-            }
-            rank.roundTrip();
-        });
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    Tensor idx = context.rank() == CULPRIT ? spoiled(rank, expert) : rank.topkIdx();
+                    DispatchRequest request =
+                            rank.bare().topk(idx, rank.weights(), EXPERTS).build();
+                    for (int i = 0; i < 2; i++) {
+                        requireRouting(
+                                () -> context.buffer().dispatch(request).event().synchronize());
+                    }
+                    rank.roundTrip();
+                });
     }
 
     private static Tensor spoiled(NormalRank rank, long expert) {
@@ -62,38 +80,59 @@ public abstract class AgreementConformance extends ArgumentConformance {
     @ValueSource(longs = {EXPERTS, -2, Long.MAX_VALUE, Long.MIN_VALUE})
     public void layoutOfExpertOutOfRange(long expert) {
         NormalWorld world = NormalMisuses.world(2);
-        Ranks.run(backend(), Ranks.topology(1, 2), b -> b.normal(NormalMisuses.LIMITS), context -> {
-            NormalRank rank = new NormalRank(context, world);
-            Tensor idx = spoiled(rank, expert);
-            assertThatThrownBy(() -> context.buffer()
-                            .getDispatchLayout(idx, EXPERTS)
-                            .event()
-                            .synchronize())
-                    .isInstanceOfAny(RoutingException.class, IllegalArgumentException.class)
-                    .hasMessageContaining(Long.toString(expert));
-            rank.roundTrip();
-        });
+        Ranks.run(
+                backend(),
+                Ranks.topology(1, 2),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    Tensor idx = spoiled(rank, expert);
+                    assertThatThrownBy(
+                                    () ->
+                                            context.buffer()
+                                                    .getDispatchLayout(idx, EXPERTS)
+                                                    .event()
+                                                    .synchronize())
+                            .isInstanceOfAny(RoutingException.class, IllegalArgumentException.class)
+                            .hasMessageContaining(Long.toString(expert));
+                    rank.roundTrip();
+                });
     }
 
     @ParameterizedTest
-    @CsvSource({"1, 4, 8", "2, 2, 8", "2, 2, -2", "2, 2, 9223372036854775807", "2, 2, -9223372036854775808"})
+    @CsvSource({
+        "1, 4, 8",
+        "2, 2, 8",
+        "2, 2, -2",
+        "2, 2, 9223372036854775807",
+        "2, 2, -9223372036854775808"
+    })
     public void lowLatencyExpertOutOfRange(int nodes, int ranksPerNode, long expert) {
         LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 10, 128, 3, 8);
         LowLatencyWorld world = shape.world(9);
-        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            Tensor idx = context.download(rank.topkIdx());
-            if (context.rank() == CULPRIT) {
-                idx.setLong(expert, 9, 2);
-            }
-            LowLatencyDispatchRequest request =
-                    LowLatencyDispatchRequest.builder(rank.x(), context.upload(idx)).build();
-            for (int i = 0; i < 2; i++) {
-                requireRouting(
-                        () -> context.buffer().lowLatencyDispatch(request).event().synchronize());
-            }
-            rank.roundTrip(LowLatencyFormat.FP8);
-        });
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()),
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Tensor idx = context.download(rank.topkIdx());
+                    if (context.rank() == CULPRIT) {
+                        idx.setLong(expert, 9, 2);
+                    }
+                    LowLatencyDispatchRequest request =
+                            LowLatencyDispatchRequest.builder(rank.x(), context.upload(idx))
+                                    .build();
+                    for (int i = 0; i < 2; i++) {
+                        requireRouting(
+                                () ->
+                                        context.buffer()
+                                                .lowLatencyDispatch(request)
+                                                .event()
+                                                .synchronize());
+                    }
+                    rank.roundTrip(LowLatencyFormat.FP8);
+                });
     }
 
     /** A mask that leaves out where the indices go. */
@@ -102,19 +141,24 @@ public abstract class AgreementConformance extends ArgumentConformance {
     public void contradictoryLayout(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         Ranks.run(
-                backend(), Ranks.topology(nodes, ranksPerNode), b -> b.normal(NormalMisuses.LIMITS), context -> {
-            NormalRank rank = new NormalRank(context, world);
-            DispatchLayout layout = context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS);
-            if (context.rank() == CULPRIT) {
-                layout = withoutFirstDestination(context, layout);
-            }
-            DispatchRequest request = rank.request().layout(layout).build();
-            requireRouting(() -> context.buffer().dispatch(request).event().synchronize());
-            rank.roundTrip();
-        });
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchLayout layout =
+                            context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS);
+                    if (context.rank() == CULPRIT) {
+                        layout = withoutFirstDestination(context, layout);
+                    }
+                    DispatchRequest request = rank.request().layout(layout).build();
+                    requireRouting(() -> context.buffer().dispatch(request).event().synchronize());
+                    rank.roundTrip();
+                });
     }
 
-    private static DispatchLayout withoutFirstDestination(RankContext context, DispatchLayout layout) {
+    private static DispatchLayout withoutFirstDestination(
+            RankContext context, DispatchLayout layout) {
         Tensor mask = context.download(layout.isTokenInRank());
         for (long rank = 0; rank < mask.size(1); rank++) {
             if (mask.getLong(0, rank) == 1) {
@@ -134,31 +178,44 @@ public abstract class AgreementConformance extends ArgumentConformance {
     @CsvSource({"1, 4, false", "2, 2, false", "1, 4, true", "2, 2, true"})
     public void moreThanFits(int nodes, int ranksPerNode, boolean worstCase) {
         NormalWorld large = NormalMisuses.world(4);
-        NormalWorld small = NormalWorld.bf16(
-                RoutingSpec.of(4, 1, EXPERTS, 4), large.hidden());
+        NormalWorld small = NormalWorld.bf16(RoutingSpec.of(4, 1, EXPERTS, 4), large.hidden());
         int room = 7;
         NormalLimits all = NormalMisuses.LIMITS;
-        NormalLimits tight = new NormalLimits(
-                all.maxTokens(), all.hidden(), all.maxTopk(), all.maxExperts(), worstCase ? 0 : room);
-        Ranks.run(backend(), Ranks.topology(nodes, ranksPerNode), b -> b.normal(tight), context -> {
-            NormalRank rank = new NormalRank(context, large);
-            DispatchRequest request = rank.request().numWorstTokens(worstCase ? room : 0).build();
-            for (int i = 0; i < 2; i++) {
-                CapacityExceededException error = catchThrowableOfType(
-                        CapacityExceededException.class,
-                        () -> context.buffer().dispatch(request).event().synchronize());
-                assertThat(error).as("an exception on every rank").isNotNull();
-                assertThat(error.capacity()).isEqualTo(room);
-                assertThat(error.needed())
-                        .isEqualTo(large.oracle().rows(error.rank()).size())
-                        .isGreaterThan(room);
-            }
-            new NormalRank(context, small).roundTrip();
-        });
+        NormalLimits tight =
+                new NormalLimits(
+                        all.maxTokens(),
+                        all.hidden(),
+                        all.maxTopk(),
+                        all.maxExperts(),
+                        worstCase ? 0 : room);
+        Ranks.run(
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(tight),
+                context -> {
+                    NormalRank rank = new NormalRank(context, large);
+                    DispatchRequest request =
+                            rank.request().numWorstTokens(worstCase ? room : 0).build();
+                    for (int i = 0; i < 2; i++) {
+                        CapacityExceededException error =
+                                catchThrowableOfType(
+                                        CapacityExceededException.class,
+                                        () ->
+                                                context.buffer()
+                                                        .dispatch(request)
+                                                        .event()
+                                                        .synchronize());
+                        assertThat(error).as("an exception on every rank").isNotNull();
+                        assertThat(error.capacity()).isEqualTo(room);
+                        assertThat(error.needed())
+                                .isEqualTo(large.oracle().rows(error.rank()).size())
+                                .isGreaterThan(room);
+                    }
+                    new NormalRank(context, small).roundTrip();
+                });
     }
 
-    private static void requireMismatch(
-            ThrowingCallable call, String... mentions) {
+    private static void requireMismatch(ThrowingCallable call, String... mentions) {
         RankMismatchException error = catchThrowableOfType(RankMismatchException.class, call);
         assertThat(error).as("a RankMismatchException on every rank").isNotNull();
         assertThat(error).hasMessageContainingAll(mentions);
@@ -169,15 +226,23 @@ public abstract class AgreementConformance extends ArgumentConformance {
     public void differentExperts(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         Ranks.run(
-                backend(), Ranks.topology(nodes, ranksPerNode), b -> b.normal(NormalMisuses.LIMITS), context -> {
-            NormalRank rank = new NormalRank(context, world);
-            Tensor nowhere = context.upload(HostTensors.poison(HostTensors.allocate(DType.I64, 10, 4)));
-            int experts = context.rank() == CULPRIT ? 8 : EXPERTS;
-            DispatchRequest request = rank.bare().topk(nowhere, null, experts).build();
-            requireMismatch(
-                    () -> context.buffer().dispatch(request).event().synchronize(), "xperts", "8", "16");
-            rank.roundTrip();
-        });
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    Tensor nowhere =
+                            context.upload(
+                                    HostTensors.poison(HostTensors.allocate(DType.I64, 10, 4)));
+                    int experts = context.rank() == CULPRIT ? 8 : EXPERTS;
+                    DispatchRequest request = rank.bare().topk(nowhere, null, experts).build();
+                    requireMismatch(
+                            () -> context.buffer().dispatch(request).event().synchronize(),
+                            "xperts",
+                            "8",
+                            "16");
+                    rank.roundTrip();
+                });
     }
 
     @ParameterizedTest
@@ -185,16 +250,23 @@ public abstract class AgreementConformance extends ArgumentConformance {
     public void differentHiddenSizes(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         Ranks.run(
-                backend(), Ranks.topology(nodes, ranksPerNode), b -> b.normal(NormalMisuses.LIMITS), context -> {
-            NormalRank rank = new NormalRank(context, world);
-            Tensor narrow = context.upload(HostTensors.allocate(DType.BF16, 10, 64));
-            DispatchRequest request = DispatchRequest.builder(context.rank() == CULPRIT ? narrow : rank.x())
-                    .topk(rank.topkIdx(), rank.weights(), EXPERTS)
-                    .build();
-            requireMismatch(
-                    () -> context.buffer().dispatch(request).event().synchronize(), "hidden", "64", "128");
-            rank.roundTrip();
-        });
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    Tensor narrow = context.upload(HostTensors.allocate(DType.BF16, 10, 64));
+                    DispatchRequest request =
+                            DispatchRequest.builder(context.rank() == CULPRIT ? narrow : rank.x())
+                                    .topk(rank.topkIdx(), rank.weights(), EXPERTS)
+                                    .build();
+                    requireMismatch(
+                            () -> context.buffer().dispatch(request).event().synchronize(),
+                            "hidden",
+                            "64",
+                            "128");
+                    rank.roundTrip();
+                });
     }
 
     /** One rank combines while the others dispatch. */
@@ -203,62 +275,84 @@ public abstract class AgreementConformance extends ArgumentConformance {
     public void differentOperations(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         Ranks.run(
-                backend(), Ranks.topology(nodes, ranksPerNode), b -> b.normal(NormalMisuses.LIMITS), context -> {
-            NormalRank rank = new NormalRank(context, world);
-            DispatchResult result = rank.dispatch(rank.request(), world.check());
-            CombineRequest combine =
-                    CombineRequest.builder(rank.outputs(world.check()), result.handle()).build();
-            DispatchRequest dispatch = rank.request().build();
-            requireMismatch(
-                    () -> {
-                        if (context.rank() == CULPRIT) {
-                            context.buffer().combine(combine).event().synchronize();
-                        } else {
-                            context.buffer().dispatch(dispatch).event().synchronize();
-                        }
-                    },
-                    "combine",
-                    "dispatch");
-            rank.roundTrip();
-        });
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchResult result = rank.dispatch(rank.request(), world.check());
+                    CombineRequest combine =
+                            CombineRequest.builder(rank.outputs(world.check()), result.handle())
+                                    .build();
+                    DispatchRequest dispatch = rank.request().build();
+                    requireMismatch(
+                            () -> {
+                                if (context.rank() == CULPRIT) {
+                                    context.buffer().combine(combine).event().synchronize();
+                                } else {
+                                    context.buffer().dispatch(dispatch).event().synchronize();
+                                }
+                            },
+                            "combine",
+                            "dispatch");
+                    rank.roundTrip();
+                });
     }
 
     @Test
     public void differentLowLatencyFormats() {
         LowLatencyShape shape = LowLatencyMisuses.SHAPE;
         LowLatencyWorld world = shape.world(9);
-        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            LowLatencyFormat format =
-                    context.rank() == CULPRIT ? LowLatencyFormat.BF16 : LowLatencyFormat.FP8;
-            requireMismatch(
-                    () -> context.buffer()
-                            .lowLatencyDispatch(rank.request(format).build())
-                            .event()
-                            .synchronize(),
-                    "BF16",
-                    "FP8");
-            rank.roundTrip(LowLatencyFormat.FP8);
-        });
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()),
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyFormat format =
+                            context.rank() == CULPRIT
+                                    ? LowLatencyFormat.BF16
+                                    : LowLatencyFormat.FP8;
+                    requireMismatch(
+                            () ->
+                                    context.buffer()
+                                            .lowLatencyDispatch(rank.request(format).build())
+                                            .event()
+                                            .synchronize(),
+                            "BF16",
+                            "FP8");
+                    rank.roundTrip(LowLatencyFormat.FP8);
+                });
     }
 
+    /**
+     * Low-latency calls exchange no headers, so ranks that make different ones may only learn that
+     * the expected rows do not come; they must learn it in time.
+     */
     @Test
     public void differentLowLatencyOperations() {
         LowLatencyShape shape = LowLatencyMisuses.SHAPE;
         LowLatencyWorld world = shape.world(9);
-        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
-            requireMismatch(
-                    () -> {
-                        if (context.rank() == CULPRIT) {
-                            rank.combine(result.handle());
-                        } else {
-                            rank.dispatch(LowLatencyFormat.FP8);
-                        }
-                    },
-                    "combine",
-                    "dispatch");
-        });
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()).timeout(Duration.ofMillis(500)),
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
+                    assertThatThrownBy(
+                                    () -> {
+                                        if (context.rank() == CULPRIT) {
+                                            rank.combine(result.handle());
+                                        } else {
+                                            rank.dispatch(LowLatencyFormat.FP8);
+                                        }
+                                    })
+                            .isInstanceOfAny(
+                                    RankMismatchException.class, DeepEpTimeoutException.class)
+                            .hasMessageContaining(
+                                    context.rank() == CULPRIT ? "combine" : "dispatch");
+                });
     }
 }

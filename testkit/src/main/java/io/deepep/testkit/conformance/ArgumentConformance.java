@@ -10,15 +10,18 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.testkit.TestBackend;
-import java.util.concurrent.TimeUnit;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
+import java.util.concurrent.TimeUnit;
+
 /**
- * Calls that must be refused at once: only rank 1 makes them, so one that starts anything leaves the ranks out of step and fails in the good calls that follow.
- * Part of {@link BadInputConformance}.
+ * Calls that must be refused at once: only rank 1 makes them, so one that starts anything leaves
+ * the ranks out of step and fails in the good calls that follow. Part of {@link
+ * BadInputConformance}.
  */
 @Timeout(value = 30, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 public abstract class ArgumentConformance {
@@ -32,15 +35,19 @@ public abstract class ArgumentConformance {
     @MethodSource("io.deepep.testkit.conformance.NormalMisuses#all")
     public void normalMisuse(Misuse<NormalMisuses.Rank> misuse) {
         NormalWorld world = NormalMisuses.world(4);
-        Ranks.run(backend(), Ranks.topology(2, 2), b -> b.normal(NormalMisuses.LIMITS), context -> {
-            NormalRank rank = new NormalRank(context, world);
-            DispatchHandle handle = rank.dispatch(rank.request(), world.check()).handle();
-            if (context.rank() == CULPRIT) {
-                requireRefused(misuse, new NormalMisuses.Rank(rank, handle));
-            }
-            rank.combine(handle, world.check());
-            rank.roundTrip();
-        });
+        Ranks.run(
+                backend(),
+                Ranks.topology(2, 2),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchHandle handle = rank.dispatch(rank.request(), world.check()).handle();
+                    if (context.rank() == CULPRIT) {
+                        requireRefused(misuse, new NormalMisuses.Rank(rank, handle));
+                    }
+                    rank.combine(handle, world.check());
+                    rank.roundTrip();
+                });
     }
 
     @ParameterizedTest
@@ -48,15 +55,19 @@ public abstract class ArgumentConformance {
     public void lowLatencyMisuse(Misuse<LowLatencyMisuses.Rank> misuse) {
         LowLatencyShape shape = LowLatencyMisuses.SHAPE;
         LowLatencyWorld world = shape.world(9);
-        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            LowLatencyHandle handle = rank.dispatch(LowLatencyFormat.FP8).handle();
-            if (context.rank() == CULPRIT) {
-                requireRefused(misuse, new LowLatencyMisuses.Rank(rank, handle));
-            }
-            rank.combine(handle);
-            rank.roundTrip(LowLatencyFormat.BF16);
-        });
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()),
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyHandle handle = rank.dispatch(LowLatencyFormat.FP8).handle();
+                    if (context.rank() == CULPRIT) {
+                        requireRefused(misuse, new LowLatencyMisuses.Rank(rank, handle));
+                    }
+                    rank.combine(handle);
+                    rank.roundTrip(LowLatencyFormat.BF16);
+                });
     }
 
     private static <R> void requireRefused(Misuse<R> misuse, R rank) {
@@ -120,22 +131,33 @@ public abstract class ArgumentConformance {
                 .hasMessageContaining("handle");
     }
 
-    /** The second next dispatch ends a low-latency handle; its memory may hold other tokens by then. */
+    /**
+     * The second next dispatch ends a low-latency handle; its memory may hold other tokens by then.
+     */
     @Test
     public void staleLowLatencyHandle() {
         LowLatencyShape shape = LowLatencyMisuses.SHAPE;
         LowLatencyWorld world = shape.world(9);
-        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            LowLatencyDispatchResult old = rank.dispatch(LowLatencyFormat.FP8);
-            rank.roundTrip(LowLatencyFormat.FP8);
-            rank.roundTrip(LowLatencyFormat.FP8);
-            assertThatThrownBy(() -> rank.combine(old.handle()))
-                    .isInstanceOfAny(IllegalArgumentException.class, IllegalStateException.class);
-            assertThatThrownBy(() -> context.buffer().getNextLowLatencyCombineBuffer(old.handle()))
-                    .isInstanceOfAny(IllegalArgumentException.class, IllegalStateException.class);
-            rank.roundTrip(LowLatencyFormat.FP8);
-        });
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()),
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyDispatchResult old = rank.dispatch(LowLatencyFormat.FP8);
+                    rank.roundTrip(LowLatencyFormat.FP8);
+                    rank.roundTrip(LowLatencyFormat.FP8);
+                    assertThatThrownBy(() -> rank.combine(old.handle()))
+                            .isInstanceOfAny(
+                                    IllegalArgumentException.class, IllegalStateException.class);
+                    assertThatThrownBy(
+                                    () ->
+                                            context.buffer()
+                                                    .getNextLowLatencyCombineBuffer(old.handle()))
+                            .isInstanceOfAny(
+                                    IllegalArgumentException.class, IllegalStateException.class);
+                    rank.roundTrip(LowLatencyFormat.FP8);
+                });
     }
 
     @Test
@@ -165,7 +187,8 @@ public abstract class ArgumentConformance {
                     requireClosed(buffer::cleanLowLatencyBuffer);
                     requireClosed(buffer::lowLatencyQueryMask);
                     requireClosed(buffer::lowLatencyCleanMask);
-                    requireClosed(() -> buffer.lowLatencyUpdateMask(0, true));
+                    int other = (context.rank() + 1) % context.communicator().size();
+                    requireClosed(() -> buffer.lowLatencyUpdateMask(other, true));
                     requireClosed(buffer::communicationStream);
                     requireClosed(() -> buffer.getLocalBufferTensor(DType.BF16, 1, 0, false));
                 });

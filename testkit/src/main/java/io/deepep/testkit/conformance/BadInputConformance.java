@@ -14,15 +14,20 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
-import java.time.Duration;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
+
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Everything that can be done wrong: each gives its own clear error on every rank concerned, and nothing hangs. */
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Everything that can be done wrong: each gives its own clear error on every rank concerned, and
+ * nothing hangs.
+ */
 public abstract class BadInputConformance extends AgreementConformance {
     private static final Duration SHORT = Duration.ofMillis(300);
 
@@ -36,7 +41,9 @@ public abstract class BadInputConformance extends AgreementConformance {
     }
 
     private static void requireRefusal(ThrowingCallable call) {
-        assertThatThrownBy(call).isInstanceOf(IllegalStateException.class).hasMessageContaining("failed");
+        assertThatThrownBy(call)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("failed");
     }
 
     /** What the ranks do of which one does not come. */
@@ -44,27 +51,35 @@ public abstract class BadInputConformance extends AgreementConformance {
         void run(RankContext context, Runnable meet);
     }
 
-    /** Runs {@code act} on all ranks but one, over a buffer with a short timeout; another buffer of the group must still work afterwards. */
+    /**
+     * Runs {@code act} on all ranks but one, over a buffer with a short timeout; another buffer of
+     * the group must still work afterwards.
+     */
     private void withoutOneRank(EpTopology topology, Act act) {
         NormalWorld world = NormalMisuses.world(topology.numRanks());
         LowLatencyLimits fast = LowLatencyMisuses.SHAPE.limits();
         LowLatencyWorld fastWorld = LowLatencyMisuses.SHAPE.world(9);
         CountDownLatch over = new CountDownLatch(topology.numRanks() - 1);
-        Ranks.run(backend(), topology, b -> b.normal(NormalMisuses.LIMITS).lowLatency(fast), context -> {
-            Communicator communicator = context.communicator();
-            try (Buffer hasty = Ranks.builder(backend(), communicator, topology)
-                    .normal(NormalMisuses.LIMITS)
-                    .lowLatency(fast)
-                    .timeout(SHORT)
-                    .open()) {
-                act.run(context.with(hasty), () -> communicator.barrier(Ranks.TIMEOUT));
-                over.countDown();
-                // The absent rank stays away until the others have given up.
-                assertThat(over.await(20, TimeUnit.SECONDS)).isTrue();
-            }
-            new NormalRank(context, world).roundTrip();
-            new LowLatencyRank(context, fastWorld).roundTrip(LowLatencyFormat.FP8);
-        });
+        Ranks.run(
+                backend(),
+                topology,
+                b -> b.normal(NormalMisuses.LIMITS).lowLatency(fast),
+                context -> {
+                    Communicator communicator = context.communicator();
+                    try (Buffer hasty =
+                            Ranks.builder(backend(), communicator, topology)
+                                    .normal(NormalMisuses.LIMITS)
+                                    .lowLatency(fast)
+                                    .timeout(SHORT)
+                                    .open()) {
+                        act.run(context.with(hasty), () -> communicator.barrier(Ranks.TIMEOUT));
+                        over.countDown();
+                        // The absent rank stays away until the others have given up.
+                        assertThat(over.await(20, TimeUnit.SECONDS)).isTrue();
+                    }
+                    new NormalRank(context, world).roundTrip();
+                    new LowLatencyRank(context, fastWorld).roundTrip(LowLatencyFormat.FP8);
+                });
     }
 
     @ParameterizedTest
@@ -72,14 +87,16 @@ public abstract class BadInputConformance extends AgreementConformance {
     public void absentFromDispatch(int nodes, int ranksPerNode) {
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         NormalWorld world = NormalMisuses.world(topology.numRanks());
-        withoutOneRank(topology, (context, meet) -> {
-            NormalRank rank = new NormalRank(context, world);
-            meet.run();
-            if (context.rank() != CULPRIT) {
-                requireTimeout(context.rank(), rank::roundTrip);
-                requireRefusal(rank::roundTrip);
-            }
-        });
+        withoutOneRank(
+                topology,
+                (context, meet) -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    meet.run();
+                    if (context.rank() != CULPRIT) {
+                        requireTimeout(context.rank(), rank::roundTrip);
+                        requireRefusal(rank::roundTrip);
+                    }
+                });
     }
 
     @ParameterizedTest
@@ -87,63 +104,76 @@ public abstract class BadInputConformance extends AgreementConformance {
     public void absentFromCombine(int nodes, int ranksPerNode) {
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         NormalWorld world = NormalMisuses.world(topology.numRanks());
-        withoutOneRank(topology, (context, meet) -> {
-            NormalRank rank = new NormalRank(context, world);
-            meet.run();
-            DispatchHandle handle = rank.dispatch(rank.request(), world.check()).handle();
-            meet.run();
-            if (context.rank() != CULPRIT) {
-                requireTimeout(context.rank(), () -> rank.combine(handle, world.check()));
-                requireRefusal(() -> rank.combine(handle, world.check()));
-            }
-        });
+        withoutOneRank(
+                topology,
+                (context, meet) -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    meet.run();
+                    DispatchHandle handle = rank.dispatch(rank.request(), world.check()).handle();
+                    meet.run();
+                    if (context.rank() != CULPRIT) {
+                        requireTimeout(context.rank(), () -> rank.combine(handle, world.check()));
+                        requireRefusal(() -> rank.combine(handle, world.check()));
+                    }
+                });
     }
 
     @ParameterizedTest
     @CsvSource({"1, 4", "2, 2"})
     public void absentFromLowLatencyDispatch(int nodes, int ranksPerNode) {
         LowLatencyWorld world = LowLatencyMisuses.SHAPE.world(9);
-        withoutOneRank(Ranks.topology(nodes, ranksPerNode), (context, meet) -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            meet.run();
-            if (context.rank() != CULPRIT) {
-                requireTimeout(context.rank(), () -> rank.roundTrip(LowLatencyFormat.FP8));
-                requireRefusal(() -> rank.roundTrip(LowLatencyFormat.FP8));
-            }
-        });
+        withoutOneRank(
+                Ranks.topology(nodes, ranksPerNode),
+                (context, meet) -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    meet.run();
+                    if (context.rank() != CULPRIT) {
+                        requireTimeout(context.rank(), () -> rank.roundTrip(LowLatencyFormat.FP8));
+                        requireRefusal(() -> rank.roundTrip(LowLatencyFormat.FP8));
+                    }
+                });
     }
 
     @ParameterizedTest
     @CsvSource({"1, 4", "2, 2"})
     public void absentFromLowLatencyCombine(int nodes, int ranksPerNode) {
         LowLatencyWorld world = LowLatencyMisuses.SHAPE.world(9);
-        withoutOneRank(Ranks.topology(nodes, ranksPerNode), (context, meet) -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            meet.run();
-            LowLatencyHandle handle = rank.dispatch(LowLatencyFormat.FP8).handle();
-            meet.run();
-            if (context.rank() != CULPRIT) {
-                requireTimeout(context.rank(), () -> rank.combine(handle));
-                requireRefusal(() -> rank.combine(handle));
-            }
-        });
+        withoutOneRank(
+                Ranks.topology(nodes, ranksPerNode),
+                (context, meet) -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    meet.run();
+                    LowLatencyHandle handle = rank.dispatch(LowLatencyFormat.FP8).handle();
+                    meet.run();
+                    if (context.rank() != CULPRIT) {
+                        requireTimeout(context.rank(), () -> rank.combine(handle));
+                        requireRefusal(() -> rank.combine(handle));
+                    }
+                });
     }
 
     @Test
     public void absentFromOpen() {
         EpTopology topology = Ranks.topology(1, 4);
-        Ranks.runBare(backend(), topology, communicator -> {
-            if (communicator.rank() == CULPRIT) {
-                return;
-            }
-            Buffer.Builder builder = Ranks.builder(backend(), communicator, topology)
-                    .normal(NormalMisuses.LIMITS)
-                    .timeout(SHORT);
-            requireTimeout(communicator.rank(), builder::open);
-        });
+        Ranks.runBare(
+                backend(),
+                topology,
+                communicator -> {
+                    if (communicator.rank() == CULPRIT) {
+                        return;
+                    }
+                    Buffer.Builder builder =
+                            Ranks.builder(backend(), communicator, topology)
+                                    .normal(NormalMisuses.LIMITS)
+                                    .timeout(SHORT);
+                    requireTimeout(communicator.rank(), builder::open);
+                });
     }
 
-    /** Ranks that want different buffers all learn it, with both values; afterwards the group can open one. */
+    /**
+     * Ranks that want different buffers all learn it, with both values; afterwards the group can
+     * open one.
+     */
     @Test
     public void differentLimitsAtOpen() {
         NormalLimits other = NormalLimits.of(17, 256, 4, 16);
@@ -178,60 +208,77 @@ public abstract class BadInputConformance extends AgreementConformance {
     private void requireOpenMismatch(Options options, String... mentions) {
         EpTopology topology = Ranks.topology(1, 4);
         NormalWorld world = NormalMisuses.world(4);
-        Ranks.runBare(backend(), topology, communicator -> {
-            Buffer.Builder builder = Ranks.builder(backend(), communicator, topology);
-            options.fill(builder, communicator.rank() == CULPRIT);
-            RankMismatchException error =
-                    catchThrowableOfType(RankMismatchException.class, builder::open);
-            assertThat(error).as("a RankMismatchException on every rank").isNotNull();
-            assertThat(error).hasMessageContainingAll(mentions).hasMessageContaining("rank 1");
-            Buffer.Builder good =
-                    Ranks.builder(backend(), communicator, topology).normal(NormalMisuses.LIMITS);
-            try (Buffer buffer = good.open()) {
-                new NormalRank(new RankContext(backend(), communicator, buffer), world).roundTrip();
-            }
-        });
+        Ranks.runBare(
+                backend(),
+                topology,
+                communicator -> {
+                    Buffer.Builder builder = Ranks.builder(backend(), communicator, topology);
+                    options.fill(builder, communicator.rank() == CULPRIT);
+                    RankMismatchException error =
+                            catchThrowableOfType(RankMismatchException.class, builder::open);
+                    assertThat(error).as("a RankMismatchException on every rank").isNotNull();
+                    assertThat(error)
+                            .hasMessageContainingAll(mentions)
+                            .hasMessageContaining("rank 1");
+                    Buffer.Builder good =
+                            Ranks.builder(backend(), communicator, topology)
+                                    .normal(NormalMisuses.LIMITS);
+                    try (Buffer buffer = good.open()) {
+                        new NormalRank(new RankContext(backend(), communicator, buffer), world)
+                                .roundTrip();
+                    }
+                });
     }
 
     /** A rank whose own options are impossible says so; the others are told whose. */
     @Test
     public void tooSmallAnExplicitSizeOnOneRank() {
         EpTopology topology = Ranks.topology(1, 4);
-        Ranks.runBare(backend(), topology, communicator -> {
-            boolean culprit = communicator.rank() == CULPRIT;
-            Buffer.Builder builder = Ranks.builder(backend(), communicator, topology)
-                    .normal(NormalMisuses.LIMITS)
-                    .numNvlBytes(culprit ? 128 : 0);
-            if (culprit) {
-                assertThatThrownBy(builder::open)
-                        .isInstanceOf(IllegalArgumentException.class)
-                        .hasMessageContaining("numNvlBytes=128");
-            } else {
-                assertThatThrownBy(builder::open)
-                        .isInstanceOf(RankMismatchException.class)
-                        .hasMessageContaining("rank 1");
-            }
-        });
+        Ranks.runBare(
+                backend(),
+                topology,
+                communicator -> {
+                    boolean culprit = communicator.rank() == CULPRIT;
+                    Buffer.Builder builder =
+                            Ranks.builder(backend(), communicator, topology)
+                                    .normal(NormalMisuses.LIMITS)
+                                    .numNvlBytes(culprit ? 128 : 0);
+                    if (culprit) {
+                        assertThatThrownBy(builder::open)
+                                .isInstanceOf(IllegalArgumentException.class)
+                                .hasMessageContaining("numNvlBytes=128");
+                    } else {
+                        assertThatThrownBy(builder::open)
+                                .isInstanceOf(RankMismatchException.class)
+                                .hasMessageContaining("rank 1");
+                    }
+                });
     }
 
     @Test
     public void impossibleOptions() {
         EpTopology topology = Ranks.topology(1, 4);
-        Ranks.runBare(backend(), topology, communicator -> {
-            requireImpossible(Ranks.builder(backend(), communicator, topology), "lowLatency");
-            requireImpossible(
-                    Ranks.builder(backend(), communicator, topology).ranksPerNode(3).normal(NormalMisuses.LIMITS),
-                    "numRanks=4 is not a multiple of numNvlRanks=3");
-            requireImpossible(
-                    Ranks.builder(backend(), communicator, topology)
-                            .lowLatency(new LowLatencyLimits(8, 128, 6, 2)),
-                    "numExperts=6 is not a multiple of numRanks=4");
-            requireImpossible(
-                    Ranks.builder(backend(), communicator, topology)
-                            .normal(NormalMisuses.LIMITS)
-                            .timeout(Duration.ZERO),
-                    "timeout=PT0S");
-        });
+        Ranks.runBare(
+                backend(),
+                topology,
+                communicator -> {
+                    requireImpossible(
+                            Ranks.builder(backend(), communicator, topology), "lowLatency");
+                    requireImpossible(
+                            Ranks.builder(backend(), communicator, topology)
+                                    .ranksPerNode(3)
+                                    .normal(NormalMisuses.LIMITS),
+                            "numRanks=4 is not a multiple of numNvlRanks=3");
+                    requireImpossible(
+                            Ranks.builder(backend(), communicator, topology)
+                                    .lowLatency(new LowLatencyLimits(8, 128, 6, 2)),
+                            "numExperts=6 is not a multiple of numRanks=4");
+                    requireImpossible(
+                            Ranks.builder(backend(), communicator, topology)
+                                    .normal(NormalMisuses.LIMITS)
+                                    .timeout(Duration.ZERO),
+                            "timeout=PT0S");
+                });
     }
 
     private static void requireImpossible(Buffer.Builder builder, String mentions) {

@@ -15,10 +15,12 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.concurrent.TimeUnit;
+
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.util.concurrent.TimeUnit;
 
 /** Single low-latency calls in all their forms. Part of {@link LowLatencyConformance}. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -55,133 +57,165 @@ public abstract class LowLatencyCallConformance {
         RoutingSpec one = shape.spec().withGate(new Gate.AllToOne(shape.experts() - 1));
         LowLatencyWorld crowded = shape.world(one);
         LowLatencyWorld empty = shape.world(shape.spec().withMaskedShare(1));
-        run(shape, context -> {
-            new LowLatencyRank(context, crowded).roundTrip(LowLatencyFormat.FP8);
-            new LowLatencyRank(context, empty).roundTrip(LowLatencyFormat.FP8);
-        });
+        run(
+                shape,
+                context -> {
+                    new LowLatencyRank(context, crowded).roundTrip(LowLatencyFormat.FP8);
+                    new LowLatencyRank(context, empty).roundTrip(LowLatencyFormat.FP8);
+                });
     }
 
     @ParameterizedTest
     @MethodSource(ALL)
     public void logFmt(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
-        run(shape, context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
-            LowLatencyCombineRequest request = rank.home(result.handle()).logFmt(true).build();
-            rank.verifyLogFmt(context.buffer().lowLatencyCombine(request));
-        });
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
+                    LowLatencyCombineRequest request =
+                            rank.home(result.handle()).logFmt(true).build();
+                    rank.verifyLogFmt(context.buffer().lowLatencyCombine(request));
+                });
     }
 
     @ParameterizedTest
     @MethodSource(ALL)
     public void zeroCopy(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
-        run(shape, context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            for (int round = 0; round < 3; round++) {
-                LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
-                Tensor own = rank.filledCombineBuffer(result.handle());
-                LowLatencyCombineRequest request = LowLatencyCombineRequest.builder(
-                                own, rank.topkIdx(), rank.weights(), result.handle())
-                        .zeroCopy(true)
-                        .build();
-                rank.verify(context.buffer().lowLatencyCombine(request));
-            }
-        });
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    for (int round = 0; round < 3; round++) {
+                        LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
+                        Tensor own = rank.filledCombineBuffer(result.handle());
+                        LowLatencyCombineRequest request =
+                                LowLatencyCombineRequest.builder(
+                                                own,
+                                                rank.topkIdx(),
+                                                rank.weights(),
+                                                result.handle())
+                                        .zeroCopy(true)
+                                        .build();
+                        rank.verify(context.buffer().lowLatencyCombine(request));
+                    }
+                });
     }
 
     @ParameterizedTest
     @MethodSource(FEW)
     public void outTensor(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
-        run(shape, context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            int tokens = world.routing().numTokens(context.rank());
-            Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
-            Tensor host = HostTensors.poison(HostTensors.allocate(DType.BF16, tokens, shape.hidden()));
-            Tensor strided = context.upload(HostTensors.withRowGap(host, 8));
-            for (Tensor target : new Tensor[] {out, strided}) {
-                LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
-                LowLatencyCombineRequest request = rank.home(result.handle()).out(target).build();
-                LowLatencyCombineResult combined = context.buffer().lowLatencyCombine(request);
-                rank.verify(combined);
-                assertThat(combined.x().address()).isEqualTo(target.address());
-            }
-        });
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    int tokens = world.routing().numTokens(context.rank());
+                    Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
+                    Tensor host =
+                            HostTensors.poison(
+                                    HostTensors.allocate(DType.BF16, tokens, shape.hidden()));
+                    Tensor strided = context.upload(HostTensors.withRowGap(host, 8));
+                    for (Tensor target : new Tensor[] {out, strided}) {
+                        LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
+                        LowLatencyCombineRequest request =
+                                rank.home(result.handle()).out(target).build();
+                        LowLatencyCombineResult combined =
+                                context.buffer().lowLatencyCombine(request);
+                        rank.verify(combined);
+                        assertThat(combined.x().address()).isEqualTo(target.address());
+                    }
+                });
     }
 
     @ParameterizedTest
     @MethodSource(FEW)
     public void stridedTokens(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.spec());
-        run(shape, context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            Tensor host = world.tokens().get(context.rank()).x();
-            Tensor x = context.upload(HostTensors.withRowGap(host, 24));
-            for (LowLatencyFormat format : LowLatencyFormat.values()) {
-                LowLatencyDispatchRequest request =
-                        LowLatencyDispatchRequest.builder(x, rank.topkIdx()).format(format).build();
-                rank.combine(
-                        rank.verify(context.buffer().lowLatencyDispatch(request), format).handle());
-            }
-        });
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Tensor host = world.tokens().get(context.rank()).x();
+                    Tensor x = context.upload(HostTensors.withRowGap(host, 24));
+                    for (LowLatencyFormat format : LowLatencyFormat.values()) {
+                        LowLatencyDispatchRequest request =
+                                LowLatencyDispatchRequest.builder(x, rank.topkIdx())
+                                        .format(format)
+                                        .build();
+                        rank.combine(
+                                rank.verify(context.buffer().lowLatencyDispatch(request), format)
+                                        .handle());
+                    }
+                });
     }
 
     @ParameterizedTest
     @MethodSource(FEW)
     public void hooks(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
-        run(shape, context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            Buffer buffer = context.buffer();
-            LowLatencyDispatchRequest request =
-                    rank.request(LowLatencyFormat.FP8).receiveHook(true).build();
-            for (int round = 0; round < 4; round++) {
-                LowLatencyDispatchResult result = buffer.lowLatencyDispatch(request);
-                result.receiveHook().run();
-                rank.verify(result, LowLatencyFormat.FP8);
-                LowLatencyCombineResult combined = buffer.lowLatencyCombine(
-                        rank.home(result.handle()).receiveHook(true).build());
-                combined.receiveHook().run();
-                rank.verify(combined);
-            }
-        });
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    LowLatencyDispatchRequest request =
+                            rank.request(LowLatencyFormat.FP8).receiveHook(true).build();
+                    for (int round = 0; round < 4; round++) {
+                        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(request);
+                        result.receiveHook().run();
+                        rank.verify(result, LowLatencyFormat.FP8);
+                        LowLatencyCombineResult combined =
+                                buffer.lowLatencyCombine(
+                                        rank.home(result.handle()).receiveHook(true).build());
+                        combined.receiveHook().run();
+                        rank.verify(combined);
+                    }
+                });
     }
 
     @ParameterizedTest
     @MethodSource(FEW)
     public void noHookUnlessAskedFor(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.spec());
-        run(shape, context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
-            assertThat(result.receiveHook()).isNull();
-            LowLatencyCombineResult combined =
-                    context.buffer().lowLatencyCombine(rank.home(result.handle()).build());
-            assertThat(combined.receiveHook()).isNull();
-            rank.verify(combined);
-        });
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
+                    assertThat(result.receiveHook()).isNull();
+                    LowLatencyCombineResult combined =
+                            context.buffer().lowLatencyCombine(rank.home(result.handle()).build());
+                    assertThat(combined.receiveHook()).isNull();
+                    rank.verify(combined);
+                });
     }
 
     @ParameterizedTest
     @MethodSource(FEW)
     public void asynchronousChain(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
-        run(shape, context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            Buffer buffer = context.buffer();
-            CallOptions options = CallOptions.async();
-            for (int round = 0; round < 4; round++) {
-                LowLatencyDispatchResult result = buffer.lowLatencyDispatch(
-                        rank.request(LowLatencyFormat.BF16).build(), options);
-                LowLatencyCombineResult combined = buffer.lowLatencyCombine(
-                        rank.home(result.handle()).build(), options.after(result.event()));
-                rank.verify(combined);
-                rank.verify(result, LowLatencyFormat.BF16);
-                options = CallOptions.async().after(combined.event());
-            }
-        });
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    CallOptions options = CallOptions.async();
+                    for (int round = 0; round < 4; round++) {
+                        LowLatencyDispatchResult result =
+                                buffer.lowLatencyDispatch(
+                                        rank.request(LowLatencyFormat.BF16).build(), options);
+                        LowLatencyCombineResult combined =
+                                buffer.lowLatencyCombine(
+                                        rank.home(result.handle()).build(),
+                                        options.after(result.event()));
+                        rank.verify(combined);
+                        rank.verify(result, LowLatencyFormat.BF16);
+                        options = CallOptions.async().after(combined.event());
+                    }
+                });
     }
 
     /** Counts are added to what is there; waiting times only grow. */
@@ -189,40 +223,50 @@ public abstract class LowLatencyCallConformance {
     @MethodSource(FEW)
     public void statistics(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
-        run(shape, context -> {
-            LowLatencyRank rank = new LowLatencyRank(context, world);
-            int experts = world.routing().numLocalExperts();
-            int ranks = world.routing().numRanks();
-            Tensor start = HostTensors.allocate(DType.I32, experts);
-            for (int expert = 0; expert < experts; expert++) {
-                start.setLong(100 + expert, expert);
-            }
-            Tensor stats = context.upload(start);
-            Tensor dispatchWaits = context.upload(HostTensors.allocate(DType.I64, ranks));
-            Tensor combineWaits = context.upload(HostTensors.allocate(DType.I64, ranks));
-            LowLatencyDispatchRequest request = rank.request(LowLatencyFormat.FP8)
-                    .cumulativeStats(stats)
-                    .waitCostStats(dispatchWaits)
-                    .build();
-            Tensor before = context.download(dispatchWaits);
-            for (int round = 1; round <= 3; round++) {
-                LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(request);
-                rank.verify(result, LowLatencyFormat.FP8);
-                rank.verify(context.buffer()
-                        .lowLatencyCombine(rank.home(result.handle()).waitCostStats(combineWaits).build()));
-                Tensor seen = context.download(stats);
-                int[] counts = world.oracle().counts(context.rank());
-                for (int expert = 0; expert < experts; expert++) {
-                    assertThat(seen.getLong(expert)).isEqualTo(100 + expert + round * counts[expert]);
-                }
-                Tensor after = context.download(dispatchWaits);
-                Tensor home = context.download(combineWaits);
-                for (int src = 0; src < ranks; src++) {
-                    assertThat(after.getLong(src)).isGreaterThanOrEqualTo(before.getLong(src));
-                    assertThat(home.getLong(src)).isNotNegative();
-                }
-                before = after;
-            }
-        });
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    int experts = world.routing().numLocalExperts();
+                    int ranks = world.routing().numRanks();
+                    Tensor start = HostTensors.allocate(DType.I32, experts);
+                    for (int expert = 0; expert < experts; expert++) {
+                        start.setLong(100 + expert, expert);
+                    }
+                    Tensor stats = context.upload(start);
+                    Tensor dispatchWaits = context.upload(HostTensors.allocate(DType.I64, ranks));
+                    Tensor combineWaits = context.upload(HostTensors.allocate(DType.I64, ranks));
+                    LowLatencyDispatchRequest request =
+                            rank.request(LowLatencyFormat.FP8)
+                                    .cumulativeStats(stats)
+                                    .waitCostStats(dispatchWaits)
+                                    .build();
+                    Tensor before = context.download(dispatchWaits);
+                    for (int round = 1; round <= 3; round++) {
+                        LowLatencyDispatchResult result =
+                                context.buffer().lowLatencyDispatch(request);
+                        rank.verify(result, LowLatencyFormat.FP8);
+                        rank.verify(
+                                context.buffer()
+                                        .lowLatencyCombine(
+                                                rank.home(result.handle())
+                                                        .waitCostStats(combineWaits)
+                                                        .build()));
+                        Tensor seen = context.download(stats);
+                        int[] counts = world.oracle().counts(context.rank());
+                        for (int expert = 0; expert < experts; expert++) {
+                            assertThat(seen.getLong(expert))
+                                    .isEqualTo(100 + expert + round * counts[expert]);
+                        }
+                        Tensor after = context.download(dispatchWaits);
+                        Tensor home = context.download(combineWaits);
+                        for (int src = 0; src < ranks; src++) {
+                            assertThat(after.getLong(src))
+                                    .isGreaterThanOrEqualTo(before.getLong(src));
+                            assertThat(home.getLong(src)).isNotNegative();
+                        }
+                        before = after;
+                    }
+                });
     }
 }

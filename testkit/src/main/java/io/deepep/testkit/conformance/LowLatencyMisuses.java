@@ -11,9 +11,13 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+
 import java.util.stream.Stream;
 
-/** Low-latency calls that must be refused, over 4 ranks with 10 tokens of 128 channels and 3 of 8 experts. */
+/**
+ * Low-latency calls that must be refused, over 4 ranks with 10 tokens of 128 channels and 3 of 8
+ * experts.
+ */
 final class LowLatencyMisuses {
     static final LowLatencyShape SHAPE = new LowLatencyShape(2, 2, 10, 128, 3, 8);
     private static final int ROWS = 40;
@@ -62,36 +66,68 @@ final class LowLatencyMisuses {
 
     private static Stream<Misuse<Rank>> dispatches() {
         return Stream.of(
-                argument("x has another hidden size", "256",
+                argument(
+                        "x has another hidden size",
+                        "256",
                         r -> r.dispatch(r.tensor(DType.BF16, 10, 256), r.inputs().topkIdx())),
-                argument("x is FP8", "x",
+                argument(
+                        "x is FP8",
+                        "x",
                         r -> r.dispatch(r.tensor(DType.FP8_E4M3, 10, 128), r.inputs().topkIdx())),
-                argument("x has one dimension", "x",
+                argument(
+                        "x has one dimension",
+                        "x",
                         r -> r.dispatch(r.tensor(DType.BF16, 10), r.inputs().topkIdx())),
-                argument("too many tokens", "11",
+                argument(
+                        "too many tokens",
+                        "11",
                         r -> r.dispatch(r.tensor(DType.BF16, 11, 128), r.tensor(DType.I64, 11, 3))),
-                argument("rows of x are not contiguous", "x",
-                        r -> r.dispatch(
-                                r.inputs().context().upload(HostTensors.withColumnGap(
-                                        HostTensors.allocate(DType.BF16, 10, 128))),
-                                r.inputs().topkIdx())),
-                argument("x lies elsewhere", "x",
-                        r -> r.dispatch(
-                                Misuse.elsewhere(r.inputs().context(), r.inputs().x()),
-                                r.inputs().topkIdx())),
-                argument("topkIdx is I32", "topkIdx",
+                argument(
+                        "rows of x are not contiguous",
+                        "x",
+                        r ->
+                                r.dispatch(
+                                        r.inputs()
+                                                .context()
+                                                .upload(
+                                                        HostTensors.withColumnGap(
+                                                                HostTensors.allocate(
+                                                                        DType.BF16, 10, 128))),
+                                        r.inputs().topkIdx())),
+                argument(
+                        "x lies elsewhere",
+                        "x",
+                        r ->
+                                r.dispatch(
+                                        Misuse.elsewhere(r.inputs().context(), r.inputs().x()),
+                                        r.inputs().topkIdx())),
+                argument(
+                        "topkIdx is I32",
+                        "topkIdx",
                         r -> r.dispatch(r.inputs().x(), r.tensor(DType.I32, 10, 3))),
-                argument("topkIdx has too few rows", "topkIdx",
+                argument(
+                        "topkIdx has too few rows",
+                        "topkIdx",
                         r -> r.dispatch(r.inputs().x(), r.tensor(DType.I64, 9, 3))),
-                argument("too many selections", "4",
+                argument(
+                        "too many selections",
+                        "4",
                         r -> r.dispatch(r.inputs().x(), r.tensor(DType.I64, 10, 4))),
-                argument("topkIdx lies elsewhere", "topkIdx",
-                        r -> r.dispatch(
-                                r.inputs().x(),
-                                Misuse.elsewhere(r.inputs().context(), r.inputs().topkIdx()))),
-                missing("no x", "x",
+                argument(
+                        "topkIdx lies elsewhere",
+                        "topkIdx",
+                        r ->
+                                r.dispatch(
+                                        r.inputs().x(),
+                                        Misuse.elsewhere(
+                                                r.inputs().context(), r.inputs().topkIdx()))),
+                missing(
+                        "no x",
+                        "x",
                         r -> LowLatencyDispatchRequest.builder(null, r.inputs().topkIdx())),
-                missing("no indices", "topkIdx",
+                missing(
+                        "no indices",
+                        "topkIdx",
                         r -> LowLatencyDispatchRequest.builder(r.inputs().x(), null)),
                 missing("no format", "what", r -> r.good().format(null)),
                 missing("no request", "request", r -> r.buffer().lowLatencyDispatch(null)));
@@ -99,72 +135,136 @@ final class LowLatencyMisuses {
 
     private static Stream<Misuse<Rank>> statistics() {
         return Stream.of(
-                argument("counts of too many experts", "umulativeStats",
+                argument(
+                        "counts of too many experts",
+                        "umulativeStats",
                         r -> r.dispatch(r.good().cumulativeStats(r.tensor(DType.I32, 3)))),
-                argument("counts are I64", "umulativeStats",
+                argument(
+                        "counts are I64",
+                        "umulativeStats",
                         r -> r.dispatch(r.good().cumulativeStats(r.tensor(DType.I64, EXPERTS)))),
-                argument("waits of too few ranks", "aitCostStats",
+                argument(
+                        "waits of too few ranks",
+                        "aitCostStats",
                         r -> r.dispatch(r.good().waitCostStats(r.tensor(DType.I64, 3)))),
-                argument("waits are I32", "aitCostStats",
+                argument(
+                        "waits are I32",
+                        "aitCostStats",
                         r -> r.dispatch(r.good().waitCostStats(r.tensor(DType.I32, 4)))),
-                argument("combine waits of too few ranks", "aitCostStats",
+                argument(
+                        "combine waits of too few ranks",
+                        "aitCostStats",
                         r -> r.combine(r.home().waitCostStats(r.tensor(DType.I64, 3)))));
     }
 
     private static Stream<Misuse<Rank>> combines() {
         return Stream.of(
-                argument("combined rows of too few experts", "x",
-                        r -> r.combine(
-                                r.tensor(DType.BF16, 1, ROWS, 128),
-                                r.inputs().topkIdx(),
-                                r.inputs().weights())),
-                argument("too few combined rows", "x",
-                        r -> r.combine(
-                                r.tensor(DType.BF16, EXPERTS, ROWS - 1, 128),
-                                r.inputs().topkIdx(),
-                                r.inputs().weights())),
-                argument("combined rows are F32", "x",
-                        r -> r.combine(
-                                r.tensor(DType.F32, EXPERTS, ROWS, 128),
-                                r.inputs().topkIdx(),
-                                r.inputs().weights())),
-                argument("combined rows lie elsewhere", "x",
-                        r -> r.combine(
-                                Misuse.elsewhere(r.inputs().context(), r.inputs().outputs()),
-                                r.inputs().topkIdx(),
-                                r.inputs().weights())),
-                argument("indices of another shape", "topkIdx",
-                        r -> r.combine(
-                                r.inputs().outputs(), r.tensor(DType.I64, 10, 2), r.inputs().weights())),
-                argument("weights of another shape", "topkWeights",
-                        r -> r.combine(
-                                r.inputs().outputs(), r.inputs().topkIdx(), r.tensor(DType.F32, 10, 2))),
-                argument("weights are BF16", "topkWeights",
-                        r -> r.combine(
-                                r.inputs().outputs(), r.inputs().topkIdx(), r.tensor(DType.BF16, 10, 3))),
-                argument("zero copy of other memory", "zero", r -> r.combine(r.home().zeroCopy(true))),
-                argument("out of too few tokens", "out",
+                argument(
+                        "combined rows of too few experts",
+                        "x",
+                        r ->
+                                r.combine(
+                                        r.tensor(DType.BF16, 1, ROWS, 128),
+                                        r.inputs().topkIdx(),
+                                        r.inputs().weights())),
+                argument(
+                        "too few combined rows",
+                        "x",
+                        r ->
+                                r.combine(
+                                        r.tensor(DType.BF16, EXPERTS, ROWS - 1, 128),
+                                        r.inputs().topkIdx(),
+                                        r.inputs().weights())),
+                argument(
+                        "combined rows are F32",
+                        "x",
+                        r ->
+                                r.combine(
+                                        r.tensor(DType.F32, EXPERTS, ROWS, 128),
+                                        r.inputs().topkIdx(),
+                                        r.inputs().weights())),
+                argument(
+                        "combined rows lie elsewhere",
+                        "x",
+                        r ->
+                                r.combine(
+                                        Misuse.elsewhere(
+                                                r.inputs().context(), r.inputs().outputs()),
+                                        r.inputs().topkIdx(),
+                                        r.inputs().weights())),
+                argument(
+                        "indices of another shape",
+                        "topkIdx",
+                        r ->
+                                r.combine(
+                                        r.inputs().outputs(),
+                                        r.tensor(DType.I64, 10, 2),
+                                        r.inputs().weights())),
+                argument(
+                        "weights of another shape",
+                        "topkWeights",
+                        r ->
+                                r.combine(
+                                        r.inputs().outputs(),
+                                        r.inputs().topkIdx(),
+                                        r.tensor(DType.F32, 10, 2))),
+                argument(
+                        "weights are BF16",
+                        "topkWeights",
+                        r ->
+                                r.combine(
+                                        r.inputs().outputs(),
+                                        r.inputs().topkIdx(),
+                                        r.tensor(DType.BF16, 10, 3))),
+                argument(
+                        "zero copy of other memory",
+                        "zero",
+                        r -> r.combine(r.home().zeroCopy(true))),
+                argument(
+                        "out of too few tokens",
+                        "out",
                         r -> r.combine(r.home().out(r.tensor(DType.BF16, 9, 128)))),
-                argument("out is F32", "out",
+                argument(
+                        "out is F32",
+                        "out",
                         r -> r.combine(r.home().out(r.tensor(DType.F32, 10, 128)))),
-                missing("no combined rows", "x",
-                        r -> LowLatencyCombineRequest.builder(
-                                null, r.inputs().topkIdx(), r.inputs().weights(), r.handle())),
-                missing("no weights", "topkWeights",
-                        r -> LowLatencyCombineRequest.builder(
-                                r.inputs().outputs(), r.inputs().topkIdx(), null, r.handle())),
+                missing(
+                        "no combined rows",
+                        "x",
+                        r ->
+                                LowLatencyCombineRequest.builder(
+                                        null,
+                                        r.inputs().topkIdx(),
+                                        r.inputs().weights(),
+                                        r.handle())),
+                missing(
+                        "no weights",
+                        "topkWeights",
+                        r ->
+                                LowLatencyCombineRequest.builder(
+                                        r.inputs().outputs(),
+                                        r.inputs().topkIdx(),
+                                        null,
+                                        r.handle())),
                 missing("no handle", "handle", r -> r.inputs().home(null)),
                 missing("no combine request", "request", r -> r.buffer().lowLatencyCombine(null)));
     }
 
     private static Stream<Misuse<Rank>> others() {
         return Stream.of(
-                missing("combine buffer of no handle", "handle",
+                missing(
+                        "combine buffer of no handle",
+                        "handle",
                         r -> r.buffer().getNextLowLatencyCombineBuffer(null)),
-                argument("mask of a rank that is none", "4",
+                argument(
+                        "mask of a rank that is none",
+                        "4",
                         r -> r.buffer().lowLatencyUpdateMask(4, true)),
                 argument("mask of itself", "1", r -> r.buffer().lowLatencyUpdateMask(1, true)),
-                new Misuse<>("a mode that is not open", IllegalStateException.class, "normal",
+                new Misuse<>(
+                        "a mode that is not open",
+                        IllegalStateException.class,
+                        "normal",
                         r -> r.buffer().getDispatchLayout(r.inputs().topkIdx(), 8)));
     }
 }

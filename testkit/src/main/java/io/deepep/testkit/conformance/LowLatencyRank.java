@@ -10,7 +10,10 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 
-/** One rank's share of a {@link LowLatencyWorld}: its inputs on its device, and its results held against the oracle. */
+/**
+ * One rank's share of a {@link LowLatencyWorld}: its inputs on its device, and its results held
+ * against the oracle.
+ */
 final class LowLatencyRank {
     /** What 10-bit logarithms may be off: half a step of 2^(1/16), with room for the arithmetic. */
     private static final double LOG_FMT_RELATIVE = 0.03;

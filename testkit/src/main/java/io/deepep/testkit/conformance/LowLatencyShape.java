@@ -4,13 +4,14 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.Arrays;
-import java.util.stream.Stream;
+
 import org.junit.jupiter.params.provider.Arguments;
 
+import java.util.Arrays;
+import java.util.stream.Stream;
+
 /** Shapes of low-latency cases. */
-record LowLatencyShape(
-        int nodes, int ranksPerNode, int tokens, int hidden, int topk, int experts) {
+record LowLatencyShape(int nodes, int ranksPerNode, int tokens, int hidden, int topk, int experts) {
     static Stream<LowLatencyShape> all() {
         return Stream.of(
                 new LowLatencyShape(1, 1, 9, 128, 1, 2),
@@ -27,12 +28,15 @@ record LowLatencyShape(
     /** A group of one node and one of several, for what does not depend on shapes. */
     static Stream<LowLatencyShape> few() {
         return Stream.of(
-                new LowLatencyShape(1, 4, 12, 256, 6, 8), new LowLatencyShape(2, 2, 10, 384, 3, 12));
+                new LowLatencyShape(1, 4, 12, 256, 6, 8),
+                new LowLatencyShape(2, 2, 10, 384, 3, 12));
     }
 
     static Stream<Arguments> allFormats() {
-        return all().flatMap(shape ->
-                Arrays.stream(LowLatencyFormat.values()).map(format -> Arguments.of(shape, format)));
+        return all().flatMap(
+                        shape ->
+                                Arrays.stream(LowLatencyFormat.values())
+                                        .map(format -> Arguments.of(shape, format)));
     }
 
     EpTopology topology() {
@@ -67,6 +71,16 @@ record LowLatencyShape(
 
     @Override
     public String toString() {
-        return nodes + "x" + ranksPerNode + " T=" + tokens + " H=" + hidden + " K=" + topk + " E=" + experts;
+        return nodes
+                + "x"
+                + ranksPerNode
+                + " T="
+                + tokens
+                + " H="
+                + hidden
+                + " K="
+                + topk
+                + " E="
+                + experts;
     }
 }

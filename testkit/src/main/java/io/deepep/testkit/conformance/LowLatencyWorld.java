@@ -1,5 +1,6 @@
 package io.deepep.testkit.conformance;
 
+import io.deepep.DType;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
@@ -9,12 +10,14 @@ import io.deepep.testkit.oracle.LowLatencyOracle;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
-import io.deepep.DType;
+
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 
-/** Everything about one low-latency exchange that no single rank knows. Shared by the rank threads. */
+/**
+ * Everything about one low-latency exchange that no single rank knows. Shared by the rank threads.
+ */
 final class LowLatencyWorld {
     private final Routing routing;
     private final LowLatencyOracle oracle;
@@ -22,7 +25,8 @@ final class LowLatencyWorld {
     private final List<Tensor> outputs = new ArrayList<>();
     private final LowLatencyLimits limits;
 
-    private LowLatencyWorld(Routing routing, Set<Integer> absent, LowLatencyLimits limits, long seed) {
+    private LowLatencyWorld(
+            Routing routing, Set<Integer> absent, LowLatencyLimits limits, long seed) {
         this.routing = routing;
         this.oracle = new LowLatencyOracle(routing, absent);
         this.limits = limits;
@@ -42,7 +46,9 @@ final class LowLatencyWorld {
         return new LowLatencyWorld(spec.generate(), absent, limits, spec.seed());
     }
 
-    /** What a rank's experts computed, BF16 [El, R*maxTokens, H]; NaN in rows that hold no token. */
+    /**
+     * What a rank's experts computed, BF16 [El, R*maxTokens, H]; NaN in rows that hold no token.
+     */
     private Tensor expertOutputs(int rank, long seed) {
         int experts = routing.numLocalExperts();
         int rows = routing.numRanks() * limits.maxTokens();
@@ -50,7 +56,7 @@ final class LowLatencyWorld {
         Tensor output = HostTensors.poison(HostTensors.allocate(DType.BF16, experts, rows, hidden));
         for (int expert = 0; expert < experts; expert++) {
             int count = oracle.rows(rank, expert).size();
-            Tensor made = Tokens.expertOutputs(count, hidden, seed + 1000 * rank + expert);
+            Tensor made = Tokens.expertOutputs(count, hidden, seed + 1000L * rank + expert);
             HostTensors.copy(made, output.select(0, expert).slice(0, 0, count));
         }
         return output;

@@ -12,24 +12,30 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.SourceRow;
+
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combine in all its forms. Part of {@link NormalConformance}. */
 public abstract class NormalCombineConformance extends NormalDispatchConformance {
     /** Combines with what {@code extend} adds to the request, three biases' worth of cases. */
-    private static void combineWithBiases(NormalRank rank, NormalWorld world, DispatchResult result) {
+    private static void combineWithBiases(
+            NormalRank rank, NormalWorld world, DispatchResult result) {
         RankContext context = rank.context();
         Tensor first = world.bias(context.rank(), 0);
         Tensor second = world.bias(context.rank(), 1);
         NormalDispatchCheck check = world.check();
+        rank.verify(combine(rank, check, result, b -> b.bias(context.upload(first))), check, first);
         rank.verify(
-                combine(rank, check, result, b -> b.bias(context.upload(first))), check, first);
-        rank.verify(
-                combine(rank, check, result, b -> b.bias(context.upload(first), context.upload(second))),
+                combine(
+                        rank,
+                        check,
+                        result,
+                        b -> b.bias(context.upload(first), context.upload(second))),
                 check,
                 first,
                 second);
@@ -40,7 +46,8 @@ public abstract class NormalCombineConformance extends NormalDispatchConformance
             NormalDispatchCheck check,
             DispatchResult result,
             Function<CombineRequest.Builder, CombineRequest.Builder> extend) {
-        CombineRequest.Builder builder = CombineRequest.builder(rank.outputs(check), result.handle());
+        CombineRequest.Builder builder =
+                CombineRequest.builder(rank.outputs(check), result.handle());
         return rank.context().buffer().combine(extend.apply(builder).build());
     }
 
@@ -48,24 +55,31 @@ public abstract class NormalCombineConformance extends NormalDispatchConformance
     @MethodSource(ALL)
     public void biases(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
-        run(shape, world, context -> {
-            NormalRank rank = new NormalRank(context, world);
-            combineWithBiases(rank, world, rank.dispatch(rank.request(), world.check()));
-        });
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    combineWithBiases(rank, world, rank.dispatch(rank.request(), world.check()));
+                });
     }
 
     @ParameterizedTest
     @MethodSource(ALL)
     public void combinedWeights(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
-        run(shape, world, context -> {
-            NormalRank rank = new NormalRank(context, world);
-            NormalDispatchCheck plain = world.check();
-            checkWeights(rank, world, plain, rank.dispatch(rank.request(), plain));
-            NormalDispatchCheck expanded = world.check().expanded(4);
-            DispatchRequest.Builder request = rank.request().expanded(true).expertAlignment(4);
-            checkWeights(rank, world, expanded, rank.dispatch(request, expanded));
-        });
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck plain = world.check();
+                    checkWeights(rank, world, plain, rank.dispatch(rank.request(), plain));
+                    NormalDispatchCheck expanded = world.check().expanded(4);
+                    DispatchRequest.Builder request =
+                            rank.request().expanded(true).expertAlignment(4);
+                    checkWeights(rank, world, expanded, rank.dispatch(request, expanded));
+                });
     }
 
     private static void checkWeights(
@@ -84,37 +98,51 @@ public abstract class NormalCombineConformance extends NormalDispatchConformance
     @MethodSource(FEW)
     public void receivedWeightsComeHome(NormalShape shape) {
         NormalWorld world = shape.world();
-        run(shape, world, context -> {
-            NormalRank rank = new NormalRank(context, world);
-            NormalDispatchCheck check = world.check();
-            DispatchResult result = rank.dispatch(rank.request(), check);
-            CombineResult combined =
-                    combine(rank, check, result, b -> b.topkWeights(result.recvTopkWeights()));
-            rank.verify(combined, check);
-            Tensor home = context.download(combined.topkWeights());
-            Tensor sent = context.download(rank.weights());
-            assertThat(HostTensors.firstDifference(sent, home)).isEqualTo(-1);
-        });
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    DispatchResult result = rank.dispatch(rank.request(), check);
+                    CombineResult combined =
+                            combine(
+                                    rank,
+                                    check,
+                                    result,
+                                    b -> b.topkWeights(result.recvTopkWeights()));
+                    rank.verify(combined, check);
+                    Tensor home = context.download(combined.topkWeights());
+                    Tensor sent = context.download(rank.weights());
+                    assertThat(HostTensors.firstDifference(sent, home)).isEqualTo(-1);
+                });
     }
 
     @ParameterizedTest
     @MethodSource(FEW)
     public void outTensor(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
-        run(shape, world, context -> {
-            NormalRank rank = new NormalRank(context, world);
-            NormalDispatchCheck check = world.check();
-            DispatchResult result = rank.dispatch(rank.request(), check);
-            int tokens = world.routing().numTokens(context.rank());
-            Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
-            CombineResult combined = combine(rank, check, result, b -> b.out(out));
-            rank.verify(combined, check);
-            assertThat(combined.x().address()).isEqualTo(out.address());
-            Tensor gap = HostTensors.withRowGap(context.download(out), 8);
-            Tensor strided = context.upload(HostTensors.withRowGap(
-                    HostTensors.poison(HostTensors.allocate(DType.BF16, gap.shape())), 8));
-            rank.verify(combine(rank, check, result, b -> b.out(strided)), check);
-        });
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    DispatchResult result = rank.dispatch(rank.request(), check);
+                    int tokens = world.routing().numTokens(context.rank());
+                    Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
+                    CombineResult combined = combine(rank, check, result, b -> b.out(out));
+                    rank.verify(combined, check);
+                    assertThat(combined.x().address()).isEqualTo(out.address());
+                    Tensor gap = HostTensors.withRowGap(context.download(out), 8);
+                    Tensor strided =
+                            context.upload(
+                                    HostTensors.withRowGap(
+                                            HostTensors.poison(
+                                                    HostTensors.allocate(DType.BF16, gap.shape())),
+                                            8));
+                    rank.verify(combine(rank, check, result, b -> b.out(strided)), check);
+                });
     }
 
     /** What is computed into the buffer's own memory is combined from there. */
@@ -122,19 +150,23 @@ public abstract class NormalCombineConformance extends NormalDispatchConformance
     @MethodSource(FEW)
     public void combineBuffer(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
-        run(shape, world, context -> {
-            NormalRank rank = new NormalRank(context, world);
-            NormalDispatchCheck check = world.check();
-            DispatchResult result = rank.dispatch(rank.request(), check);
-            Buffer buffer = context.buffer();
-            for (int round = 0; round < 2; round++) {
-                Tensor x = buffer.getCombineBuffer(result.handle());
-                assertThat(x.shape()).containsExactly(check.numRows(context.rank()), shape.hidden());
-                context.backend().write(world.outputs(check).get(context.rank()), x);
-                CombineRequest request = CombineRequest.builder(x, result.handle()).build();
-                rank.verify(buffer.combine(request), check);
-            }
-        });
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    DispatchResult result = rank.dispatch(rank.request(), check);
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 2; round++) {
+                        Tensor x = buffer.getCombineBuffer(result.handle());
+                        assertThat(x.shape())
+                                .containsExactly(check.numRows(context.rank()), shape.hidden());
+                        context.backend().write(world.outputs(check).get(context.rank()), x);
+                        CombineRequest request = CombineRequest.builder(x, result.handle()).build();
+                        rank.verify(buffer.combine(request), check);
+                    }
+                });
     }
 
     /** An engine whose experts do nothing may hand back the received view itself. */
@@ -149,16 +181,20 @@ public abstract class NormalCombineConformance extends NormalDispatchConformance
         for (int rank = 0; rank < world.routing().numRanks(); rank++) {
             received.add(gather(world, rank));
         }
-        run(shape, world, context -> {
-            NormalRank rank = new NormalRank(context, world);
-            NormalDispatchCheck check = world.check();
-            for (DispatchRequest.Receive how : DispatchRequest.Receive.values()) {
-                DispatchResult result = rank.dispatch(rank.request().receive(how), check);
-                CombineRequest request = CombineRequest.builder(result.recvX(), result.handle()).build();
-                rank.verifySums(context.buffer().combine(request), check, received);
-                rank.verifySums(context.buffer().combine(request), check, received);
-            }
-        });
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    for (DispatchRequest.Receive how : DispatchRequest.Receive.values()) {
+                        DispatchResult result = rank.dispatch(rank.request().receive(how), check);
+                        CombineRequest request =
+                                CombineRequest.builder(result.recvX(), result.handle()).build();
+                        rank.verifySums(context.buffer().combine(request), check, received);
+                        rank.verifySums(context.buffer().combine(request), check, received);
+                    }
+                });
     }
 
     private static Tensor gather(NormalWorld world, int rank) {
@@ -176,17 +212,22 @@ public abstract class NormalCombineConformance extends NormalDispatchConformance
     @MethodSource(FEW)
     public void combineRequestReuse(NormalShape shape) {
         NormalWorld world = shape.world();
-        run(shape, world, context -> {
-            NormalRank rank = new NormalRank(context, world);
-            NormalDispatchCheck check = world.check();
-            DispatchResult result = rank.dispatch(rank.request(), check);
-            Tensor x = context.poisoned(DType.BF16, check.numRows(context.rank()), shape.hidden());
-            CombineRequest request = CombineRequest.builder(x, result.handle()).build();
-            context.buffer().combine(request).event().synchronize();
-            context.backend().write(world.outputs(check).get(context.rank()), x);
-            Tensor once = rank.verify(context.buffer().combine(request), check);
-            Tensor twice = rank.verify(context.buffer().combine(request), check);
-            assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
-        });
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    DispatchResult result = rank.dispatch(rank.request(), check);
+                    Tensor x =
+                            context.poisoned(
+                                    DType.BF16, check.numRows(context.rank()), shape.hidden());
+                    CombineRequest request = CombineRequest.builder(x, result.handle()).build();
+                    context.buffer().combine(request).event().synchronize();
+                    context.backend().write(world.outputs(check).get(context.rank()), x);
+                    Tensor once = rank.verify(context.buffer().combine(request), check);
+                    Tensor twice = rank.verify(context.buffer().combine(request), check);
+                    assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
+                });
     }
 }

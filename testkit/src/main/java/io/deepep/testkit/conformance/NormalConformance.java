@@ -17,17 +17,22 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.SplittableRandom;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Normal mode against the oracle: dispatch bit for bit, combine within the rounding that its arithmetic admits. */
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+
+/**
+ * Normal mode against the oracle: dispatch bit for bit, combine within the rounding that its
+ * arithmetic admits.
+ */
 public abstract class NormalConformance extends NormalCombineConformance {
     private static final int SOAK_ITERATIONS = 200;
     private static final Config TINY = new Config(2, 1, 2, 1, 2);
@@ -37,22 +42,28 @@ public abstract class NormalConformance extends NormalCombineConformance {
     @MethodSource(FEW)
     public void asynchronousChain(NormalShape shape) {
         NormalWorld world = shape.world();
-        run(shape, world, context -> {
-            NormalRank rank = new NormalRank(context, world);
-            NormalDispatchCheck check = world.check();
-            Buffer buffer = context.buffer();
-            Tensor outputs = rank.outputs(check);
-            CallOptions options = CallOptions.async();
-            for (int round = 0; round < 3; round++) {
-                DispatchResult result = buffer.dispatch(rank.request().build(), options);
-                CombineRequest request = CombineRequest.builder(outputs, result.handle()).build();
-                CombineResult combined = buffer.combine(request, options.after(result.event()));
-                rank.verify(combined, check);
-                assertThat(combined.event().isDone()).isTrue();
-                options = CallOptions.async().after(combined.event());
-            }
-            rank.verify(buffer.dispatch(rank.request().build(), CallOptions.async()), check);
-        });
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    Buffer buffer = context.buffer();
+                    Tensor outputs = rank.outputs(check);
+                    CallOptions options = CallOptions.async();
+                    for (int round = 0; round < 3; round++) {
+                        DispatchResult result = buffer.dispatch(rank.request().build(), options);
+                        CombineRequest request =
+                                CombineRequest.builder(outputs, result.handle()).build();
+                        CombineResult combined =
+                                buffer.combine(request, options.after(result.event()));
+                        rank.verify(combined, check);
+                        assertThat(combined.event().isDone()).isTrue();
+                        options = CallOptions.async().after(combined.event());
+                    }
+                    rank.verify(
+                            buffer.dispatch(rank.request().build(), CallOptions.async()), check);
+                });
     }
 
     /** Two micro-batches in flight: both are dispatched before either is combined. */
@@ -61,27 +72,36 @@ public abstract class NormalConformance extends NormalCombineConformance {
     public void twoMicroBatches(NormalShape shape) {
         NormalWorld a = shape.world(11);
         NormalWorld b = shape.world(12);
-        run(shape, a, context -> {
-            NormalRank rankA = new NormalRank(context, a);
-            NormalRank rankB = new NormalRank(context, b);
-            DispatchRequest requestA = rankA.request().receive(DispatchRequest.Receive.COPY).build();
-            DispatchRequest requestB = rankB.request().receive(DispatchRequest.Receive.COPY).build();
-            Tensor outputsA = rankA.outputs(a.check());
-            Tensor outputsB = rankB.outputs(b.check());
-            Buffer buffer = context.buffer();
-            for (int round = 0; round < 3; round++) {
-                DispatchResult resultA = buffer.dispatch(requestA, CallOptions.async());
-                DispatchResult resultB = buffer.dispatch(requestB, CallOptions.async());
-                CombineResult homeA = buffer.combine(
-                        CombineRequest.builder(outputsA, resultA.handle()).build(), CallOptions.async());
-                rankB.verify(resultB, b.check());
-                CombineResult homeB = buffer.combine(
-                        CombineRequest.builder(outputsB, resultB.handle()).build(), CallOptions.async());
-                rankA.verify(resultA, a.check());
-                rankA.verify(homeA, a.check());
-                rankB.verify(homeB, b.check());
-            }
-        });
+        run(
+                shape,
+                a,
+                context -> {
+                    NormalRank rankA = new NormalRank(context, a);
+                    NormalRank rankB = new NormalRank(context, b);
+                    DispatchRequest requestA =
+                            rankA.request().receive(DispatchRequest.Receive.COPY).build();
+                    DispatchRequest requestB =
+                            rankB.request().receive(DispatchRequest.Receive.COPY).build();
+                    Tensor outputsA = rankA.outputs(a.check());
+                    Tensor outputsB = rankB.outputs(b.check());
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 3; round++) {
+                        DispatchResult resultA = buffer.dispatch(requestA, CallOptions.async());
+                        DispatchResult resultB = buffer.dispatch(requestB, CallOptions.async());
+                        CombineResult homeA =
+                                buffer.combine(
+                                        CombineRequest.builder(outputsA, resultA.handle()).build(),
+                                        CallOptions.async());
+                        rankB.verify(resultB, b.check());
+                        CombineResult homeB =
+                                buffer.combine(
+                                        CombineRequest.builder(outputsB, resultB.handle()).build(),
+                                        CallOptions.async());
+                        rankA.verify(resultA, a.check());
+                        rankA.verify(homeA, a.check());
+                        rankB.verify(homeB, b.check());
+                    }
+                });
     }
 
     /** Many small exchanges of random shapes, one after the other over one buffer. */
@@ -91,19 +111,25 @@ public abstract class NormalConformance extends NormalCombineConformance {
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         NormalLimits limits = NormalLimits.of(24, 384, 8, 32);
         ConcurrentMap<Integer, NormalWorld> worlds = new ConcurrentHashMap<>();
-        Ranks.run(backend(), topology, builder -> builder.normal(limits), context -> {
-            for (int i = 0; i < SOAK_ITERATIONS; i++) {
-                NormalWorld world = worlds.computeIfAbsent(i, n -> randomWorld(topology.numRanks(), n));
-                NormalRank rank = new NormalRank(context, world);
-                if (i % 3 == 2) {
-                    NormalDispatchCheck check = world.check().expanded(4);
-                    DispatchRequest.Builder request = rank.request().expanded(true).expertAlignment(4);
-                    rank.combine(rank.dispatch(request, check).handle(), check);
-                } else {
-                    rank.roundTrip();
-                }
-            }
-        });
+        Ranks.run(
+                backend(),
+                topology,
+                builder -> builder.normal(limits),
+                context -> {
+                    for (int i = 0; i < SOAK_ITERATIONS; i++) {
+                        NormalWorld world =
+                                worlds.computeIfAbsent(i, n -> randomWorld(topology.numRanks(), n));
+                        NormalRank rank = new NormalRank(context, world);
+                        if (i % 3 == 2) {
+                            NormalDispatchCheck check = world.check().expanded(4);
+                            DispatchRequest.Builder request =
+                                    rank.request().expanded(true).expertAlignment(4);
+                            rank.combine(rank.dispatch(request, check).handle(), check);
+                        } else {
+                            rank.roundTrip();
+                        }
+                    }
+                });
     }
 
     private static NormalWorld randomWorld(int numRanks, int seed) {
@@ -112,12 +138,13 @@ public abstract class NormalConformance extends NormalCombineConformance {
         int topk = random.nextInt(1, Math.min(8, experts) + 1);
         boolean fp8 = random.nextBoolean();
         int hidden = fp8 ? 128 * random.nextInt(1, 4) : 8 * random.nextInt(1, 49);
-        RoutingSpec spec = RoutingSpec.of(numRanks, random.nextInt(25), experts, topk)
-                .withMaskedShare(random.nextInt(4) == 0 ? 0.4 : 0)
-                .withDuplicateShare(random.nextInt(4) == 0 ? 0.4 : 0)
-                .withVaryingTokens(random.nextBoolean())
-                .withIdleRanks(random.nextInt(4) == 0 ? 1 : 0)
-                .withSeed(seed);
+        RoutingSpec spec =
+                RoutingSpec.of(numRanks, random.nextInt(25), experts, topk)
+                        .withMaskedShare(random.nextInt(4) == 0 ? 0.4 : 0)
+                        .withDuplicateShare(random.nextInt(4) == 0 ? 0.4 : 0)
+                        .withVaryingTokens(random.nextBoolean())
+                        .withIdleRanks(random.nextInt(4) == 0 ? 1 : 0)
+                        .withSeed(seed);
         return NormalWorld.of(spec, hidden, fp8 ? DType.FP8_E4M3 : DType.BF16);
     }
 
@@ -128,33 +155,51 @@ public abstract class NormalConformance extends NormalCombineConformance {
         NormalWorld world = shape.world();
         ConcurrentMap<Integer, List<Tensor>> runs = new ConcurrentHashMap<>();
         for (int i = 0; i < 2; i++) {
-            run(shape, world, context -> {
-                NormalRank rank = new NormalRank(context, world);
-                List<Tensor> seen = runs.computeIfAbsent(context.rank(), r -> new ArrayList<>());
-                seen.add(rank.roundTrip());
-                seen.add(rank.roundTrip());
-            });
+            run(
+                    shape,
+                    world,
+                    context -> {
+                        NormalRank rank = new NormalRank(context, world);
+                        List<Tensor> seen =
+                                runs.computeIfAbsent(context.rank(), r -> new ArrayList<>());
+                        seen.add(rank.roundTrip());
+                        seen.add(rank.roundTrip());
+                    });
         }
-        runs.values().forEach(seen -> seen.forEach(
-                home -> assertThat(HostTensors.firstDifference(seen.getFirst(), home)).isEqualTo(-1)));
+        runs.values()
+                .forEach(
+                        seen ->
+                                seen.forEach(
+                                        home ->
+                                                assertThat(
+                                                                HostTensors.firstDifference(
+                                                                        seen.getFirst(), home))
+                                                        .isEqualTo(-1)));
         assertThat(runs).hasSize(world.routing().numRanks());
     }
 
-    /** A call may use other chunk sizes than its buffer; one slot per queue makes every queue run full. */
+    /**
+     * A call may use other chunk sizes than its buffer; one slot per queue makes every queue run
+     * full.
+     */
     @ParameterizedTest
     @MethodSource(ALL)
     public void configOverride(NormalShape shape) {
         NormalWorld world = shape.world();
         NormalDispatchCheck check = world.check();
-        run(shape, world, context -> {
-            NormalRank rank = new NormalRank(context, world);
-            DispatchResult result = rank.dispatch(rank.request().config(TINY), check);
-            CombineRequest request = CombineRequest.builder(rank.outputs(check), result.handle())
-                    .config(TINY)
-                    .build();
-            rank.verify(context.buffer().combine(request), check);
-            rank.roundTrip();
-        });
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchResult result = rank.dispatch(rank.request().config(TINY), check);
+                    CombineRequest request =
+                            CombineRequest.builder(rank.outputs(check), result.handle())
+                                    .config(TINY)
+                                    .build();
+                    rank.verify(context.buffer().combine(request), check);
+                    rank.roundTrip();
+                });
     }
 
     @ParameterizedTest
@@ -181,28 +226,37 @@ public abstract class NormalConformance extends NormalCombineConformance {
         Config dispatch = new Config(4, 2, 8, 2, 16);
         Config combine = new Config(8, 4, 6, 3, 6);
         NormalLimits limits = world.limits();
-        long nvl = Math.max(
-                dispatch.nvlBufferSizeHint(limits, topology), combine.nvlBufferSizeHint(limits, topology));
-        long rdma = Math.max(
-                dispatch.rdmaBufferSizeHint(limits, topology), combine.rdmaBufferSizeHint(limits, topology));
-        assertThat(rdma > 0).as("RDMA memory is needed between nodes only").isEqualTo(topology.isInternode());
-        Ranks.runBare(backend(), topology, communicator -> {
-            Buffer.Builder builder = Ranks.builder(backend(), communicator, topology)
-                    .normal(limits)
-                    .dispatchConfig(dispatch)
-                    .combineConfig(combine)
-                    .numRdmaBytes(rdma);
-            assertThatThrownBy(builder.numNvlBytes(nvl - 1)::open)
-                    .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("numNvlBytes=" + (nvl - 1));
-            try (Buffer buffer = builder.numNvlBytes(nvl).open()) {
-                assertThat(buffer.options().numNvlBytes()).isEqualTo(nvl);
-                NormalRank rank = new NormalRank(new RankContext(backend(), communicator, buffer), world);
-                rank.roundTrip();
-                assertThat(buffer.getLocalBufferTensor(DType.BF16, nvl / 2, 0, false).numElements())
-                        .isEqualTo(nvl / 2);
-            }
-        });
+        Config both = dispatch.covering(combine);
+        long nvl = both.nvlBufferSizeHint(limits, topology);
+        long rdma = both.rdmaBufferSizeHint(limits, topology);
+        assertThat(rdma > 0)
+                .as("RDMA memory is needed between nodes only")
+                .isEqualTo(topology.isInternode());
+        Ranks.runBare(
+                backend(),
+                topology,
+                communicator -> {
+                    Buffer.Builder builder =
+                            Ranks.builder(backend(), communicator, topology)
+                                    .normal(limits)
+                                    .dispatchConfig(dispatch)
+                                    .combineConfig(combine)
+                                    .numRdmaBytes(rdma);
+                    assertThatThrownBy(builder.numNvlBytes(nvl - 1)::open)
+                            .isInstanceOf(IllegalArgumentException.class)
+                            .hasMessageContaining("numNvlBytes=" + (nvl - 1));
+                    try (Buffer buffer = builder.numNvlBytes(nvl).open()) {
+                        assertThat(buffer.options().numNvlBytes()).isEqualTo(nvl);
+                        NormalRank rank =
+                                new NormalRank(
+                                        new RankContext(backend(), communicator, buffer), world);
+                        rank.roundTrip();
+                        assertThat(
+                                        buffer.getLocalBufferTensor(DType.BF16, nvl / 2, 0, false)
+                                                .numElements())
+                                .isEqualTo(nvl / 2);
+                    }
+                });
     }
 
     /** A receiver with room for exactly what arrives has enough. */
@@ -215,8 +269,13 @@ public abstract class NormalConformance extends NormalCombineConformance {
             most = Math.max(most, world.oracle().rows(rank).size());
         }
         NormalLimits loose = world.limits();
-        NormalLimits tight = new NormalLimits(
-                loose.maxTokens(), loose.hidden(), loose.maxTopk(), loose.maxExperts(), most);
+        NormalLimits tight =
+                new NormalLimits(
+                        loose.maxTokens(),
+                        loose.hidden(),
+                        loose.maxTopk(),
+                        loose.maxExperts(),
+                        most);
         Ranks.run(
                 backend(),
                 shape.topology(),
@@ -230,16 +289,20 @@ public abstract class NormalConformance extends NormalCombineConformance {
         NormalShape shape = NormalShape.few().skip(1).findFirst().orElseThrow();
         NormalWorld a = shape.world(21);
         NormalWorld b = shape.world(22);
-        run(shape, a, context -> {
-            Buffer.Builder second = Ranks.builder(backend(), context.communicator(), shape.topology());
-            try (Buffer other = second.normal(b.limits()).open()) {
-                NormalRank rankA = new NormalRank(context, a);
-                NormalRank rankB = new NormalRank(context.with(other), b);
-                DispatchResult viewA = rankA.dispatch(rankA.request(), a.check());
-                rankB.roundTrip();
-                rankA.verify(viewA, a.check());
-                rankA.combine(viewA.handle(), a.check());
-            }
-        });
+        run(
+                shape,
+                a,
+                context -> {
+                    Buffer.Builder second =
+                            Ranks.builder(backend(), context.communicator(), shape.topology());
+                    try (Buffer other = second.normal(b.limits()).open()) {
+                        NormalRank rankA = new NormalRank(context, a);
+                        NormalRank rankB = new NormalRank(context.with(other), b);
+                        DispatchResult viewA = rankA.dispatch(rankA.request(), a.check());
+                        rankB.roundTrip();
+                        rankA.verify(viewA, a.check());
+                        rankA.combine(viewA.handle(), a.check());
+                    }
+                });
     }
 }

@@ -11,10 +11,12 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.routing.RoutingSpec;
+
 import java.util.stream.Stream;
 
 /**
- * Normal-mode calls that must be refused. The buffer's limits are those of {@link #LIMITS}, the good call has 10 tokens of 128 channels with 4 of 16 experts.
+ * Normal-mode calls that must be refused. The buffer's limits are those of {@link #LIMITS}, the
+ * good call has 10 tokens of 128 channels with 4 of 16 experts.
  */
 final class NormalMisuses {
     static final NormalLimits LIMITS = NormalLimits.of(16, 256, 4, 16);
@@ -61,82 +63,153 @@ final class NormalMisuses {
     }
 
     static Stream<Misuse<Rank>> all() {
-        return Stream.of(tokens(), scales(), routing(), forms(), combines(), others()).flatMap(s -> s);
+        return Stream.of(tokens(), scales(), routing(), forms(), combines(), others())
+                .flatMap(s -> s);
     }
 
     private static Stream<Misuse<Rank>> tokens() {
         return Stream.of(
-                argument("x has one dimension", "x", r -> r.dispatchX(r.tensor(DType.BF16, TOKENS))),
-                argument("x has three dimensions", "x",
+                argument(
+                        "x has one dimension", "x", r -> r.dispatchX(r.tensor(DType.BF16, TOKENS))),
+                argument(
+                        "x has three dimensions",
+                        "x",
                         r -> r.dispatchX(r.tensor(DType.BF16, TOKENS, 1, HIDDEN))),
                 argument("x is F32", "F32", r -> r.dispatchX(r.tensor(DType.F32, TOKENS, HIDDEN))),
-                argument("x has an odd hidden size", "12",
+                argument(
+                        "x has an odd hidden size",
+                        "12",
                         r -> r.dispatchX(r.tensor(DType.BF16, TOKENS, 12))),
-                argument("x has too many channels", "264",
+                argument(
+                        "x has too many channels",
+                        "264",
                         r -> r.dispatchX(r.tensor(DType.BF16, TOKENS, 264))),
-                argument("x has too many tokens", "17", r -> r.dispatch(
-                        DispatchRequest.builder(r.tensor(DType.BF16, 17, HIDDEN))
-                                .topk(r.tensor(DType.I64, 17, 4), null, 16))),
-                argument("rows of x are not contiguous", "x",
-                        r -> r.dispatchX(r.inputs().context()
-                                .upload(HostTensors.withColumnGap(
-                                        HostTensors.allocate(DType.BF16, TOKENS, HIDDEN))))),
-                argument("x lies elsewhere", "x",
+                argument(
+                        "x has too many tokens",
+                        "17",
+                        r ->
+                                r.dispatch(
+                                        DispatchRequest.builder(r.tensor(DType.BF16, 17, HIDDEN))
+                                                .topk(r.tensor(DType.I64, 17, 4), null, 16))),
+                argument(
+                        "rows of x are not contiguous",
+                        "x",
+                        r ->
+                                r.dispatchX(
+                                        r.inputs()
+                                                .context()
+                                                .upload(
+                                                        HostTensors.withColumnGap(
+                                                                HostTensors.allocate(
+                                                                        DType.BF16,
+                                                                        TOKENS,
+                                                                        HIDDEN))))),
+                argument(
+                        "x lies elsewhere",
+                        "x",
                         r -> r.dispatchX(Misuse.elsewhere(r.inputs().context(), r.inputs().x()))),
                 missing("no x", "x", r -> DispatchRequest.builder(null)),
-                missing("no request", "request",
+                missing(
+                        "no request",
+                        "request",
                         r -> r.inputs().context().buffer().dispatch(null)));
     }
 
     private static Stream<Misuse<Rank>> scales() {
         return Stream.of(
-                argument("FP8 without scales", "scales",
+                argument(
+                        "FP8 without scales",
+                        "scales",
                         r -> r.dispatchX(r.tensor(DType.FP8_E4M3, TOKENS, HIDDEN))),
-                argument("BF16 with scales", "scales",
-                        r -> r.dispatch(r.inputs().request().scales(r.tensor(DType.F32, TOKENS, 1)))),
+                argument(
+                        "BF16 with scales",
+                        "scales",
+                        r ->
+                                r.dispatch(
+                                        r.inputs()
+                                                .request()
+                                                .scales(r.tensor(DType.F32, TOKENS, 1)))),
                 argument("too few scales", "scales", r -> fp8(r, 256, DType.F32, TOKENS, 1)),
                 argument("scales of too few tokens", "scales", r -> fp8(r, 128, DType.F32, 9, 1)),
                 argument("scales are BF16", "scales", r -> fp8(r, 128, DType.BF16, TOKENS, 1)),
-                argument("FP8 with half a scale's channels", "136",
+                argument(
+                        "FP8 with half a scale's channels",
+                        "136",
                         r -> fp8(r, 136, DType.F32, TOKENS, 1)));
     }
 
     private static void fp8(Rank r, int hidden, DType dtype, long... scaleShape) {
         Tensor x = r.tensor(DType.FP8_E4M3, TOKENS, hidden);
-        r.dispatch(DispatchRequest.builder(x)
-                .scales(r.tensor(dtype, scaleShape))
-                .topk(r.inputs().topkIdx(), null, 16));
+        r.dispatch(
+                DispatchRequest.builder(x)
+                        .scales(r.tensor(dtype, scaleShape))
+                        .topk(r.inputs().topkIdx(), null, 16));
     }
 
     private static Stream<Misuse<Rank>> routing() {
         return Stream.of(
-                argument("topkIdx is I32", "topkIdx",
+                argument(
+                        "topkIdx is I32",
+                        "topkIdx",
                         r -> r.dispatchTopk(r.tensor(DType.I32, TOKENS, 4), null, 16)),
-                argument("topkIdx has too few rows", "topkIdx",
+                argument(
+                        "topkIdx has too few rows",
+                        "topkIdx",
                         r -> r.dispatchTopk(r.tensor(DType.I64, 9, 4), null, 16)),
-                argument("topkIdx has one dimension", "topkIdx",
+                argument(
+                        "topkIdx has one dimension",
+                        "topkIdx",
                         r -> r.dispatchTopk(r.tensor(DType.I64, TOKENS), null, 16)),
-                argument("topkIdx has gaps", "topkIdx",
-                        r -> r.dispatchTopk(
-                                r.inputs().context().upload(HostTensors.withRowGap(
-                                        HostTensors.allocate(DType.I64, TOKENS, 4), 1)),
-                                null,
-                                16)),
-                argument("topkIdx lies elsewhere", "topkIdx",
-                        r -> r.dispatchTopk(
-                                Misuse.elsewhere(r.inputs().context(), r.inputs().topkIdx()), null, 16)),
-                argument("too many selections", "5",
+                argument(
+                        "topkIdx has gaps",
+                        "topkIdx",
+                        r ->
+                                r.dispatchTopk(
+                                        r.inputs()
+                                                .context()
+                                                .upload(
+                                                        HostTensors.withRowGap(
+                                                                HostTensors.allocate(
+                                                                        DType.I64, TOKENS, 4),
+                                                                1)),
+                                        null,
+                                        16)),
+                argument(
+                        "topkIdx lies elsewhere",
+                        "topkIdx",
+                        r ->
+                                r.dispatchTopk(
+                                        Misuse.elsewhere(
+                                                r.inputs().context(), r.inputs().topkIdx()),
+                                        null,
+                                        16)),
+                argument(
+                        "too many selections",
+                        "5",
                         r -> r.dispatchTopk(r.tensor(DType.I64, TOKENS, 5), null, 16)),
-                argument("weights are BF16", "eights",
-                        r -> r.dispatchTopk(
-                                r.inputs().topkIdx(), r.tensor(DType.BF16, TOKENS, 4), 16)),
-                argument("weights have too few columns", "eights",
-                        r -> r.dispatchTopk(r.inputs().topkIdx(), r.tensor(DType.F32, TOKENS, 3), 16)),
-                argument("experts do not divide by ranks", "numExperts=15",
+                argument(
+                        "weights are BF16",
+                        "eights",
+                        r ->
+                                r.dispatchTopk(
+                                        r.inputs().topkIdx(), r.tensor(DType.BF16, TOKENS, 4), 16)),
+                argument(
+                        "weights have too few columns",
+                        "eights",
+                        r ->
+                                r.dispatchTopk(
+                                        r.inputs().topkIdx(), r.tensor(DType.F32, TOKENS, 3), 16)),
+                argument(
+                        "experts do not divide by ranks",
+                        "numExperts=15",
                         r -> r.dispatchTopk(r.inputs().topkIdx(), null, 15)),
-                argument("too many experts", "32",
+                argument(
+                        "too many experts",
+                        "32",
                         r -> r.dispatchTopk(r.inputs().topkIdx(), null, 32)),
-                argument("no experts", "numExperts=0",
+                argument(
+                        "no experts",
+                        "numExperts=0",
                         r -> r.dispatchTopk(r.inputs().topkIdx(), null, 0)),
                 missing("no indices", "idx", r -> r.dispatchTopk(null, null, 16)));
     }
@@ -144,68 +217,141 @@ final class NormalMisuses {
     private static Stream<Misuse<Rank>> forms() {
         return Stream.of(
                 argument("no routing at all", "topk", r -> r.dispatch(r.inputs().bare())),
-                argument("handle and indices", "handle",
+                argument(
+                        "handle and indices",
+                        "handle",
                         r -> r.dispatch(r.inputs().request().handle(r.handle()))),
-                argument("handle of another number of tokens", "8",
-                        r -> r.dispatch(DispatchRequest.builder(r.tensor(DType.BF16, 8, HIDDEN))
-                                .handle(r.handle()))),
-                argument("expanded without indices", "expanded",
+                argument(
+                        "handle of another number of tokens",
+                        "8",
+                        r ->
+                                r.dispatch(
+                                        DispatchRequest.builder(r.tensor(DType.BF16, 8, HIDDEN))
+                                                .handle(r.handle()))),
+                argument(
+                        "expanded without indices",
+                        "expanded",
                         r -> r.dispatch(r.inputs().bare().handle(r.handle()).expanded(true))),
-                argument("alignment of 0", "expertAlignment=0",
+                argument(
+                        "alignment of 0",
+                        "expertAlignment=0",
                         r -> r.dispatch(r.inputs().request().expertAlignment(0))),
-                argument("negative worst case", "numWorstTokens=-1",
+                argument(
+                        "negative worst case",
+                        "numWorstTokens=-1",
                         r -> r.dispatch(r.inputs().request().numWorstTokens(-1))));
     }
 
     private static Stream<Misuse<Rank>> combines() {
         return Stream.of(
-                argument("combined rows are missing", "x",
-                        r -> r.combineX(r.tensor(DType.BF16, r.handle().numRecvTokens() - 1, HIDDEN))),
-                argument("combined rows are too narrow", "120",
+                argument(
+                        "combined rows are missing",
+                        "x",
+                        r ->
+                                r.combineX(
+                                        r.tensor(
+                                                DType.BF16,
+                                                r.handle().numRecvTokens() - 1,
+                                                HIDDEN))),
+                argument(
+                        "combined rows are too narrow",
+                        "120",
                         r -> r.combineX(r.tensor(DType.BF16, r.handle().numRecvTokens(), 120))),
-                argument("combined rows are F32", "F32",
+                argument(
+                        "combined rows are F32",
+                        "F32",
                         r -> r.combineX(r.tensor(DType.F32, r.handle().numRecvTokens(), HIDDEN))),
-                argument("combined rows lie elsewhere", "x",
+                argument(
+                        "combined rows lie elsewhere",
+                        "x",
                         r -> r.combineX(Misuse.elsewhere(r.inputs().context(), r.good()))),
-                argument("weights of too few rows", "eights",
-                        r -> r.combine(CombineRequest.builder(r.good(), r.handle())
-                                .topkWeights(r.tensor(DType.F32, 1, 4)))),
-                argument("bias of too few tokens", "bias",
-                        r -> r.combine(CombineRequest.builder(r.good(), r.handle())
-                                .bias(r.tensor(DType.BF16, 9, HIDDEN)))),
-                argument("second bias is F32", "bias",
-                        r -> r.combine(CombineRequest.builder(r.good(), r.handle())
-                                .bias(r.tensor(DType.BF16, TOKENS, HIDDEN),
-                                        r.tensor(DType.F32, TOKENS, HIDDEN)))),
-                argument("out of too few tokens", "out",
-                        r -> r.combine(CombineRequest.builder(r.good(), r.handle())
-                                .out(r.tensor(DType.BF16, 9, HIDDEN)))),
-                argument("out is F32", "out",
-                        r -> r.combine(CombineRequest.builder(r.good(), r.handle())
-                                .out(r.tensor(DType.F32, TOKENS, HIDDEN)))),
+                argument(
+                        "weights of too few rows",
+                        "eights",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .topkWeights(r.tensor(DType.F32, 1, 4)))),
+                argument(
+                        "bias of too few tokens",
+                        "bias",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .bias(r.tensor(DType.BF16, 9, HIDDEN)))),
+                argument(
+                        "second bias is F32",
+                        "bias",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .bias(
+                                                        r.tensor(DType.BF16, TOKENS, HIDDEN),
+                                                        r.tensor(DType.F32, TOKENS, HIDDEN)))),
+                argument(
+                        "out of too few tokens",
+                        "out",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .out(r.tensor(DType.BF16, 9, HIDDEN)))),
+                argument(
+                        "out is F32",
+                        "out",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .out(r.tensor(DType.F32, TOKENS, HIDDEN)))),
                 missing("no combined rows", "x", r -> CombineRequest.builder(null, r.handle())),
                 missing("no handle", "handle", r -> CombineRequest.builder(r.good(), null)),
-                missing("no combine request", "request",
+                missing(
+                        "no combine request",
+                        "request",
                         r -> r.inputs().context().buffer().combine(null)));
     }
 
     private static Stream<Misuse<Rank>> others() {
         return Stream.of(
-                argument("layout of I32 indices", "topkIdx",
-                        r -> r.inputs().context().buffer()
-                                .getDispatchLayout(r.tensor(DType.I32, TOKENS, 4), 16)),
-                argument("layout of odd experts", "numExperts=15",
-                        r -> r.inputs().context().buffer()
-                                .getDispatchLayout(r.inputs().topkIdx(), 15)),
-                missing("combine buffer of no handle", "handle",
+                argument(
+                        "layout of I32 indices",
+                        "topkIdx",
+                        r ->
+                                r.inputs()
+                                        .context()
+                                        .buffer()
+                                        .getDispatchLayout(r.tensor(DType.I32, TOKENS, 4), 16)),
+                argument(
+                        "layout of odd experts",
+                        "numExperts=15",
+                        r ->
+                                r.inputs()
+                                        .context()
+                                        .buffer()
+                                        .getDispatchLayout(r.inputs().topkIdx(), 15)),
+                missing(
+                        "combine buffer of no handle",
+                        "handle",
                         r -> r.inputs().context().buffer().getCombineBuffer(null)),
-                argument("misaligned view", "offset=1",
-                        r -> r.inputs().context().buffer()
-                                .getLocalBufferTensor(DType.BF16, 1, 1, false)),
-                argument("view past the end", "bytes",
-                        r -> r.inputs().context().buffer()
-                                .getLocalBufferTensor(DType.BF16, 1L << 40, 0, false)),
-                new Misuse<>("a mode that is not open", IllegalStateException.class, "lowLatency",
+                argument(
+                        "misaligned view",
+                        "offset=1",
+                        r ->
+                                r.inputs()
+                                        .context()
+                                        .buffer()
+                                        .getLocalBufferTensor(DType.BF16, 1, 1, false)),
+                argument(
+                        "view past the end",
+                        "bytes",
+                        r ->
+                                r.inputs()
+                                        .context()
+                                        .buffer()
+                                        .getLocalBufferTensor(DType.BF16, 1L << 40, 0, false)),
+                new Misuse<>(
+                        "a mode that is not open",
+                        IllegalStateException.class,
+                        "lowLatency",
                         r -> r.inputs().context().buffer().lowLatencyQueryMask()));
     }
 }

@@ -9,9 +9,13 @@ import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
+
 import java.util.List;
 
-/** One rank's share of a {@link NormalWorld}: its inputs on its device, and its results held against the oracle. */
+/**
+ * One rank's share of a {@link NormalWorld}: its inputs on its device, and its results held against
+ * the oracle.
+ */
 final class NormalRank {
     private final RankContext context;
     private final NormalWorld world;
@@ -83,7 +87,10 @@ final class NormalRank {
         return verify(context.buffer().combine(request, CallOptions.sync()), check);
     }
 
-    /** Compares a combine of the expert outputs, with these biases (host tensors), and returns it on the host. */
+    /**
+     * Compares a combine of the expert outputs, with these biases (host tensors), and returns it on
+     * the host.
+     */
     Tensor verify(CombineResult result, NormalDispatchCheck check, Tensor... biases) {
         return verifySums(result, check, world.outputs(check), biases);
     }
@@ -98,7 +105,10 @@ final class NormalRank {
         return combined;
     }
 
-    /** Dispatches with indices and weights, combines the expert outputs, compares both, and returns what came home. */
+    /**
+     * Dispatches with indices and weights, combines the expert outputs, compares both, and returns
+     * what came home.
+     */
     Tensor roundTrip() {
         NormalDispatchCheck check = world.check();
         return combine(dispatch(request(), check).handle(), check);

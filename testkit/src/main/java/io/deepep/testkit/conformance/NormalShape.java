@@ -4,9 +4,13 @@ import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
+
 import java.util.stream.Stream;
 
-/** Shapes of normal-mode cases: small, but every topology, hidden size and top-k that is a case of its own somewhere. */
+/**
+ * Shapes of normal-mode cases: small, but every topology, hidden size and top-k that is a case of
+ * its own somewhere.
+ */
 record NormalShape(
         int nodes, int ranksPerNode, int tokens, int hidden, DType dtype, int topk, int experts) {
     static Stream<NormalShape> all() {
@@ -50,7 +54,8 @@ record NormalShape(
 
     /** A uniform routing; where there are many experts a group-limited one. */
     RoutingSpec spec() {
-        RoutingSpec spec = RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk).withSeed(hashCode());
+        RoutingSpec spec =
+                RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk).withSeed(hashCode());
         return experts == 64 && topk <= 8 ? spec.withGate(new Gate.GroupLimited(8, 4, true)) : spec;
     }
 
@@ -78,7 +83,18 @@ record NormalShape(
 
     @Override
     public String toString() {
-        return nodes + "x" + ranksPerNode + " T=" + tokens + " H=" + hidden + " " + dtype + " K=" + topk
-                + " E=" + experts;
+        return nodes
+                + "x"
+                + ranksPerNode
+                + " T="
+                + tokens
+                + " H="
+                + hidden
+                + " "
+                + dtype
+                + " K="
+                + topk
+                + " E="
+                + experts;
     }
 }

@@ -12,13 +12,17 @@ import io.deepep.testkit.oracle.SourceRow;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
+
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
 
-/** Everything about one normal-mode exchange that no single rank knows: routing, tokens, expert outputs, and what must come of them. Shared by the rank threads. */
+/**
+ * Everything about one normal-mode exchange that no single rank knows: routing, tokens, expert
+ * outputs, and what must come of them. Shared by the rank threads.
+ */
 final class NormalWorld {
     private final Routing routing;
     private final NormalOracle oracle;
@@ -83,47 +87,62 @@ final class NormalWorld {
                 : NormalCombineOracle.of(oracle, nvl);
     }
 
-    /** For each rank what its experts computed for the rows of {@code check}; NaN in rows that hold no token. */
+    /**
+     * For each rank what its experts computed for the rows of {@code check}; NaN in rows that hold
+     * no token.
+     */
     synchronized List<Tensor> outputs(NormalDispatchCheck check) {
-        return outputs.computeIfAbsent(check, key -> {
-            List<Tensor> all = new ArrayList<>();
-            for (int rank = 0; rank < routing.numRanks(); rank++) {
-                Tensor output = Tokens.expertOutputs(check.numRows(rank), hidden, seed + 77 * rank);
-                for (int row = 0; row < check.numRows(rank); row++) {
-                    if (!holdsToken(check, rank, row)) {
-                        HostTensors.poison(output.select(0, row));
+        return outputs.computeIfAbsent(
+                check,
+                key -> {
+                    List<Tensor> all = new ArrayList<>();
+                    for (int rank = 0; rank < routing.numRanks(); rank++) {
+                        Tensor output =
+                                Tokens.expertOutputs(
+                                        check.numRows(rank), hidden, seed + 77L * rank);
+                        for (int row = 0; row < check.numRows(rank); row++) {
+                            if (!holdsToken(check, rank, row)) {
+                                HostTensors.poison(output.select(0, row));
+                            }
+                        }
+                        all.add(output);
                     }
-                }
-                all.add(output);
-            }
-            return all;
-        });
+                    return all;
+                });
     }
 
     /** For each rank weights to combine, of any sign; NaN in rows that hold no token. */
     synchronized List<Tensor> weights(NormalDispatchCheck check) {
-        return weights.computeIfAbsent(check, key -> {
-            List<Tensor> all = new ArrayList<>();
-            for (int rank = 0; rank < routing.numRanks(); rank++) {
-                int columns = check.expanded() ? 1 : routing.numTopk();
-                SplittableRandom random = new SplittableRandom(seed + rank);
-                Tensor given = check.expanded()
-                        ? HostTensors.allocate(DType.F32, check.numRows(rank))
-                        : HostTensors.allocate(DType.F32, check.numRows(rank), columns);
-                for (int row = 0; row < check.numRows(rank); row++) {
-                    for (int k = 0; k < columns; k++) {
-                        float weight = (float) (holdsToken(check, rank, row) ? random.nextDouble(-1, 1) : Double.NaN);
-                        if (check.expanded()) {
-                            given.setFloat(weight, row);
-                        } else {
-                            given.setFloat(weight, row, k);
+        return weights.computeIfAbsent(
+                check,
+                key -> {
+                    List<Tensor> all = new ArrayList<>();
+                    for (int rank = 0; rank < routing.numRanks(); rank++) {
+                        int columns = check.expanded() ? 1 : routing.numTopk();
+                        SplittableRandom random = new SplittableRandom(seed + rank);
+                        Tensor given =
+                                check.expanded()
+                                        ? HostTensors.allocate(DType.F32, check.numRows(rank))
+                                        : HostTensors.allocate(
+                                                DType.F32, check.numRows(rank), columns);
+                        for (int row = 0; row < check.numRows(rank); row++) {
+                            for (int k = 0; k < columns; k++) {
+                                float weight =
+                                        (float)
+                                                (holdsToken(check, rank, row)
+                                                        ? random.nextDouble(-1, 1)
+                                                        : Double.NaN);
+                                if (check.expanded()) {
+                                    given.setFloat(weight, row);
+                                } else {
+                                    given.setFloat(weight, row, k);
+                                }
+                            }
                         }
+                        all.add(given);
                     }
-                }
-                all.add(given);
-            }
-            return all;
-        });
+                    return all;
+                });
     }
 
     private boolean holdsToken(NormalDispatchCheck check, int rank, int row) {

@@ -6,12 +6,16 @@ import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.RankFailedException;
 import io.deepep.testkit.TestBackend;
+
 import java.time.Duration;
 import java.util.function.Consumer;
 
 /** Runs a test body on every rank of a group, each on its thread. */
 final class Ranks {
-    /** Generous for a loaded machine, short enough that a rank whose check failed does not hold up the others for long. */
+    /**
+     * Generous for a loaded machine, short enough that a rank whose check failed does not hold up
+     * the others for long.
+     */
     static final Duration TIMEOUT = Duration.ofSeconds(15);
 
     private Ranks() {}
@@ -31,19 +35,24 @@ final class Ranks {
     /** Opens a buffer on every rank, runs {@code body} and closes the buffers. */
     static void run(
             TestBackend backend, EpTopology topology, Consumer<Buffer.Builder> options, Body body) {
-        runBare(backend, topology, communicator -> {
-            Buffer.Builder builder = builder(backend, communicator, topology);
-            options.accept(builder);
-            try (Buffer buffer = builder.open()) {
-                body.run(new RankContext(backend, communicator, buffer));
-            }
-        });
+        runBare(
+                backend,
+                topology,
+                communicator -> {
+                    Buffer.Builder builder = builder(backend, communicator, topology);
+                    options.accept(builder);
+                    try (Buffer buffer = builder.open()) {
+                        body.run(new RankContext(backend, communicator, buffer));
+                    }
+                });
     }
 
     /** Runs {@code body} on every rank of a new group. */
     static void runBare(TestBackend backend, EpTopology topology, Bare body) {
         RequiredBackends.assume(
-                backend.kind(), backend.supports(topology), topology + " is too large for this machine");
+                backend.kind(),
+                backend.supports(topology),
+                topology + " is too large for this machine");
         try (InProcessGroup group = InProcessGroup.of(topology.numRanks())) {
             group.run(body::run);
         } catch (RankFailedException failed) {

@@ -3,11 +3,16 @@ package io.deepep.testkit.conformance;
 import static org.junit.jupiter.api.Assertions.fail;
 
 import io.deepep.Backend;
-import java.util.Arrays;
-import java.util.Locale;
+
 import org.junit.jupiter.api.Assumptions;
 
-/** Reads {@code -Ddeepep.require=host,cuda}: tests of a backend named there fail where they would be skipped. */
+import java.util.Arrays;
+import java.util.Locale;
+
+/**
+ * Reads {@code -Ddeepep.require=host,cuda}: tests of a backend named there fail where they would be
+ * skipped.
+ */
 public final class RequiredBackends {
     /** The system property. */
     public static final String PROPERTY = "deepep.require";
@@ -22,7 +27,10 @@ public final class RequiredBackends {
                 .anyMatch(name::equals);
     }
 
-    /** Skips the calling test, or fails it where {@code backend} is required, unless it is {@code usable}. */
+    /**
+     * Skips the calling test, or fails it where {@code backend} is required, unless it is {@code
+     * usable}.
+     */
     public static void assume(Backend backend, boolean usable, String reason) {
         if (!usable && isRequired(backend)) {
             fail(PROPERTY + " names " + backend + ", which cannot be used here: " + reason);

@@ -2,14 +2,17 @@ package io.deepep.testkit.oracle;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
+
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
 /**
- * One row's sum of BF16 rows with, for each element, how far an implementation in fp32 arithmetic may be off.
+ * One row's sum of BF16 rows with, for each element, how far an implementation in fp32 arithmetic
+ * may be off.
  *
- * <p>The sum is in binary64: of at most a few hundred BF16 numbers its error is far below the fp32 slack that the bound grants anyway.
+ * <p>The sum is in binary64: of at most a few hundred BF16 numbers its error is far below the fp32
+ * slack that the bound grants anyway.
  */
 final class ExactRow {
     /** Relative error of one fp32 operation. */
@@ -41,7 +44,8 @@ final class ExactRow {
 
     /** Adds {@code weight} times row {@code row} of {@code x}, BF16 [N,H]. */
     void add(Tensor x, long row, double weight) {
-        OracleMismatch.require(x.dtype() == DType.BF16, "dtype of a summand", DType.BF16, x.dtype());
+        OracleMismatch.require(
+                x.dtype() == DType.BF16, "dtype of a summand", DType.BF16, x.dtype());
         MemorySegment memory = x.segment();
         long at = x.offsetBytes(row, 0);
         for (int h = 0; h < sum.length; h++) {
@@ -92,8 +96,18 @@ final class ExactRow {
         for (int h = 0; h < sum.length; h++) {
             float seen = bf16(memory.get(ValueLayout.JAVA_SHORT_UNALIGNED, at + 2L * h));
             if (!(Math.abs(seen - sum[h]) <= error[h])) {
-                throw new OracleMismatch(what + ", channel " + h + ": expected " + sum[h] + " ± "
-                        + error[h] + " (" + terms + " summands), saw " + seen);
+                throw new OracleMismatch(
+                        what
+                                + ", channel "
+                                + h
+                                + ": expected "
+                                + sum[h]
+                                + " ± "
+                                + error[h]
+                                + " ("
+                                + terms
+                                + " summands), saw "
+                                + seen);
             }
         }
     }

@@ -4,10 +4,12 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 
 /**
- * The cast of one row to FP8 E4M3 with a scale for each 128 channels, element by element: the nearest code is searched in the table of all values.
+ * The cast of one row to FP8 E4M3 with a scale for each 128 channels, element by element: the
+ * nearest code is searched in the table of all values.
  *
- * <p>With {@code amax} the largest magnitude of a group, at least 1e-4: plain scales are {@code amax * (1f/448f)} and elements are multiplied by
- * {@code 448f/amax}; powers of two are the smallest that is not below {@code amax/448}, and elements are multiplied by its reciprocal.
+ * <p>With {@code amax} the largest magnitude of a group, at least 1e-4: plain scales are {@code
+ * amax * (1f/448f)} and elements are multiplied by {@code 448f/amax}; powers of two are the
+ * smallest that is not below {@code amax/448}, and elements are multiplied by its reciprocal.
  */
 public final class Fp8Cast {
     /** Channels that share a scale. */
@@ -72,7 +74,8 @@ public final class Fp8Cast {
         double magnitude = Math.abs((double) value);
         int best = 0;
         for (int code = 1; code < NUM_MAGNITUDES; code++) {
-            double closer = Math.abs(magnitude - MAGNITUDES[best]) - Math.abs(magnitude - MAGNITUDES[code]);
+            double closer =
+                    Math.abs(magnitude - MAGNITUDES[best]) - Math.abs(magnitude - MAGNITUDES[code]);
             if (closer > 0 || (closer == 0 && code % 2 == 0)) {
                 best = code;
             }
@@ -98,7 +101,10 @@ public final class Fp8Cast {
         for (int code = 0; code < NUM_MAGNITUDES; code++) {
             int exponent = code / 8;
             int mantissa = code % 8;
-            values[code] = exponent == 0 ? mantissa * 0x1p-9 : (8 + mantissa) * Math.scalb(1.0, exponent - 10);
+            values[code] =
+                    exponent == 0
+                            ? mantissa * 0x1p-9
+                            : (8 + mantissa) * Math.scalb(1.0, exponent - 10);
         }
         return values;
     }

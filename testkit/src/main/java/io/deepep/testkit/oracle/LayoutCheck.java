@@ -5,6 +5,7 @@ import io.deepep.DispatchLayout;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
+
 import java.util.function.UnaryOperator;
 
 /** Compares what {@code getDispatchLayout} counted with the oracle. */
@@ -42,7 +43,11 @@ public final class LayoutCheck {
         }
         Tensor inRank = layout.isTokenInRank();
         RowBits.requireShape(
-                inRank, at + "isTokenInRank", DType.BOOL, routing.numTokens(rank), routing.numRanks());
+                inRank,
+                at + "isTokenInRank",
+                DType.BOOL,
+                routing.numTokens(rank),
+                routing.numRanks());
         Tensor mask = download.apply(inRank);
         for (int token = 0; token < routing.numTokens(rank); token++) {
             for (int to = 0; to < routing.numRanks(); to++) {

@@ -6,6 +6,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
+
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -34,8 +35,7 @@ public record LowLatencyCheck(
         DType dtype = format.isFp8() ? DType.FP8_E4M3 : DType.BF16;
         RowBits.requireShape(result.recvX(), at + "recvX", dtype, experts, rows, hidden);
         requireScaleShape(result.recvScales(), at, experts, rows, hidden);
-        RowBits.requireShape(
-                result.handle().srcInfo(), at + "srcInfo", DType.I32, experts, rows);
+        RowBits.requireShape(result.handle().srcInfo(), at + "srcInfo", DType.I32, experts, rows);
         Tensor x = download.apply(result.recvX());
         Tensor scales = format.isFp8() ? download.apply(result.recvScales()) : null;
         Tensor srcInfo = download.apply(result.handle().srcInfo());
@@ -60,9 +60,10 @@ public record LowLatencyCheck(
         switch (format) {
             case BF16 -> OracleMismatch.require(scales == null, name, null, scales);
             case FP8, FP8_POWER_OF_TWO ->
-                RowBits.requireShape(scales, name, DType.F32, experts, rows, hidden / 128);
+                    RowBits.requireShape(scales, name, DType.F32, experts, rows, hidden / 128);
             case FP8_UE8M0 ->
-                RowBits.requireShape(scales, name, DType.I32, experts, rows, (hidden + 511) / 512);
+                    RowBits.requireShape(
+                            scales, name, DType.I32, experts, rows, (hidden + 511) / 512);
         }
         if (scales != null && rows > 1) {
             OracleMismatch.require(
@@ -125,7 +126,8 @@ public record LowLatencyCheck(
                 OracleMismatch.require(seen >>> 32 == count, what + ", count", count, seen >>> 32);
                 if (count > 0) {
                     int begin = oracle.beginOf(rank, expert, src);
-                    OracleMismatch.require((int) seen == begin, what + ", begin", begin, (int) seen);
+                    OracleMismatch.require(
+                            (int) seen == begin, what + ", begin", begin, (int) seen);
                 }
             }
         }
@@ -136,7 +138,8 @@ public record LowLatencyCheck(
      *
      * @param src the rank whose tokens came home
      * @param outputs for each rank what its experts computed, BF16 [El, R*maxTokens, H] on the host
-     * @param relative what a lossy format may be off, relative to the summands' magnitudes; 0 for BF16
+     * @param relative what a lossy format may be off, relative to the summands' magnitudes; 0 for
+     *     BF16
      * @param absolute what it may be off besides; 0 for BF16
      * @param actual BF16 [T,H] on the host
      */

@@ -1,6 +1,7 @@
 package io.deepep.testkit.oracle;
 
 import io.deepep.testkit.routing.Routing;
+
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -78,6 +79,7 @@ public final class LowLatencyOracle {
             return -1;
         }
         int rank = routing.ownerOf(expert);
-        return rows(rank, routing.localExpert(expert, rank)).indexOf(new SourceRow(src, token, selection));
+        return rows(rank, routing.localExpert(expert, rank))
+                .indexOf(new SourceRow(src, token, selection));
     }
 }

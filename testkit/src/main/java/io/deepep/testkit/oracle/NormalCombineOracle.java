@@ -2,14 +2,16 @@ package io.deepep.testkit.oracle;
 
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
+
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
 /**
- * What a normal-mode combine must bring home: for each token the sum of its rows at all ranks, in fp32, rounded to BF16 once at the end. One more BF16 rounding is
- * admitted for the partial sum of a rank (expanded layout) and for that of a node (several nodes).
+ * What a normal-mode combine must bring home: for each token the sum of its rows at all ranks, in
+ * fp32, rounded to BF16 once at the end. One more BF16 rounding is admitted for the partial sum of
+ * a rank (expanded layout) and for that of a node (several nodes).
  */
 public final class NormalCombineOracle {
     private final Routing routing;
@@ -18,7 +20,10 @@ public final class NormalCombineOracle {
     private final List<Map<SourceRow, Integer>> places;
 
     private NormalCombineOracle(
-            Routing routing, int numNvlRanks, boolean expanded, List<Map<SourceRow, Integer>> places) {
+            Routing routing,
+            int numNvlRanks,
+            boolean expanded,
+            List<Map<SourceRow, Integer>> places) {
         this.routing = routing;
         this.numNvlRanks = numNvlRanks;
         this.expanded = expanded;
@@ -41,8 +46,7 @@ public final class NormalCombineOracle {
         Routing routing = oracle.routing();
         List<Map<SourceRow, Integer>> places = new ArrayList<>();
         for (int rank = 0; rank < routing.numRanks(); rank++) {
-            places.add(index(
-                    expanded ? oracle.expandedRows(rank, alignment) : oracle.rows(rank)));
+            places.add(index(expanded ? oracle.expandedRows(rank, alignment) : oracle.rows(rank)));
         }
         return new NormalCombineOracle(routing, numNvlRanks, expanded, places);
     }
@@ -59,7 +63,8 @@ public final class NormalCombineOracle {
      * Compares a combined tensor.
      *
      * @param src the rank whose tokens came home
-     * @param outputs for each rank what its experts computed, BF16 [N,H] on the host, in the dispatch's row order
+     * @param outputs for each rank what its experts computed, BF16 [N,H] on the host, in the
+     *     dispatch's row order
      * @param biases BF16 [T,H] each
      * @param actual BF16 [T,H] on the host
      * @throws OracleMismatch at the first element out of bounds
@@ -94,8 +99,7 @@ public final class NormalCombineOracle {
         }
     }
 
-    private void addRank(
-            ExactRow one, ExactRow node, Tensor output, int src, int token, int rank) {
+    private void addRank(ExactRow one, ExactRow node, Tensor output, int src, int token, int rank) {
         one.clear();
         if (expanded) {
             for (int k = 0; k < routing.numTopk(); k++) {
@@ -137,9 +141,19 @@ public final class NormalCombineOracle {
                 float seen = actual.getFloat(token, k);
                 double bound = routing.numRanks() * 0x1p-24 * magnitude;
                 if (!(Math.abs(seen - sum) <= bound)) {
-                    throw new OracleMismatch("combined weight of rank " + src + ", token " + token
-                            + ", selection " + k + ": expected " + sum + " ± " + bound + ", saw "
-                            + seen);
+                    throw new OracleMismatch(
+                            "combined weight of rank "
+                                    + src
+                                    + ", token "
+                                    + token
+                                    + ", selection "
+                                    + k
+                                    + ": expected "
+                                    + sum
+                                    + " ± "
+                                    + bound
+                                    + ", saw "
+                                    + seen);
                 }
             }
         }

@@ -6,6 +6,7 @@ import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
+
 import java.util.List;
 import java.util.function.UnaryOperator;
 
@@ -53,7 +54,8 @@ public record NormalDispatchCheck(
 
     /** Without indices, counts and weights. */
     public NormalDispatchCheck withoutTopk() {
-        return new NormalDispatchCheck(oracle, tokens, expanded, alignment, worstRows, false, false);
+        return new NormalDispatchCheck(
+                oracle, tokens, expanded, alignment, worstRows, false, false);
     }
 
     /** Without weights. */
@@ -150,7 +152,10 @@ public record NormalDispatchCheck(
             DispatchResult result,
             UnaryOperator<Tensor> download) {
         OracleMismatch.require(
-                withTopk == (result.recvTopkIdx() != null), at + "recvTopkIdx", withTopk, !withTopk);
+                withTopk == (result.recvTopkIdx() != null),
+                at + "recvTopkIdx",
+                withTopk,
+                !withTopk);
         OracleMismatch.require(
                 withWeights == (result.recvTopkWeights() != null),
                 at + "recvTopkWeights",
@@ -202,8 +207,7 @@ public record NormalDispatchCheck(
         Routing routing = oracle.routing();
         for (int row = 0; row < sources.size(); row++) {
             SourceRow s = sources.get(row);
-            float sent =
-                    s.isPadding() ? 0 : routing.weight(s.srcRank(), s.token(), s.selection());
+            float sent = s.isPadding() ? 0 : routing.weight(s.srcRank(), s.token(), s.selection());
             requireWeight(sent, weights.getFloat(row), at + "expanded row " + row + " from " + s);
         }
     }

@@ -3,6 +3,7 @@ package io.deepep.testkit.oracle;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Tokens;
+
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
@@ -17,19 +18,34 @@ final class RowBits {
         }
     }
 
-    /** The matrix row {@code row} of {@code actual} must have the bits of row {@code from} of {@code expected}; both have contiguous rows. */
+    /**
+     * The matrix row {@code row} of {@code actual} must have the bits of row {@code from} of {@code
+     * expected}; both have contiguous rows.
+     */
     static void requireRow(Tensor expected, long from, Tensor actual, long row, String what) {
         long bytes = expected.size(1) * expected.dtype().sizeBytes();
         long at = expected.offsetBytes(from, 0);
         long seenAt = actual.offsetBytes(row, 0);
-        long difference = MemorySegment.mismatch(
-                expected.segment(), at, at + bytes, actual.segment(), seenAt, seenAt + bytes);
+        long difference =
+                MemorySegment.mismatch(
+                        expected.segment(),
+                        at,
+                        at + bytes,
+                        actual.segment(),
+                        seenAt,
+                        seenAt + bytes);
         if (difference >= 0) {
             long channel = difference / expected.dtype().sizeBytes();
-            throw new OracleMismatch(what + ", channel " + channel + ": expected bits 0x"
-                    + Long.toHexString(expected.getLong(from, channel)) + ", saw 0x"
-                    + Long.toHexString(actual.getLong(row, channel)) + "; the row begins "
-                    + Tokens.describe(beginning(actual, row)));
+            throw new OracleMismatch(
+                    what
+                            + ", channel "
+                            + channel
+                            + ": expected bits 0x"
+                            + Long.toHexString(expected.getLong(from, channel))
+                            + ", saw 0x"
+                            + Long.toHexString(actual.getLong(row, channel))
+                            + "; the row begins "
+                            + Tokens.describe(beginning(actual, row)));
         }
     }
 
@@ -46,9 +62,10 @@ final class RowBits {
     private static int[] beginning(Tensor actual, long row) {
         int[] mark = new int[Tokens.MARK_ELEMENTS];
         for (int i = 0; i < mark.length; i++) {
-            mark[i] = actual.dtype() == DType.FP8_E4M3
-                    ? (int) actual.getLong(row, i)
-                    : (int) actual.getFloat(row, i);
+            mark[i] =
+                    actual.dtype() == DType.FP8_E4M3
+                            ? (int) actual.getLong(row, i)
+                            : (int) actual.getFloat(row, i);
         }
         return mark;
     }

@@ -4,15 +4,17 @@ import io.deepep.EpTopology;
 import io.deepep.testkit.routing.Routing;
 
 /**
- * Rows that a rank's tokens send over each kind of link: the logical traffic of an operation, in rows. Combine takes the same ways back.
+ * Rows that a rank's tokens send over each kind of link: the logical traffic of an operation, in
+ * rows. Combine takes the same ways back.
  *
  * @param nvlinkRows rows between ranks of one node
  * @param rdmaRows rows between nodes
  */
 public record Traffic(long nvlinkRows, long rdmaRows) {
     /**
-     * The rows of {@code src}'s tokens in normal mode: over RDMA once for each node other than its own, to the rank with its own nvlRank there; over NVLink from
-     * the rank that has the token in each node to the other destination ranks of that node.
+     * The rows of {@code src}'s tokens in normal mode: over RDMA once for each node other than its
+     * own, to the rank with its own nvlRank there; over NVLink from the rank that has the token in
+     * each node to the other destination ranks of that node.
      */
     public static Traffic normal(Routing routing, EpTopology topology, int src) {
         EpTopology own = topology.withRank(src);
@@ -34,7 +36,9 @@ public record Traffic(long nvlinkRows, long rdmaRows) {
         return new Traffic(nvlink, rdma);
     }
 
-    /** The rows of {@code src}'s tokens in low-latency mode: once for each other destination rank. */
+    /**
+     * The rows of {@code src}'s tokens in low-latency mode: once for each other destination rank.
+     */
     public static Traffic lowLatency(Routing routing, EpTopology topology, int src) {
         EpTopology own = topology.withRank(src);
         long nvlink = 0;

@@ -14,7 +14,9 @@ public sealed interface Gate {
 
     /** Says why these numbers do not go together, or null. */
     default String objection(int numExperts, int numTopk) {
-        return numTopk > numExperts ? "numTopk=" + numTopk + " exceeds numExperts=" + numExperts : null;
+        return numTopk > numExperts
+                ? "numTopk=" + numTopk + " exceeds numExperts=" + numExperts
+                : null;
     }
 
     /** Distinct experts, all equally likely. */
@@ -26,8 +28,9 @@ public sealed interface Gate {
     }
 
     /**
-     * DeepSeek's group-limited gate: sigmoid scores, a correction bias that only counts for the choice, the groups with the largest sums of their two best
-     * experts, and in these the best experts.
+     * DeepSeek's group-limited gate: sigmoid scores, a correction bias that only counts for the
+     * choice, the groups with the largest sums of their two best experts, and in these the best
+     * experts.
      *
      * @param numGroups groups of consecutive experts
      * @param numTopkGroups groups that a token may use
@@ -40,12 +43,22 @@ public sealed interface Gate {
                 return "numExperts=" + numExperts + " is not a multiple of numGroups=" + numGroups;
             }
             if (numTopkGroups < 1 || numTopkGroups > numGroups) {
-                return "numTopkGroups=" + numTopkGroups + " is not in [1, numGroups=" + numGroups + "]";
+                return "numTopkGroups="
+                        + numTopkGroups
+                        + " is not in [1, numGroups="
+                        + numGroups
+                        + "]";
             }
             int reachable = numExperts / numGroups * numTopkGroups;
             return numTopk > reachable
-                    ? "numTopk=" + numTopk + " exceeds the " + reachable + " experts of numTopkGroups="
-                            + numTopkGroups + " of numGroups=" + numGroups
+                    ? "numTopk="
+                            + numTopk
+                            + " exceeds the "
+                            + reachable
+                            + " experts of numTopkGroups="
+                            + numTopkGroups
+                            + " of numGroups="
+                            + numGroups
                     : null;
         }
 
@@ -61,7 +74,8 @@ public sealed interface Gate {
     }
 
     /**
-     * Distinct experts, of which some are far more popular: the i-th with a chance proportional to {@code 1 / (i + 1)^exponent}.
+     * Distinct experts, of which some are far more popular: the i-th with a chance proportional to
+     * {@code 1 / (i + 1)^exponent}.
      *
      * @param exponent 0 is uniform, 1 is strongly skewed
      */

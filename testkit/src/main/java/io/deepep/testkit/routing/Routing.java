@@ -3,8 +3,8 @@ package io.deepep.testkit.routing;
 import java.util.Arrays;
 
 /**
- * The global routing of one dispatch: for every rank, which experts its tokens selected and with what weights. Immutable; known to the tests alone, no rank of the
- * library ever sees it whole.
+ * The global routing of one dispatch: for every rank, which experts its tokens selected and with
+ * what weights. Immutable; known to the tests alone, no rank of the library ever sees it whole.
  *
  * <p>Expert {@code e} belongs to rank {@code e / numLocalExperts}. -1 stands for no selection.
  */
@@ -30,8 +30,7 @@ public final class Routing {
      * @param weights of the same shape; entries of masked selections are arbitrary
      * @throws IllegalArgumentException if shapes or indices do not fit
      */
-    public static Routing of(
-            int numExperts, int numTopk, long[][][] topkIdx, float[][][] weights) {
+    public static Routing of(int numExperts, int numTopk, long[][][] topkIdx, float[][][] weights) {
         int numRanks = topkIdx.length;
         if (numRanks == 0 || numExperts % numRanks != 0 || numExperts < numRanks) {
             throw new IllegalArgumentException(
@@ -39,7 +38,11 @@ public final class Routing {
         }
         if (weights.length != numRanks) {
             throw new IllegalArgumentException(
-                    "weights of " + weights.length + " ranks do not go with " + numRanks + " ranks");
+                    "weights of "
+                            + weights.length
+                            + " ranks do not go with "
+                            + numRanks
+                            + " ranks");
         }
         for (int rank = 0; rank < numRanks; rank++) {
             check(rank, numExperts, numTopk, topkIdx[rank], weights[rank]);
@@ -50,18 +53,38 @@ public final class Routing {
     private static void check(
             int rank, int numExperts, int numTopk, long[][] topkIdx, float[][] weights) {
         if (topkIdx.length != weights.length) {
-            throw new IllegalArgumentException("rank " + rank + " has " + topkIdx.length
-                    + " rows of indices and " + weights.length + " rows of weights");
+            throw new IllegalArgumentException(
+                    "rank "
+                            + rank
+                            + " has "
+                            + topkIdx.length
+                            + " rows of indices and "
+                            + weights.length
+                            + " rows of weights");
         }
         for (int token = 0; token < topkIdx.length; token++) {
             if (topkIdx[token].length != numTopk || weights[token].length != numTopk) {
-                throw new IllegalArgumentException("rank " + rank + ", token " + token
-                        + " does not have numTopk=" + numTopk + " selections");
+                throw new IllegalArgumentException(
+                        "rank "
+                                + rank
+                                + ", token "
+                                + token
+                                + " does not have numTopk="
+                                + numTopk
+                                + " selections");
             }
             for (long expert : topkIdx[token]) {
                 if (expert < -1 || expert >= numExperts) {
-                    throw new IllegalArgumentException("rank " + rank + ", token " + token
-                            + ": expert=" + expert + " is not in [-1, " + numExperts + ")");
+                    throw new IllegalArgumentException(
+                            "rank "
+                                    + rank
+                                    + ", token "
+                                    + token
+                                    + ": expert="
+                                    + expert
+                                    + " is not in [-1, "
+                                    + numExperts
+                                    + ")");
                 }
             }
         }

@@ -19,7 +19,8 @@ import java.util.random.RandomGenerator;
  * @param numExperts E, a multiple of R
  * @param numTopk K
  * @param gate how experts are chosen
- * @param maskedShare chance that a selection is replaced by -1; its weight stays, so that one who reads it is caught
+ * @param maskedShare chance that a selection is replaced by -1; its weight stays, so that one who
+ *     reads it is caught
  * @param duplicateShare chance that a selection repeats the one before it
  * @param varyingTokens whether ranks have different numbers of tokens
  * @param numIdleRanks how many ranks, the last ones, have no tokens at all
@@ -41,7 +42,12 @@ public record RoutingSpec(
         Objects.requireNonNull(gate, "gate");
         if (numRanks < 1 || numTokens < 0 || numTopk < 1) {
             throw new IllegalArgumentException(
-                    "numRanks=" + numRanks + ", numTokens=" + numTokens + ", numTopk=" + numTopk
+                    "numRanks="
+                            + numRanks
+                            + ", numTokens="
+                            + numTokens
+                            + ", numTopk="
+                            + numTopk
                             + " must be at least 1, 0 and 1");
         }
         if (numExperts < numRanks || numExperts % numRanks != 0) {
@@ -114,7 +120,16 @@ public record RoutingSpec(
 
     private RoutingSpec with(double masked, double duplicate, boolean varying, int idle, long s) {
         return new RoutingSpec(
-                numRanks, numTokens, numExperts, numTopk, gate, masked, duplicate, varying, idle, s);
+                numRanks,
+                numTokens,
+                numExperts,
+                numTopk,
+                gate,
+                masked,
+                duplicate,
+                varying,
+                idle,
+                s);
     }
 
     /** The routing of this recipe. */

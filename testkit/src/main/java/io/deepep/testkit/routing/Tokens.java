@@ -2,6 +2,7 @@ package io.deepep.testkit.routing;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -11,8 +12,9 @@ import java.util.random.RandomGenerator;
 /**
  * One rank's tokens on the host: BF16 rows, or FP8 rows with their scales.
  *
- * <p>Rows are recognisable: they begin with the numbers of {@link #mark}, so a row in a wrong place can be told from a damaged one. The rest is drawn to exercise
- * rounding. The memory is freed by the garbage collector.
+ * <p>Rows are recognisable: they begin with the numbers of {@link #mark}, so a row in a wrong place
+ * can be told from a damaged one. The rest is drawn to exercise rounding. The memory is freed by
+ * the garbage collector.
  *
  * @param x BF16 or FP8 [T,H], contiguous
  * @param scales F32 [T,H/128], contiguous; null for BF16
@@ -25,7 +27,8 @@ public record Tokens(Tensor x, Tensor scales) {
     private static final int MARK_BASE = 128;
 
     /**
-     * BF16 tokens. Groups of 128 channels differ in flavour: ordinary numbers, tiny ones down to subnormals, huge ones, signed zeros, and all mixed.
+     * BF16 tokens. Groups of 128 channels differ in flavour: ordinary numbers, tiny ones down to
+     * subnormals, huge ones, signed zeros, and all mixed.
      *
      * @param rank whose tokens they are
      */
@@ -50,7 +53,8 @@ public record Tokens(Tensor x, Tensor scales) {
     /** FP8 tokens of every bit pattern, with positive scales of all magnitudes. */
     public static Tokens fp8(int rank, int numTokens, int hidden, long seed) {
         if (hidden % GROUP != 0) {
-            throw new IllegalArgumentException("hidden=" + hidden + " is not a multiple of " + GROUP);
+            throw new IllegalArgumentException(
+                    "hidden=" + hidden + " is not a multiple of " + GROUP);
         }
         Tensor x = Tensor.allocate(Arena.ofAuto(), DType.FP8_E4M3, numTokens, hidden);
         Tensor scales = Tensor.allocate(Arena.ofAuto(), DType.F32, numTokens, hidden / GROUP);
@@ -109,12 +113,16 @@ public record Tokens(Tensor x, Tensor scales) {
     private static void fill(RandomGenerator random, short[] row, int from, int to) {
         int flavour = random.nextInt(16);
         for (int h = from; h < to; h++) {
-            row[h] = switch (flavour == 15 ? random.nextInt(12, 15) : flavour) {
-                case 12 -> (short) (random.nextInt(0x0100) | sign(random)); // below 2^-125
-                case 13 -> (short) (random.nextInt(0x6000, 0x7000) | sign(random)); // up to 2^97
-                case 14 -> (short) sign(random); // zeros
-                default -> ordinary(random);
-            };
+            row[h] =
+                    switch (flavour == 15 ? random.nextInt(12, 15) : flavour) {
+                        case 12 -> (short) (random.nextInt(0x0100) | sign(random)); // below 2^-125
+                        case 13 ->
+                                (short)
+                                        (random.nextInt(0x6000, 0x7000)
+                                                | sign(random)); // up to 2^97
+                        case 14 -> (short) sign(random); // zeros
+                        default -> ordinary(random);
+                    };
         }
     }
 

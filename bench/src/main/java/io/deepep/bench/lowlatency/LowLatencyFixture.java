@@ -1,0 +1,61 @@
+package io.deepep.bench.lowlatency;
+
+import io.deepep.LowLatencyFormat;
+import io.deepep.bench.measure.OperationBytes;
+import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankTeam;
+
+/**
+ * Ranks with everything that low-latency operations need, for benchmarks. Every operation reuses
+ * its requests.
+ */
+public final class LowLatencyFixture implements AutoCloseable {
+    private final LowLatencySetup setup;
+    private final LowLatencyOperations operations;
+
+    private LowLatencyFixture(LowLatencySetup setup) {
+        this.setup = setup;
+        this.operations = new LowLatencyOperations(setup);
+    }
+
+    /**
+     * Opens the buffers and verifies every format once.
+     *
+     * @throws AssertionError if a result is wrong
+     */
+    public static LowLatencyFixture open(Job job) {
+        LowLatencySetup setup = LowLatencySetup.open(job);
+        LowLatencyBench.cases(setup).forEach(each -> each.run());
+        return new LowLatencyFixture(setup);
+    }
+
+    /** The rank threads. */
+    public RankTeam team() {
+        return setup.session().team();
+    }
+
+    /** Dispatch. */
+    public RankTeam.Work dispatch(LowLatencyFormat format) {
+        return operations.dispatch(format);
+    }
+
+    /** Combine of rows in the buffer's combine memory, else of staged ones. */
+    public RankTeam.Work combine(boolean zeroCopy, boolean logFmt) {
+        return operations.combine(zeroCopy, logFmt);
+    }
+
+    /** Bytes of a dispatch. */
+    public OperationBytes dispatchBytes(LowLatencyFormat format) {
+        return new LowLatencyBytes(setup.session().job()).dispatch(format);
+    }
+
+    /** Bytes of a combine. */
+    public OperationBytes combineBytes(boolean logFmt) {
+        return new LowLatencyBytes(setup.session().job()).combine(logFmt);
+    }
+
+    @Override
+    public void close() {
+        setup.close();
+    }
+}

@@ -1,0 +1,62 @@
+package io.deepep.bench.normal;
+
+import io.deepep.DType;
+import io.deepep.bench.measure.OperationBytes;
+import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankTeam;
+import java.util.Map;
+
+/**
+ * Ranks with everything that normal-mode operations need, for benchmarks. Every operation reuses
+ * its requests.
+ */
+public final class NormalFixture implements AutoCloseable {
+    private final NormalSetup setup;
+    private final NormalOperations operations;
+
+    private NormalFixture(NormalSetup setup) {
+        this.setup = setup;
+        this.operations = new NormalOperations(setup);
+    }
+
+    /**
+     * Opens the buffers and verifies dispatch and combine once.
+     *
+     * @throws AssertionError if a result is wrong
+     */
+    public static NormalFixture open(Job job) {
+        NormalSetup setup = NormalSetup.open(job, Map.of());
+        NormalBench.cases(setup).forEach(each -> each.run());
+        return new NormalFixture(setup);
+    }
+
+    /** The rank threads. */
+    public RankTeam team() {
+        return setup.session().team();
+    }
+
+    /** Dispatch with top-k. */
+    public RankTeam.Work dispatch(DType dtype) {
+        return operations.dispatch(dtype);
+    }
+
+    /** Dispatch with the routing of an earlier one. */
+    public RankTeam.Work cachedDispatch() {
+        return operations.cachedDispatch();
+    }
+
+    /** Combine of rows in the buffer's combine memory, else of staged ones. */
+    public RankTeam.Work combine(boolean inBuffer) {
+        return operations.combine(inBuffer);
+    }
+
+    /** Bytes of one operation. */
+    public OperationBytes bytes(DType dtype) {
+        return new NormalBytes(setup.session().job(), setup.workload()).total(dtype);
+    }
+
+    @Override
+    public void close() {
+        setup.close();
+    }
+}

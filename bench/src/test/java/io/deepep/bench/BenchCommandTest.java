@@ -1,0 +1,121 @@
+package io.deepep.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What {@code bench} writes. */
+final class BenchCommandTest {
+    private static final List<String> SMALL =
+            List.of(
+                    "--backend",
+                    "host",
+                    "--num-tokens",
+                    "6",
+                    "--hidden",
+                    "256",
+                    "--num-topk",
+                    "2",
+                    "--num-experts",
+                    "8");
+
+    private static JsonNode records(Path file, String... command) throws IOException {
+        List<String> arguments = new java.util.ArrayList<>(List.of(command));
+        arguments.addAll(SMALL);
+        arguments.addAll(List.of("--warmups", "1", "--repeats", "3", "--json", file.toString()));
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int exitCode =
+                Main.run(
+                        arguments.toArray(String[]::new),
+                        new PrintWriter(out),
+                        new PrintWriter(err));
+        assertThat(err.toString()).isEmpty();
+        assertThat(exitCode).isZero();
+        assertThat(out.toString().strip().lines().toList().getLast())
+                .matches("[0-9]+ passed, 0 failed");
+        assertThat(out.toString()).contains("p50 us", "of copy", "memory copy");
+        return new ObjectMapper().readTree(file.toFile());
+    }
+
+    private static JsonNode find(JsonNode records, String op, String dtype) {
+        for (JsonNode each : records) {
+            if (each.get("op").asText().equals(op) && each.get("dtype").asText().equals(dtype)) {
+                return each;
+            }
+        }
+        throw new AssertionError("no record of " + op + " " + dtype + " in " + records);
+    }
+
+    @Test
+    void normalModeWritesARecordPerOperation(@TempDir Path folder) throws Exception {
+        JsonNode records =
+                records(
+                        folder.resolve("n.json"),
+                        "bench",
+                        "normal",
+                        "--nodes",
+                        "2",
+                        "--ranks",
+                        "2");
+        assertThat(records).hasSize(5);
+        JsonNode dispatch = find(records, "dispatch", "bf16");
+        assertThat(dispatch.get("backend").asText()).isEqualTo("host");
+        assertThat(dispatch.get("ranks").asInt()).isEqualTo(4);
+        assertThat(dispatch.get("nodes").asInt()).isEqualTo(2);
+        assertThat(dispatch.get("tokens").asInt()).isEqualTo(6);
+        assertThat(dispatch.get("hidden").asInt()).isEqualTo(256);
+        assertThat(dispatch.get("topk").asInt()).isEqualTo(2);
+        assertThat(dispatch.get("experts").asInt()).isEqualTo(8);
+        assertThat(dispatch.get("sms").asInt()).isEqualTo(20);
+        assertThat(dispatch.get("repeats").asInt()).isEqualTo(3);
+        double p50 = dispatch.get("p50Micros").asDouble();
+        assertThat(p50).isPositive();
+        assertThat(dispatch.get("p99Micros").asDouble()).isGreaterThanOrEqualTo(p50);
+        assertThat(dispatch.get("maxMicros").asDouble())
+                .isGreaterThanOrEqualTo(dispatch.get("p99Micros").asDouble());
+        assertThat(dispatch.get("commit").asText()).isNotEmpty();
+    }
+
+    @Test
+    void bytesFollowTheRoutingAndTheDtype(@TempDir Path folder) throws Exception {
+        JsonNode records =
+                records(
+                        folder.resolve("n.json"),
+                        "bench",
+                        "normal",
+                        "--nodes",
+                        "2",
+                        "--ranks",
+                        "2");
+        JsonNode bf16 = find(records, "dispatch", "bf16");
+        JsonNode fp8 = find(records, "dispatch", "fp8_e4m3");
+        long rows = bf16.get("logicalBytes").asLong() / 512;
+        assertThat(rows).isBetween(24L, 48L);
+        assertThat(bf16.get("logicalBytes").asLong()).isEqualTo(rows * 512);
+        assertThat(fp8.get("logicalBytes").asLong()).isEqualTo(rows * (256 + 2 * 4));
+        assertThat(bf16.get("movedBytes").asLong()).isEqualTo((rows + 24) * 512);
+        assertThat(bf16.get("wireBytes").asLong())
+                .isEqualTo(bf16.get("nvlinkBytes").asLong() + bf16.get("rdmaBytes").asLong());
+        assertThat(bf16.get("rdmaBytes").asLong()).isPositive();
+    }
+
+    @Test
+    void lowLatencyModeWritesARecordPerOperation(@TempDir Path folder) throws Exception {
+        JsonNode records =
+                records(folder.resolve("l.json"), "bench", "low-latency", "--ranks", "2");
+        assertThat(records).hasSize(7);
+        assertThat(find(records, "ll-dispatch", "fp8_ue8m0").get("logicalBytes").asLong())
+                .isEqualTo(2L * 6 * 2 * (256 + 2 * 4));
+        assertThat(find(records, "ll-combine-logfmt", "bf16").get("logicalBytes").asLong())
+                .isEqualTo(2L * 6 * 2 * (256 * 10 / 8 + 2 * 8));
+    }
+}

@@ -1,0 +1,154 @@
+package io.deepep.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The command from its arguments to its exit code and last line, on small shapes. */
+final class CommandLineTest {
+    private static final String SMALL =
+            " --backend host --num-tokens 5 --hidden 256 --num-topk 3 --timeout 30";
+
+    private record Outcome(int exitCode, List<String> out, List<String> err) {
+        String lastLine() {
+            return out.getLast();
+        }
+    }
+
+    private static Outcome run(String arguments) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int exitCode =
+                Main.run(arguments.strip().split(" +"), new PrintWriter(out), new PrintWriter(err));
+        return new Outcome(
+                exitCode, out.toString().lines().toList(), err.toString().lines().toList());
+    }
+
+    private static void requirePassed(Outcome outcome) {
+        assertThat(outcome.out()).noneMatch(line -> line.endsWith("FAIL"));
+        assertThat(outcome.err()).isEmpty();
+        assertThat(outcome.exitCode()).isZero();
+        assertThat(outcome.lastLine()).matches("[1-9][0-9]* passed, 0 failed");
+        long passed = outcome.out().stream().filter(line -> line.endsWith("PASS")).count();
+        assertThat(outcome.lastLine()).isEqualTo(passed + " passed, 0 failed");
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "test-intranode --ranks 2 --num-experts 8",
+                "test-intranode --ranks 3 --num-experts 12 --distribution zipf --masked-ratio 0.2 --seed 4",
+                "test-intranode --ranks 1 --num-experts 4",
+                "test-internode --nodes 2 --ranks-per-node 2 --num-experts 16",
+                "test-internode --nodes 3 --ranks-per-node 1 --num-experts 12 --sms 4",
+                "test-internode --nodes 2 --ranks-per-node 2 --num-experts 32 --num-topk-groups 2",
+                "test-low-latency --ranks 2 --num-experts 8",
+                "test-low-latency --nodes 2 --ranks-per-node 2 --num-experts 8"
+            })
+    void testsPass(String arguments) {
+        requirePassed(run(arguments + SMALL));
+    }
+
+    @Test
+    void hiddenThatFp8DoesNotAllowRunsWithoutFp8() {
+        Outcome outcome = run("test-intranode --ranks 2 --num-experts 8" + SMALL + " --hidden 40");
+        assertThat(outcome.out()).contains("hidden 40 is not a multiple of 128: without FP8");
+        assertThat(outcome.out()).noneMatch(line -> line.startsWith("fp8"));
+        requirePassed(outcome);
+    }
+
+    @Test
+    void bytesOfBothLinksAreReported() {
+        Outcome outcome =
+                run("test-internode --nodes 2 --ranks-per-node 2 --num-experts 16" + SMALL);
+        assertThat(outcome.out())
+                .anyMatch(line -> line.contains("NVLink MB sent") && line.contains("RDMA MB sent"));
+        assertThat(outcome.out())
+                .anyMatch(
+                        line -> line.startsWith("dispatch (FP8)") && line.contains("GB/s (RDMA)"));
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "test-intranode --ranks 8 --num-experts 250 | deepep: numExperts=250 is not a multiple of numRanks=8",
+                "test-intranode --hidden 100 | deepep: hidden=100 is not a positive multiple of 8",
+                "test-low-latency --hidden 200 | deepep: hidden=200 is not a positive multiple of 128",
+                "test-intranode --ranks 2 --num-topk 9 --num-experts 8 | deepep: numTopk=9 exceeds numExperts=8",
+                "test-intranode --num-topk 33 | deepep: maxTopk=33 is not in [1, 32]",
+                "test-intranode --ranks 9 | deepep: numNvlRanks=9 is not in [1, 8]",
+                "test-intranode --ranks 0 | deepep: numRanks=0 must be at least 1",
+                "test-internode --nodes 0 | deepep: numRanks=0 must be at least 1",
+                "test-intranode --num-tokens 0 | deepep: --num-tokens=0 must be at least 1",
+                "test-low-latency --num-tokens 2000 | deepep: maxTokens=2000 is not in [1, 1024]",
+                "test-intranode --sms 3 | deepep: --sms=3 is not a positive even number",
+                "test-intranode --timeout 0 | deepep: --timeout=0 must be at least 1",
+                "test-intranode --masked-ratio 1.5 | deepep: maskedShare=1.5 is not in [0, 1]",
+                "test-intranode --bogus | deepep: Unknown option: '--bogus'",
+                "test-intranode extra | deepep: Unmatched argument at index 1: 'extra'",
+                "bench normal --repeats 0 | deepep: --warmups=10 and --repeats=0 must be at least 0 and 1",
+                "bench normal --json /no/such/folder/x.json | deepep: --json=/no/such/folder/x.json: there is no folder /no/such/folder",
+                "bench | deepep: bench: no mode given; use bench normal or bench low-latency",
+                "test-intranode --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
+                "test-intranode --routing-weights w.npy | deepep: --routing-weights needs --routing",
+            })
+    void wrongUsageIsOneLineAndExitCode2(String arguments, String complaint) {
+        Outcome outcome = run(arguments);
+        assertThat(outcome.err()).containsExactly(complaint);
+        assertThat(outcome.out()).isEmpty();
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "no-such-command",
+                "test-intranode --ranks two",
+                "test-intranode --ranks",
+                "test-intranode --backend tpu",
+                "test-intranode --distribution normal",
+                "test-intranode --distribution uniform --num-topk-groups 2",
+                "test-intranode --num-topk-groups 9",
+                "test-internode --nodes 100000 --ranks-per-node 100000",
+                "test-internode --nodes 64 --num-tokens 100000 --num-experts 512"
+            })
+    void whatCannotBeIsRefusedInOneLine(String arguments) {
+        Outcome outcome = run(arguments);
+        assertThat(outcome.err()).hasSize(1);
+        assertThat(outcome.err().getFirst()).startsWith("deepep: ").doesNotContain("Exception");
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+
+    @Test
+    void unreadableRoutingIsRefused(@TempDir Path folder) throws Exception {
+        Path file =
+                Files.writeString(folder.resolve("routing.npy"), "this is not a NumPy file at all");
+        Outcome outcome = run("test-intranode --routing " + file);
+        assertThat(outcome.err())
+                .containsExactly(
+                        "deepep: --routing: "
+                                + file
+                                + ": not a .npy file, it does not begin with \\x93NUMPY");
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+
+    @Test
+    void helpNamesDefaultsAndExitCodes() {
+        Outcome help = run("test-low-latency --help");
+        assertThat(help.exitCode()).isZero();
+        assertThat(String.join("\n", help.out()))
+                .contains("(default: 288)", "--num-topk", "128 on");
+        assertThat(String.join("\n", run("--help").out()))
+                .contains("2 wrong options", "test-internode");
+    }
+}

@@ -1,0 +1,103 @@
+package io.deepep.bench.routing;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.bench.run.UsageException;
+import io.deepep.testkit.routing.Routing;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+final class RecordedRoutingTest {
+    @TempDir private Path folder;
+
+    private Path npy(String name, String descr, long[] shape, byte[] data) throws IOException {
+        String header =
+                "{'descr': '"
+                        + descr
+                        + "', 'fortran_order': False, 'shape': "
+                        + RoutingFiles.tuple(shape)
+                        + "}";
+        return Files.write(folder.resolve(name), RoutingFiles.npy(1, header, data));
+    }
+
+    @Test
+    void aMatrixIsSplitInOrder() throws IOException {
+        Path file = RoutingFiles.npyI64(folder.resolve("r.npy"), new long[] {5, 1}, 0, 1, 2, 3, -1);
+        Routing routing = RecordedRouting.read(file, null).forRanks(2, 4);
+        assertThat(routing.numTokens(0)).isEqualTo(2);
+        assertThat(routing.numTokens(1)).isEqualTo(3);
+        assertThat(routing.expert(0, 1, 0)).isEqualTo(1);
+        assertThat(routing.expert(1, 0, 0)).isEqualTo(2);
+        assertThat(routing.expert(1, 2, 0)).isEqualTo(-1);
+        assertThat(routing.weight(1, 1, 0)).isEqualTo(1f);
+    }
+
+    @Test
+    void ranksMayBeInTheFileAndWeightsInASecond() throws IOException {
+        Path idx = npy("i.npy", "<i4", new long[] {2, 1, 2}, RoutingFiles.i32(0, 3, 2, 1));
+        Path weights =
+                npy("w.npy", "<f4", new long[] {2, 1, 2}, RoutingFiles.f32(0.1f, 0.2f, 0.3f, 0.4f));
+        RecordedRouting recorded = RecordedRouting.read(idx, weights);
+        assertThat(recorded.numTopk()).isEqualTo(2);
+        Routing routing = recorded.forRanks(2, 4);
+        assertThat(routing.expert(1, 0, 0)).isEqualTo(2);
+        assertThat(routing.weight(1, 0, 1)).isEqualTo(0.4f);
+        assertThatThrownBy(() -> recorded.forRanks(4, 4))
+                .isInstanceOf(UsageException.class)
+                .hasMessageContaining("is of 2 ranks, the group has numRanks=4");
+    }
+
+    @Test
+    void safetensorsHoldBoth() throws IOException {
+        Path file =
+                Files.write(
+                        folder.resolve("r.safetensors"),
+                        RoutingFiles.safetensors(
+                                """
+                        {"topk_idx": {"dtype": "I32", "shape": [1, 2], "data_offsets": [0, 8]},
+                         "topk_weights": {"dtype": "F32", "shape": [1, 2], "data_offsets": [8, 16]}}""",
+                                RoutingFiles.i32(1, 0),
+                                RoutingFiles.f32(0.75f, 0.25f)));
+        Routing routing = RecordedRouting.read(file, null).forRanks(1, 2);
+        assertThat(routing.expert(0, 0, 0)).isEqualTo(1);
+        assertThat(routing.weight(0, 0, 0)).isEqualTo(0.75f);
+    }
+
+    @Test
+    void twoIntegerTensorsWithoutTheNameAreRefused() throws IOException {
+        Path file =
+                Files.write(
+                        folder.resolve("r.safetensors"),
+                        RoutingFiles.safetensors(
+                                """
+                        {"a": {"dtype": "I32", "shape": [1, 1], "data_offsets": [0, 4]},
+                         "b": {"dtype": "I32", "shape": [1, 1], "data_offsets": [4, 8]}}""",
+                                RoutingFiles.i32(1, 0)));
+        assertThatThrownBy(() -> RecordedRouting.read(file, null))
+                .isInstanceOf(UsageException.class)
+                .hasMessageContaining("no topk_idx, and not exactly one integer tensor");
+    }
+
+    @Test
+    void whatIsNoRoutingIsRefused() throws IOException {
+        Path floats = npy("f.npy", "<f4", new long[] {1, 1}, RoutingFiles.f32(1));
+        assertThatThrownBy(() -> RecordedRouting.read(floats, null))
+                .hasMessageContaining("has no integers");
+        Path vector = RoutingFiles.npyI64(folder.resolve("v.npy"), new long[] {2}, 0, 1);
+        assertThatThrownBy(() -> RecordedRouting.read(vector, null))
+                .hasMessageContaining("neither [T,K] nor [R,T,K]");
+        Path idx = RoutingFiles.npyI64(folder.resolve("i.npy"), new long[] {2, 1}, 0, 1);
+        assertThatThrownBy(() -> RecordedRouting.read(idx, floats))
+                .hasMessageContaining("are not F32 of the shape of");
+        Path text = Files.writeString(folder.resolve("r.txt"), "0 1");
+        assertThatThrownBy(() -> RecordedRouting.read(text, null))
+                .hasMessageContaining("ends neither in .npy");
+        Path empty = RoutingFiles.npyI64(folder.resolve("e.npy"), new long[] {0, 2});
+        assertThatThrownBy(() -> RecordedRouting.read(empty, null).forRanks(1, 2))
+                .hasMessageContaining("has no tokens");
+    }
+}

@@ -1,0 +1,64 @@
+package io.deepep.bench.run;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.NormalLimits;
+import io.deepep.testkit.oracle.OracleMismatch;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+final class CaseRunnerTest {
+    private record Scripted(String name, RuntimeException failure, AssertionError wrong)
+            implements Case {
+        @Override
+        public long run() {
+            if (failure != null) {
+                throw failure;
+            }
+            if (wrong != null) {
+                throw wrong;
+            }
+            return 1_500_000;
+        }
+    }
+
+    private static Session session() {
+        return Session.open(
+                Job.onHost(2, 2, 128, 4, 2),
+                builder -> builder.normal(NormalLimits.of(2, 128, 2, 4)));
+    }
+
+    @Test
+    void countsAndGoesOnAfterFailures() {
+        StringWriter out = new StringWriter();
+        Console console =
+                new Console(new PrintWriter(out), new PrintWriter(new StringWriter()), false);
+        try (Session session = session()) {
+            Object buffer = session.buffer(0);
+            CaseRunner runner = new CaseRunner(console, session);
+            runner.run(
+                    List.of(
+                            new Scripted("good", null, null),
+                            new Scripted(
+                                    "wrong", null, new OracleMismatch("row 3: expected 1, saw 2")),
+                            new Scripted("good too", null, null)));
+            assertThat(session.buffer(0))
+                    .as("a wrong result leaves the buffers as they are")
+                    .isSameAs(buffer);
+            runner.run(List.of(new Scripted("broken", new IllegalStateException("gone"), null)));
+            assertThat(session.buffer(0)).as("buffers after a failure").isNotSameAs(buffer);
+            runner.summarise();
+            assertThat(runner.passed()).isEqualTo(2);
+            assertThat(runner.failed()).isEqualTo(2);
+        }
+        assertThat(out.toString().lines())
+                .contains(
+                        "good           1.50 ms  PASS",
+                        "    row 3: expected 1, saw 2",
+                        "    gone",
+                        "2 passed, 2 failed")
+                .anyMatch(line -> line.startsWith("wrong") && line.endsWith("FAIL"));
+    }
+}

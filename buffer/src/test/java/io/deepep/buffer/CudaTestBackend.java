@@ -1,0 +1,125 @@
+package io.deepep.buffer;
+
+import io.deepep.Backend;
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.EpTopology;
+import io.deepep.Tensor;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.DevicePool;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * The CUDA backend in tests. Ranks share the GPUs there are; copies run on a stream per rank
+ * thread, because waiting for a whole GPU would wait for peers' kernels that wait for this rank.
+ */
+final class CudaTestBackend implements TestBackend {
+    private static final ConcurrentHashMap<Integer, CudaContext> CONTEXTS =
+            new ConcurrentHashMap<>();
+
+    /** One thread's stream and memory on one GPU. */
+    private record Lane(CudaStream stream, DevicePool pool) {}
+
+    private static final ThreadLocal<ConcurrentHashMap<Integer, Lane>> LANES =
+            ThreadLocal.withInitial(ConcurrentHashMap::new);
+
+    private static Lane lane(Device device) {
+        CudaContext context =
+                CONTEXTS.computeIfAbsent(device.index(), i -> CudaContext.retain(CudaDevice.of(i)));
+        return LANES.get()
+                .computeIfAbsent(
+                        device.index(),
+                        i -> {
+                            CudaStream stream = CudaStream.create(context);
+                            return new Lane(stream, new DevicePool(stream));
+                        });
+    }
+
+    @Override
+    public Backend kind() {
+        return Backend.CUDA;
+    }
+
+    @Override
+    public Device device(int rank, int numRanks) {
+        return Device.cuda(rank % CudaDriver.numDevices());
+    }
+
+    @Override
+    public boolean supports(EpTopology topology) {
+        return CudaDriver.isAvailable() && !topology.isInternode();
+    }
+
+    @Override
+    public Tensor upload(Device device, Tensor hostTensor) {
+        Lane lane = lane(device);
+        long bytes = hostTensor.segment().byteSize();
+        DevicePool.Block block = lane.pool().allocate(bytes);
+        lane.stream().copy(block.address(), hostTensor.address(), bytes);
+        lane.stream().synchronize();
+        return Tensor.onDevice(
+                device,
+                block.address(),
+                block.numBytes(),
+                hostTensor.dtype(),
+                hostTensor.shape(),
+                hostTensor.strides(),
+                block);
+    }
+
+    @Override
+    public Tensor download(Tensor deviceTensor) {
+        if (deviceTensor.device().isHost()) {
+            return HostTensors.copyOf(deviceTensor);
+        }
+        return HostTensors.copyOf(image(deviceTensor));
+    }
+
+    /** The tensor's memory, gaps included, on the host. */
+    private static Tensor image(Tensor deviceTensor) {
+        long bytes = extentBytes(deviceTensor);
+        MemorySegment memory = Arena.ofAuto().allocate(Math.max(bytes, 1), 128);
+        Lane lane = lane(deviceTensor.device());
+        if (bytes > 0) {
+            lane.stream().copy(memory.address(), deviceTensor.address(), bytes);
+            lane.stream().synchronize();
+        }
+        return Tensor.strided(
+                memory, deviceTensor.dtype(), deviceTensor.shape(), deviceTensor.strides());
+    }
+
+    private static long extentBytes(Tensor tensor) {
+        if (tensor.numElements() == 0) {
+            return 0;
+        }
+        long last = 0;
+        for (int d = 0; d < tensor.rank(); d++) {
+            last += (tensor.size(d) - 1) * tensor.stride(d);
+        }
+        return (last + 1) * tensor.dtype().sizeBytes();
+    }
+
+    @Override
+    public Tensor allocate(Device device, DType dtype, long... shape) {
+        return upload(device, HostTensors.poison(HostTensors.allocate(dtype, shape)));
+    }
+
+    @Override
+    public void write(Tensor hostTensor, Tensor deviceTensor) {
+        Tensor image = image(deviceTensor);
+        HostTensors.copy(hostTensor, image);
+        Lane lane = lane(deviceTensor.device());
+        long bytes = extentBytes(deviceTensor);
+        if (bytes > 0) {
+            lane.stream().copy(deviceTensor.address(), image.address(), bytes);
+            lane.stream().synchronize();
+        }
+    }
+}

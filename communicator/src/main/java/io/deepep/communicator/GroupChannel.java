@@ -1,0 +1,96 @@
+package io.deepep.communicator;
+
+import java.net.DatagramSocket;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketException;
+import java.util.List;
+import org.jgroups.Address;
+import org.jgroups.JChannel;
+import org.jgroups.protocols.FD_ALL3;
+import org.jgroups.protocols.FRAG4;
+import org.jgroups.protocols.MFC;
+import org.jgroups.protocols.TCP;
+import org.jgroups.protocols.TCPPING;
+import org.jgroups.protocols.UFC;
+import org.jgroups.protocols.UNICAST3;
+import org.jgroups.protocols.VERIFY_SUSPECT2;
+import org.jgroups.protocols.pbcast.GMS;
+import org.jgroups.protocols.pbcast.NAKACK2;
+import org.jgroups.protocols.pbcast.STABLE;
+import org.jgroups.stack.Protocol;
+
+/**
+ * The JGroups stack of one rank, bottom up: TCP, the seal, discovery at the master address, failure detection (a closed
+ * connection or missing heartbeats), admission, reliable and ordered delivery, membership, flow control, fragments.
+ */
+final class GroupChannel {
+    private static final int CONNECT_MILLIS = 1000;
+    private static final int JOIN_MILLIS = 2000;
+    private static final int LEAVE_MILLIS = 500;
+    private static final int HEARTBEAT_MILLIS = 3000;
+    private static final int SILENCE_MILLIS = 15_000;
+    private static final int VERIFY_MILLIS = 1000;
+    private static final int FRAGMENT_BYTES = 60_000;
+
+    private GroupChannel() {}
+
+    /** A channel that is not connected yet. */
+    static JChannel create(ProcessEnvironment environment, InetAddress master, long start, long timeoutNanos)
+            throws Exception {
+        int rank = environment.rank();
+        SealProtocol seal = new SealProtocol(new Seal(environment.secret()));
+        TCP transport = new TCP();
+        transport.setBindAddress(rank == 0 ? master : localAddress(master, environment.masterPort()));
+        transport.setBindPort(rank == 0 ? environment.masterPort() : 0);
+        transport.setPortRange(0);
+        transport.enableSuspectEvents(true);
+        transport.setSockConnTimeout(CONNECT_MILLIS);
+        TCPPING discovery = new TCPPING();
+        discovery.setInitialHosts(List.of(new InetSocketAddress(master, environment.masterPort())));
+        discovery.setPortRange(0);
+        FD_ALL3 heartbeats = new FD_ALL3();
+        heartbeats.setInterval(HEARTBEAT_MILLIS).setTimeout(SILENCE_MILLIS);
+        GMS membership = new GMS();
+        membership.printLocalAddress(false).setJoinTimeout(JOIN_MILLIS).setLeaveTimeout(LEAVE_MILLIS);
+        membership.setMaxJoinAttempts(0);
+        NAKACK2 multicast = new NAKACK2();
+        multicast.useMcastXmit(false);
+        Protocol[] stack = {
+            transport,
+            seal,
+            discovery,
+            heartbeats,
+            new VERIFY_SUSPECT2().setTimeout(VERIFY_MILLIS),
+            new AdmissionProtocol(rank, environment.size(), seal, start, timeoutNanos),
+            multicast,
+            new UNICAST3(),
+            new STABLE(),
+            membership,
+            new MFC(),
+            new UFC(),
+            new FRAG4().setFragSize(FRAGMENT_BYTES)
+        };
+        for (Protocol protocol : stack) {
+            // What goes wrong is thrown or shows in the membership; the log lines would only repeat it.
+            protocol.setLevel("off");
+        }
+        JChannel channel = new JChannel(stack);
+        Address address = RankAddress.create(rank, environment.size());
+        channel.addAddressGenerator(() -> address);
+        channel.setName("rank-" + rank);
+        channel.setDiscardOwnMessages(true);
+        return channel;
+    }
+
+    /** The local address from which {@code master} is reached. Sends nothing. */
+    private static InetAddress localAddress(InetAddress master, int port) throws SocketException {
+        if (master.isLoopbackAddress()) {
+            return master;
+        }
+        try (DatagramSocket route = new DatagramSocket()) {
+            route.connect(master, port);
+            return route.getLocalAddress();
+        }
+    }
+}

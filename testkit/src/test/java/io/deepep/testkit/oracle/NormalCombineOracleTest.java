@@ -1,0 +1,131 @@
+package io.deepep.testkit.oracle;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.DType;
+import io.deepep.LowLatencyFormat;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+
+import org.junit.jupiter.api.Test;
+
+import java.util.List;
+
+/**
+ * The combine oracles on the routing worked out by hand: they accept the right sums and nothing
+ * else.
+ */
+class NormalCombineOracleTest {
+    private final NormalOracle oracle = new NormalOracle(HandMadeRouting.ROUTING);
+
+    /** Rows whose value is {@code first + row} in both channels. */
+    private static Tensor rows(int count, float first) {
+        Tensor x = HostTensors.allocate(DType.BF16, count, 2);
+        for (int row = 0; row < count; row++) {
+            x.setFloat(first + row, row, 0);
+            x.setFloat(first + row, row, 1);
+        }
+        return x;
+    }
+
+    private static Tensor values(float... values) {
+        Tensor x = HostTensors.allocate(DType.BF16, values.length, 2);
+        for (int row = 0; row < values.length; row++) {
+            x.setFloat(values[row], row, 0);
+            x.setFloat(values[row], row, 1);
+        }
+        return x;
+    }
+
+    @Test
+    void sumsOverRanks() {
+        // Rank 0 holds (0,0) (0,2) (1,0); rank 1 holds (0,1) (0,2) (1,2).
+        List<Tensor> outputs = List.of(rows(3, 1), rows(3, 10));
+        NormalCombineOracle combine = NormalCombineOracle.of(oracle, 2);
+        combine.check(0, outputs, List.of(), values(1, 10, 2 + 11));
+        combine.check(1, outputs, List.of(), values(3, 0, 12));
+        combine.check(1, outputs, List.of(rows(3, 20), rows(3, 30)), values(53, 52, 66));
+        assertThatThrownBy(() -> combine.check(0, outputs, List.of(), values(1, 10, 13.0625f)))
+                .isInstanceOf(OracleMismatch.class)
+                .hasMessageContaining("rank 0, token 2, channel 0");
+        assertThatThrownBy(() -> combine.check(1, outputs, List.of(), values(3, Float.NaN, 12)))
+                .isInstanceOf(OracleMismatch.class);
+        assertThatThrownBy(() -> combine.check(1, outputs, List.of(), values(3, 0)))
+                .isInstanceOf(OracleMismatch.class)
+                .hasMessageContaining("rows");
+    }
+
+    @Test
+    void sumsSelectionsInTheExpandedLayout() {
+        // Rank 0 without padding: (0,0,0) (0,2,1) (0,0,1) (1,0,0) (1,0,1); rank 1: (0,1,0) (1,2,0)
+        // (0,2,0) (1,2,1).
+        List<Tensor> outputs = List.of(rows(5, 1), rows(4, 10));
+        NormalCombineOracle combine = NormalCombineOracle.ofExpanded(oracle, 2, 1);
+        combine.check(0, outputs, List.of(), values(1 + 3, 10, 2 + 12));
+        combine.check(1, outputs, List.of(), values(4 + 5, 0, 11 + 13));
+        assertThatThrownBy(() -> combine.check(0, outputs, List.of(), values(1, 10, 14)))
+                .isInstanceOf(OracleMismatch.class);
+    }
+
+    @Test
+    void weights() {
+        Tensor first = HostTensors.f32(new float[][] {{1, 2}, {0, 3}, {4, 5}}, 2);
+        Tensor second = HostTensors.f32(new float[][] {{6, 0}, {7, 0}, {8, 9}}, 2);
+        NormalCombineOracle combine = NormalCombineOracle.of(oracle, 2);
+        Tensor home = HostTensors.f32(new float[][] {{1, 2}, {6, 0}, {7, 3}}, 2);
+        combine.checkWeights(0, List.of(first, second), home);
+        home.setFloat(7.001f, 2, 0);
+        assertThatThrownBy(() -> combine.checkWeights(0, List.of(first, second), home))
+                .isInstanceOf(OracleMismatch.class)
+                .hasMessageContaining("token 2, selection 0");
+    }
+
+    @Test
+    void weightedLowLatencySums() {
+        LowLatencyOracle fast = new LowLatencyOracle(HandMadeRouting.ROUTING);
+        LowLatencyCheck check = new LowLatencyCheck(fast, List.of(), LowLatencyFormat.BF16, 3);
+        Tensor first = HostTensors.allocate(DType.BF16, 2, 6, 2);
+        Tensor second = HostTensors.allocate(DType.BF16, 2, 6, 2);
+        HostTensors.copy(rows(6, 1), first.select(0, 0));
+        HostTensors.copy(rows(6, 16), first.select(0, 1));
+        HostTensors.copy(rows(6, 32), second.select(0, 0));
+        HostTensors.copy(rows(6, 64), second.select(0, 1));
+        List<Tensor> outputs = List.of(first, second);
+        // Token (0,0): expert 0 row 0, expert 1 row 0. Token (0,1): expert 2 row 0. Token (0,2):
+        // expert 3 row 0, expert 0 row 1.
+        float third = .75f * 64 + .125f * 2;
+        check.checkCombine(0, outputs, 0, 0, values(.5f + .25f * 16, 32, third));
+        assertThatThrownBy(() -> check.checkCombine(0, outputs, 0, 0, values(.5f, 32, third)))
+                .isInstanceOf(OracleMismatch.class);
+        check.checkCombine(0, outputs, 0.1, 0, values(4.75f, 33, third));
+    }
+
+    @Test
+    void boundAllowsTheNearestBf16AndNotTheNext() {
+        ExactRow row = new ExactRow(1);
+        row.add(single(1), 0, 1);
+        row.add(single(0x1p-9f), 0, 1);
+        row.allowRounding();
+        assertThat(row.sum(0)).isEqualTo(1 + 0x1p-9);
+        assertThat(row.error(0)).isBetween(0x1p-8, 0x1p-8 * 1.001);
+        row.requireNear(single(1), 0, "near");
+        assertThatThrownBy(() -> row.requireNear(single(1 + 0x1p-7f), 0, "far"))
+                .isInstanceOf(OracleMismatch.class)
+                .hasMessageContaining("far, channel 0");
+    }
+
+    @Test
+    void halfUlps() {
+        assertThat(ExactRow.halfUlp(1)).isEqualTo(0x1p-8);
+        assertThat(ExactRow.halfUlp(0.99)).isEqualTo(0x1p-9);
+        assertThat(ExactRow.halfUlp(3)).isEqualTo(0x1p-7);
+        assertThat(ExactRow.halfUlp(0)).as("subnormal").isEqualTo(0x1p-134);
+    }
+
+    private static Tensor single(float value) {
+        Tensor x = HostTensors.allocate(DType.BF16, 1, 1);
+        x.setFloat(value, 0, 0);
+        return x;
+    }
+}
