@@ -110,13 +110,6 @@ __device__ __forceinline__ int32_t checked_row(const CombineParams& p, const Com
     return -1;
 }
 
-// Until every consumer has left the slot: each has read it, fenced and arrived for itself. The second look finds what
-// the first has found and orders nothing more; compute-sanitizer's racecheck needs it (see the README).
-__device__ __forceinline__ void wait_empty(CombineShared& shared, uint32_t slot, uint32_t round) {
-    barrier_wait(&shared.empty[slot], ~round & 1);
-    barrier_try_wait(&shared.empty[slot], ~round & 1);
-}
-
 // Warp 0. Lane l fills the slot for rank l's row: all rows of a token are asked for at once. Tokens are handed out to
 // the blocks in their order, because SMs do not get equal shares of the links.
 __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared, uint8_t* slots, uint32_t epoch) {
@@ -138,7 +131,9 @@ __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared
             if (mine) {
                 uint32_t s = slot + order, r = round;
                 if (s >= static_cast<uint32_t>(p.num_slots)) s -= p.num_slots, ++r;
-                wait_empty(shared, s, r);
+                // acquire; pairs with every consumer's arrival. Each lane looks at its own slot: racecheck follows the
+                // first lane alone and reports bulk_load against the reads in sum_chunks; see "Checking" in the README.
+                barrier_wait(&shared.empty[s], ~r & 1);
                 if (order == 0)
                     shared.info[s] = {t, static_cast<int16_t>(chunk), static_cast<int16_t>(__popc(senders))};
                 if (row >= 0) {
@@ -159,7 +154,7 @@ __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared
         __syncwarp();
     }
     if (lane == 0) {
-        wait_empty(shared, slot, round);
+        barrier_wait(&shared.empty[slot], ~round & 1);
         shared.info[slot].token = -1;
         barrier_arrive(&shared.full[slot]);
     }
@@ -228,7 +223,7 @@ __device__ inline void sum_chunks(const CombineParams& p, CombineShared& shared,
                     if (j < left) add_vector(sum[v], rows[j][v]);
             fence_async_proxy_shared();  // read by ordinary loads, overwritten by the copy engine
             for (uint32_t j = 0, s = first; j < batch; ++j, s = s + 1 == num_slots ? 0 : s + 1)
-                barrier_arrive(&shared.empty[s]);  // release; pairs with the acquire in wait_empty
+                barrier_arrive(&shared.empty[s]);  // release, by each reader for itself; pairs with load_chunks
             left -= kRowBatch;
         } while (left > 0);
 #pragma unroll

@@ -11,110 +11,97 @@ import java.util.List;
  * everybody's.
  */
 final class InProcessExchange {
-    private final Object[] slots;
-    private final boolean[] arrived;
+    /** One round. The first rank to give up ends it for all who came, so all name the same rank. */
+    private static final class Round {
+        private final Object[] slots;
+        private final boolean[] arrived;
+        private int numArrived;
+        private boolean over;
+        private List<Object> result;
+        private int absent;
+
+        Round(int numRanks) {
+            slots = new Object[numRanks];
+            arrived = new boolean[numRanks];
+        }
+    }
+
     private final boolean[] left;
-    private int numArrived;
-    private long round;
-    private List<Object> lastRound = List.of();
-    private int failedAbsent;
-    private int failedArrived;
+    private Round current;
     private boolean closed;
 
     InProcessExchange(int numRanks) {
-        slots = new Object[numRanks];
-        arrived = new boolean[numRanks];
         left = new boolean[numRanks];
+        current = new Round(numRanks);
     }
 
     int size() {
-        return slots.length;
+        return left.length;
     }
 
     synchronized List<Object> exchange(int rank, Object mine, Duration timeout) {
         requireOpen();
-        if (arrived[rank]) {
+        Round round = current;
+        if (round.arrived[rank]) {
             throw new IllegalStateException(
                     "rank " + rank + " entered a collective call twice; use one thread per rank");
         }
-        slots[rank] = mine;
-        arrived[rank] = true;
-        if (++numArrived == slots.length) {
-            finishRound();
-            return lastRound;
+        round.slots[rank] = mine;
+        round.arrived[rank] = true;
+        if (++round.numArrived == size()) {
+            round.result = new ArrayList<>(Arrays.asList(round.slots));
+            end(round);
         }
-        awaitRound(rank, timeout.toNanos());
-        return lastRound;
+        await(round, rank, timeout.toNanos());
+        if (round.result == null) {
+            requireOpen();
+            throw new DeepEpTimeoutException(
+                    rank,
+                    round.absent,
+                    "communicator exchange",
+                    size(),
+                    round.numArrived,
+                    timeout.toNanos());
+        }
+        return round.result;
     }
 
-    private synchronized void awaitRound(int rank, long timeoutNanos) {
-        long waitedRound = round;
+    private synchronized void await(Round round, int rank, long timeoutNanos) {
         long deadline = System.nanoTime() + timeoutNanos;
         try {
-            while (round == waitedRound) {
+            while (!round.over) {
                 long remaining = deadline - System.nanoTime();
-                int absent = absentRank();
+                int absent = absentRank(round);
                 if (remaining <= 0 || closed || left[absent]) {
-                    failRound(absent);
+                    round.absent = absent;
+                    end(round);
                 } else {
                     wait(remaining / 1_000_000, (int) (remaining % 1_000_000));
                 }
             }
         } catch (InterruptedException interrupted) {
-            retract(rank);
+            if (!round.over) {
+                round.slots[rank] = null;
+                round.arrived[rank] = false;
+                round.numArrived--;
+            }
             Thread.currentThread().interrupt();
             throw new IllegalStateException(
                     "rank " + rank + " was interrupted in a collective call", interrupted);
         }
-        if (lastRound == null) {
-            requireOpen();
-            throw new DeepEpTimeoutException(
-                    rank,
-                    failedAbsent,
-                    "communicator exchange",
-                    slots.length,
-                    failedArrived,
-                    timeoutNanos);
-        }
     }
 
-    private void finishRound() {
-        lastRound = new ArrayList<>(Arrays.asList(slots));
-        nextRound();
-    }
-
-    /**
-     * The first to give up ends the round for all who came, so that everybody names the same rank.
-     */
-    private void failRound(int absent) {
-        lastRound = null;
-        failedAbsent = absent;
-        failedArrived = numArrived;
-        nextRound();
-    }
-
-    private void nextRound() {
-        Arrays.fill(slots, null);
-        Arrays.fill(arrived, false);
-        numArrived = 0;
-        round++;
+    private void end(Round round) {
+        round.over = true;
+        current = new Round(size());
         notifyAll();
     }
 
-    private void retract(int rank) {
-        slots[rank] = null;
-        arrived[rank] = false;
-        numArrived--;
-    }
-
-    /**
-     * A rank that has not come to the present round, preferably one that has left the group for
-     * good.
-     */
-    private int absentRank() {
+    /** A rank that has not come, preferably one that has left the group for good. */
+    private int absentRank(Round round) {
         int absent = -1;
-        for (int rank = 0; rank < arrived.length; rank++) {
-            if (!arrived[rank] && (absent < 0 || (left[rank] && !left[absent]))) {
+        for (int rank = 0; rank < size(); rank++) {
+            if (!round.arrived[rank] && (absent < 0 || (left[rank] && !left[absent]))) {
                 absent = rank;
             }
         }

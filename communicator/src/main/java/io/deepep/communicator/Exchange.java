@@ -98,17 +98,22 @@ final class Exchange {
     }
 
     private void awaitAll(Supplier<BitSet> present, String phase, long start, long timeoutNanos) {
-        BitSet here = present.get();
-        while (here.cardinality() < size) {
-            requireOpen();
-            long elapsed = System.nanoTime() - start;
-            int absent = absentRank(here);
-            if (gone.get(absent) || elapsed >= timeoutNanos) {
-                long waited = Math.min(elapsed, timeoutNanos);
-                throw new DeepEpTimeoutException(rank, absent, phase, size, here.cardinality(), waited);
+        try {
+            BitSet here = present.get();
+            while (here.cardinality() < size) {
+                requireOpen();
+                long elapsed = System.nanoTime() - start;
+                int absent = absentRank(here);
+                if (gone.get(absent) || elapsed >= timeoutNanos) {
+                    long waited = Math.min(elapsed, timeoutNanos);
+                    throw new DeepEpTimeoutException(rank, absent, phase, size, here.cardinality(), waited);
+                }
+                wait((timeoutNanos - elapsed) / 1_000_000 + 1);
+                here = present.get();
             }
-            pause(timeoutNanos - elapsed);
-            here = present.get();
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("rank " + rank + " was interrupted in a collective call", interrupted);
         }
     }
 
@@ -117,15 +122,6 @@ final class Exchange {
         BitSet hopeless = (BitSet) gone.clone();
         hopeless.andNot(here);
         return hopeless.isEmpty() ? here.nextClearBit(0) : hopeless.nextSetBit(0);
-    }
-
-    private void pause(long nanos) {
-        try {
-            wait(nanos / 1_000_000 + 1);
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-            throw new IllegalStateException("rank " + rank + " was interrupted in a collective call", interrupted);
-        }
     }
 
     /** Ends all calls of this rank. Returns false if that was done before. */

@@ -7,6 +7,7 @@ import java.net.SocketException;
 import java.util.List;
 import org.jgroups.Address;
 import org.jgroups.JChannel;
+import org.jgroups.conf.ClassConfigurator;
 import org.jgroups.protocols.FD_ALL3;
 import org.jgroups.protocols.FRAG4;
 import org.jgroups.protocols.MFC;
@@ -46,7 +47,7 @@ final class GroupChannel {
         transport.setPortRange(0);
         transport.enableSuspectEvents(true);
         transport.setSockConnTimeout(CONNECT_MILLIS);
-        TCPPING discovery = new TCPPING();
+        MasterDiscovery discovery = new MasterDiscovery();
         discovery.setInitialHosts(List.of(new InetSocketAddress(master, environment.masterPort())));
         discovery.setPortRange(0);
         FD_ALL3 heartbeats = new FD_ALL3();
@@ -71,10 +72,7 @@ final class GroupChannel {
             new UFC(),
             new FRAG4().setFragSize(FRAGMENT_BYTES)
         };
-        for (Protocol protocol : stack) {
-            // What goes wrong is thrown or shows in the membership; the log lines would only repeat it.
-            protocol.setLevel("off");
-        }
+        Quiet.jgroups();
         JChannel channel = new JChannel(stack);
         Address address = RankAddress.create(rank, environment.size());
         channel.addAddressGenerator(() -> address);
@@ -91,6 +89,18 @@ final class GroupChannel {
         try (DatagramSocket route = new DatagramSocket()) {
             route.connect(master, port);
             return route.getLocalAddress();
+        }
+    }
+
+    /** Discovery at one fixed address; the others may listen at any port, as rank 0 learns where from them. */
+    private static final class MasterDiscovery extends TCPPING {
+        MasterDiscovery() {
+            setId(ClassConfigurator.getProtocolId(TCPPING.class));
+        }
+
+        @Override
+        public boolean isDynamic() {
+            return true;
         }
     }
 }

@@ -43,7 +43,7 @@ final class LauncherVariables {
                 return family;
             }
             // A job of Slurm sets SLURM_NTASKS also where nothing was started by srun.
-            if (hasRank || (hasSize && family != SLURM)) {
+            if (hasRank || (hasSize && !family.equals(SLURM))) {
                 throw new IllegalArgumentException((hasRank ? family.rank : family.size) + " is set, but "
                         + (hasRank ? family.size : family.rank) + " is missing" + CURE);
             }
@@ -57,11 +57,11 @@ final class LauncherVariables {
      * of Slurm may differ: they are also set where srun starts another launcher.
      */
     private void requireNoContradiction(Family used, int rank, int size) {
-        if (used == TORCHRUN && has("TORCHELASTIC_RUN_ID")) {
+        if (used.equals(TORCHRUN) && has("TORCHELASTIC_RUN_ID")) {
             return;
         }
         for (Family other : List.of(OPEN_MPI, PMI)) {
-            if (other != used && has(other.rank) && has(other.size)) {
+            if (!other.equals(used) && has(other.rank) && has(other.size)) {
                 requireSame(used.rank, rank, other.rank, number(other.rank));
                 requireSame(used.size, size, other.size, number(other.size));
             }
@@ -79,7 +79,7 @@ final class LauncherVariables {
         if (has("MASTER_ADDR")) {
             return variables.get("MASTER_ADDR").strip();
         }
-        if (family == SLURM && has("SLURM_LAUNCH_NODE_IPADDR")) {
+        if (family.equals(SLURM) && has("SLURM_LAUNCH_NODE_IPADDR")) {
             return variables.get("SLURM_LAUNCH_NODE_IPADDR").strip();
         }
         throw new IllegalArgumentException("MASTER_ADDR is missing, which " + family.name

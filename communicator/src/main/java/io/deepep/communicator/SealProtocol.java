@@ -1,5 +1,7 @@
 package io.deepep.communicator;
 
+import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.util.Arrays;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -96,7 +98,7 @@ final class SealProtocol extends Protocol {
     @Override
     public Object up(Message outer) {
         byte[] frame = outer.hasArray() ? outer.getArray() : null;
-        if (frame == null || outer.getLength() < 2 && frame[outer.getOffset()] != REFUSAL) {
+        if (frame == null || (outer.getLength() < 2 && frame[outer.getOffset()] != REFUSAL)) {
             return null;
         }
         int offset = outer.getOffset();
@@ -114,7 +116,7 @@ final class SealProtocol extends Protocol {
     }
 
     private Object answer(Message outer, byte[] frame, int offset) {
-        int ipLength = frame[offset + 1];
+        int ipLength = outer.getLength() > 1 ? frame[offset + 1] : 0;
         int head = 4 + ipLength;
         if ((ipLength != 4 && ipLength != 16) || outer.getLength() < head) {
             return null;
@@ -125,7 +127,7 @@ final class SealProtocol extends Protocol {
         }
         if (numRefusals.incrementAndGet() <= MAX_REFUSALS) {
             byte[] ip = Arrays.copyOfRange(frame, offset + 2, offset + 2 + ipLength);
-            int port = (frame[offset + 2 + ipLength] & 0xFF) << 8 | frame[offset + 3 + ipLength] & 0xFF;
+            int port = ((frame[offset + 2 + ipLength] & 0xFF) << 8) | (frame[offset + 3 + ipLength] & 0xFF);
             refuse(ip, port);
         }
         return null;
@@ -133,11 +135,11 @@ final class SealProtocol extends Protocol {
 
     private void refuse(byte[] ip, int port) {
         try {
-            Address knocker = new IpAddress(java.net.InetAddress.getByAddress(ip), port);
+            Address knocker = new IpAddress(InetAddress.getByAddress(ip), port);
             down_prot.down(new BytesMessage(knocker, new byte[] {REFUSAL})
                     .setSrc(local_addr)
                     .setFlag(Message.Flag.OOB, Message.Flag.DONT_BUNDLE));
-        } catch (java.net.UnknownHostException impossible) {
+        } catch (UnknownHostException impossible) {
             throw new IllegalStateException("address of " + ip.length + " bytes", impossible);
         }
     }

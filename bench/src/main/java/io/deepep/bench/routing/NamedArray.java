@@ -4,22 +4,15 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 
-/**
- * An array from a file, row-major.
- *
- * @param name its name in the file, or the file's
- * @param type element type
- * @param shape its extents
- * @param data the elements, little-endian, from position 0
- */
-record NamedArray(String name, Type type, long[] shape, ByteBuffer data) {
+/** An array from a file, row-major. */
+final class NamedArray {
     /** Element types that routings are stored in. */
     enum Type {
         I64(8),
         I32(4),
         F32(4);
 
-        final int bytes;
+        private final int bytes;
 
         Type(int bytes) {
             this.bytes = bytes;
@@ -30,27 +23,45 @@ record NamedArray(String name, Type type, long[] shape, ByteBuffer data) {
         }
     }
 
-    NamedArray {
-        data = data.slice().order(ByteOrder.LITTLE_ENDIAN);
+    private final String name;
+    private final Type type;
+    private final long[] shape;
+    private final ByteBuffer data;
+
+    /**
+     * An array of exactly the bytes of {@code data}.
+     *
+     * @param name its name in the file, or the file's
+     * @param data the elements, little-endian
+     */
+    NamedArray(String name, Type type, long[] shape, ByteBuffer data) {
+        this.name = name;
+        this.type = type;
+        this.shape = shape.clone();
+        this.data = data.slice().order(ByteOrder.LITTLE_ENDIAN);
         long needed = type.bytes;
         for (long size : shape) {
             if (size < 0) {
-                throw new RoutingFileException(
-                        name + ": shape " + Arrays.toString(shape) + " has a negative size");
+                throw new RoutingFileException(this + " has a negative size");
             }
             needed = Math.multiplyExact(needed, size);
         }
         if (data.remaining() != needed) {
             throw new RoutingFileException(
-                    name
-                            + ": "
-                            + type
-                            + Arrays.toString(shape)
-                            + " needs "
-                            + needed
-                            + " bytes of data, the file has "
-                            + data.remaining());
+                    this + " needs " + needed + " bytes of data, the file has " + data.remaining());
         }
+    }
+
+    String name() {
+        return name;
+    }
+
+    Type type() {
+        return type;
+    }
+
+    long[] shape() {
+        return shape.clone();
     }
 
     /** Number of dimensions. */
@@ -74,17 +85,6 @@ record NamedArray(String name, Type type, long[] shape, ByteBuffer data) {
 
     @Override
     public String toString() {
-        return name + " " + type + Arrays.toString(shape);
-    }
-
-    // Arrays and buffers have no useful equality; no two of these are ever compared.
-    @Override
-    public boolean equals(Object other) {
-        return this == other;
-    }
-
-    @Override
-    public int hashCode() {
-        return System.identityHashCode(this);
+        return name + ": " + type + Arrays.toString(shape);
     }
 }

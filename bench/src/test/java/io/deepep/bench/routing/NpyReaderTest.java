@@ -90,7 +90,7 @@ final class NpyReaderTest {
                         1, dictionary("<i8", "False", "(2, 2)"), RoutingFiles.i64(1, 2, 3));
         assertThatThrownBy(() -> read(file))
                 .isInstanceOf(RoutingFileException.class)
-                .hasMessageContaining("I64[2, 2] needs 32 bytes of data, the file has 24");
+                .hasMessageContaining("f.npy: I64[2, 2] needs 32 bytes of data, the file has 24");
     }
 
     @Test

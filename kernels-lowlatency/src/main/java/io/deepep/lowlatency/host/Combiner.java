@@ -10,6 +10,7 @@ import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 
 /**
  * Both halves of a combine. A row goes back to the slot of its token and selection at the token's
@@ -30,6 +31,10 @@ final class Combiner {
     private final boolean[] reachable;
     private final boolean[] present;
     private final float[] sum;
+    private final float[] weights;
+    private final long[] slots;
+    /** This rank's memory, once for each selection. */
+    private final MemorySegment[] sources;
     private long epoch;
     private long received;
 
@@ -43,6 +48,10 @@ final class Combiner {
         this.reachable = new boolean[peers.count()];
         this.present = new boolean[peers.count()];
         this.sum = new float[hidden];
+        this.weights = new float[limits.maxTopk()];
+        this.slots = new long[limits.maxTopk()];
+        this.sources = new MemorySegment[limits.maxTopk()];
+        Arrays.fill(sources, rdma.local());
     }
 
     void reset() {
@@ -170,24 +179,25 @@ final class Combiner {
     }
 
     private void sumToken(LowLatencyCombineRequest request, int parity, int token) {
-        MemorySegment local = rdma.local();
         MemorySegment topk = request.topkIdx().segment();
-        MemorySegment weights = request.topkWeights().segment();
+        MemorySegment given = request.topkWeights().segment();
         int numTopk = (int) request.topkIdx().size(1);
-        RowMath.clear(sum, hidden);
+        int count = 0;
         for (int k = 0; k < numTopk; k++) {
             long selection = (long) token * numTopk + k;
             long expert = topk.get(LONG, 8 * selection);
-            if (expert < 0 || !present[(int) (expert / numLocalExperts)]) {
-                continue;
+            if (expert >= 0 && present[(int) (expert / numLocalExperts)]) {
+                weights[count] = given.get(FLOAT, 4 * selection);
+                slots[count++] = layout.combineRows().at(parity, token, k);
             }
-            float weight = weights.get(FLOAT, 4 * selection);
-            long slot = layout.combineRows().at(parity, token, k);
-            if (request.logFmt()) {
-                LogFmt10.addScaledRow(sum, weight, local, slot, hidden);
-            } else {
-                RowMath.addScaledBf16(sum, weight, local, slot, hidden);
+        }
+        RowMath.clear(sum, hidden);
+        if (request.logFmt()) {
+            for (int i = 0; i < count; i++) {
+                LogFmt10.addScaledRow(sum, weights[i], rdma.local(), slots[i], hidden);
             }
+        } else {
+            RowMath.addScaledBf16(sum, weights, sources, slots, count, hidden);
         }
     }
 }

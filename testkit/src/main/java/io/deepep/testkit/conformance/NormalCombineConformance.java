@@ -21,7 +21,7 @@ import java.util.List;
 import java.util.function.Function;
 
 /** Normal-mode combine in all its forms. Part of {@link NormalConformance}. */
-public abstract class NormalCombineConformance extends NormalDispatchConformance {
+public abstract class NormalCombineConformance extends NormalReuseConformance {
     /** Combines with what {@code extend} adds to the request, three biases' worth of cases. */
     private static void combineWithBiases(
             NormalRank rank, NormalWorld world, DispatchResult result) {

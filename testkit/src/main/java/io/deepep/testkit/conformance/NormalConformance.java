@@ -221,10 +221,20 @@ public abstract class NormalConformance extends NormalCombineConformance {
     @ParameterizedTest
     @MethodSource(ALL)
     public void exactSizeHints(NormalShape shape) {
+        Config config = new Config(4, 2, 8, 2, 16);
+        requireHintsSuffice(shape, config, config);
+    }
+
+    /** The larger of the hints of two configurations is enough for both. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void largerOfTwoSizeHints(NormalShape shape) {
+        requireHintsSuffice(shape, new Config(4, 2, 8, 2, 16), new Config(8, 4, 6, 3, 6));
+    }
+
+    private void requireHintsSuffice(NormalShape shape, Config dispatch, Config combine) {
         NormalWorld world = shape.world();
         EpTopology topology = shape.topology();
-        Config dispatch = new Config(4, 2, 8, 2, 16);
-        Config combine = new Config(8, 4, 6, 3, 6);
         NormalLimits limits = world.limits();
         Config both = dispatch.covering(combine);
         long nvl = both.nvlBufferSizeHint(limits, topology);

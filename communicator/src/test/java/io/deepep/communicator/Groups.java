@@ -1,0 +1,65 @@
+package io.deepep.communicator;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.stream.IntStream;
+
+/** Groups on the loopback address for tests. */
+final class Groups {
+    static final String SECRET = "a secret of the tests";
+    static final Duration LONG = Duration.ofSeconds(40);
+
+    private Groups() {}
+
+    static int freePort() throws IOException {
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            return socket.getLocalPort();
+        }
+    }
+
+    static ProcessEnvironment environment(int rank, int size, int port) {
+        return new ProcessEnvironment(rank, size, rank, "127.0.0.1", port, SECRET);
+    }
+
+    static List<ProcessCommunicator> open(int size) throws Exception {
+        int port = freePort();
+        return each(size, rank -> ProcessCommunicator.open(environment(rank, size, port), LONG));
+    }
+
+    @FunctionalInterface
+    interface RankCall<T> {
+        T call(int rank) throws Exception;
+    }
+
+    /** Calls for every rank on a thread of its own; the results in rank order. */
+    static <T> List<T> each(int size, RankCall<T> task) throws Exception {
+        try (ExecutorService threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+            List<Future<T>> futures = IntStream.range(0, size)
+                    .mapToObj(rank -> threads.submit((Callable<T>) () -> task.call(rank)))
+                    .toList();
+            List<T> results = new ArrayList<>();
+            for (Future<T> future : futures) {
+                results.add(future.get());
+            }
+            return results;
+        } catch (ExecutionException failed) {
+            throw failed.getCause() instanceof Exception cause ? cause : failed;
+        }
+    }
+
+    static void closeAll(List<ProcessCommunicator> communicators) throws Exception {
+        each(communicators.size(), rank -> {
+            communicators.get(rank).close();
+            return null;
+        });
+    }
+}

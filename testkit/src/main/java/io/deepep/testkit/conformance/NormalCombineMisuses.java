@@ -1,0 +1,134 @@
+package io.deepep.testkit.conformance;
+
+import static io.deepep.testkit.conformance.Misuse.argument;
+import static io.deepep.testkit.conformance.Misuse.missing;
+
+import io.deepep.CombineRequest;
+import io.deepep.DType;
+import io.deepep.testkit.conformance.NormalMisuses.Rank;
+
+import java.util.stream.Stream;
+
+/**
+ * Combines and small calls of normal mode that must be refused; the numbers are those of {@link
+ * NormalMisuses}.
+ */
+final class NormalCombineMisuses {
+    private static final int TOKENS = NormalMisuses.TOKENS;
+    private static final int HIDDEN = NormalMisuses.HIDDEN;
+
+    private NormalCombineMisuses() {}
+
+    static Stream<Misuse<Rank>> combines() {
+        return Stream.of(
+                argument(
+                        "combined rows are missing",
+                        "x",
+                        r ->
+                                r.combineX(
+                                        r.tensor(
+                                                DType.BF16,
+                                                r.handle().numRecvTokens() - 1,
+                                                HIDDEN))),
+                argument(
+                        "combined rows are too narrow",
+                        "120",
+                        r -> r.combineX(r.tensor(DType.BF16, r.handle().numRecvTokens(), 120))),
+                argument(
+                        "combined rows are F32",
+                        "F32",
+                        r -> r.combineX(r.tensor(DType.F32, r.handle().numRecvTokens(), HIDDEN))),
+                argument(
+                        "combined rows lie elsewhere",
+                        "x",
+                        r -> r.combineX(Misuse.elsewhere(r.inputs().context(), r.good()))),
+                argument(
+                        "weights of too few rows",
+                        "eights",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .topkWeights(r.tensor(DType.F32, 1, 4)))),
+                argument(
+                        "bias of too few tokens",
+                        "bias",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .bias(r.tensor(DType.BF16, 9, HIDDEN)))),
+                argument(
+                        "second bias is F32",
+                        "bias",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .bias(
+                                                        r.tensor(DType.BF16, TOKENS, HIDDEN),
+                                                        r.tensor(DType.F32, TOKENS, HIDDEN)))),
+                argument(
+                        "out of too few tokens",
+                        "out",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .out(r.tensor(DType.BF16, 9, HIDDEN)))),
+                argument(
+                        "out is F32",
+                        "out",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .out(r.tensor(DType.F32, TOKENS, HIDDEN)))),
+                missing("no combined rows", "x", r -> CombineRequest.builder(null, r.handle())),
+                missing("no handle", "handle", r -> CombineRequest.builder(r.good(), null)),
+                missing(
+                        "no combine request",
+                        "request",
+                        r -> r.inputs().context().buffer().combine(null)));
+    }
+
+    static Stream<Misuse<Rank>> others() {
+        return Stream.of(
+                argument(
+                        "layout of I32 indices",
+                        "topkIdx",
+                        r ->
+                                r.inputs()
+                                        .context()
+                                        .buffer()
+                                        .getDispatchLayout(r.tensor(DType.I32, TOKENS, 4), 16)),
+                argument(
+                        "layout of odd experts",
+                        "numExperts=15",
+                        r ->
+                                r.inputs()
+                                        .context()
+                                        .buffer()
+                                        .getDispatchLayout(r.inputs().topkIdx(), 15)),
+                missing(
+                        "combine buffer of no handle",
+                        "handle",
+                        r -> r.inputs().context().buffer().getCombineBuffer(null)),
+                argument(
+                        "misaligned view",
+                        "offset=1",
+                        r ->
+                                r.inputs()
+                                        .context()
+                                        .buffer()
+                                        .getLocalBufferTensor(DType.BF16, 1, 1, false)),
+                argument(
+                        "view past the end",
+                        "bytes",
+                        r ->
+                                r.inputs()
+                                        .context()
+                                        .buffer()
+                                        .getLocalBufferTensor(DType.BF16, 1L << 40, 0, false)),
+                new Misuse<>(
+                        "a mode that is not open",
+                        IllegalStateException.class,
+                        "lowLatency",
+                        r -> r.inputs().context().buffer().lowLatencyQueryMask()));
+    }
+}

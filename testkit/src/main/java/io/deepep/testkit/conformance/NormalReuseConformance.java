@@ -1,0 +1,158 @@
+package io.deepep.testkit.conformance;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.CombineRequest;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * What becomes of a dispatch's request, handle and received rows over several calls. Part of {@link
+ * NormalConformance}.
+ */
+public abstract class NormalReuseConformance extends NormalDispatchConformance {
+    /**
+     * A handle serves again and again, also when other routings have gone through the buffer
+     * meanwhile.
+     */
+    @ParameterizedTest
+    @MethodSource(ALL)
+    public void cachedHandle(NormalShape shape) {
+        NormalWorld world = shape.world(5);
+        NormalWorld other = shape.world(6);
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalRank interloper = new NormalRank(context, other);
+                    DispatchResult first = rank.dispatch(rank.request(), world.check());
+                    NormalDispatchCheck cached = world.check().withoutTopk();
+                    DispatchRequest again = rank.bare().handle(first.handle()).build();
+                    for (int round = 0; round < 3; round++) {
+                        interloper.roundTrip();
+                        DispatchResult result =
+                                rank.verify(context.buffer().dispatch(again), cached);
+                        rank.combine(result.handle(), cached);
+                        rank.combine(first.handle(), world.check());
+                    }
+                });
+    }
+
+    /** What was received as a copy survives later dispatches of other requests. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void copyOutlivesOtherDispatches(NormalShape shape) {
+        NormalWorld world = shape.world(5);
+        NormalWorld other = shape.world(6);
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchRequest.Builder request =
+                            rank.request().receive(DispatchRequest.Receive.COPY);
+                    DispatchResult copy = rank.dispatch(request, world.check());
+                    NormalRank interloper = new NormalRank(context, other);
+                    interloper.roundTrip();
+                    interloper.roundTrip();
+                    rank.verify(copy, world.check());
+                    rank.combine(copy.handle(), world.check());
+                });
+    }
+
+    /** Views and copies of every layout of rows have the same content. */
+    @ParameterizedTest
+    @EnumSource
+    public void receivedAs(DispatchRequest.Receive how) {
+        NormalShape shape = NormalShape.few().skip(2).findFirst().orElseThrow();
+        NormalWorld world = shape.raggedWorld();
+        int rows = world.limits().recvCapacity(world.routing().numRanks());
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    rank.dispatch(rank.request().receive(how), world.check());
+                    rank.dispatch(
+                            rank.request().receive(how).numWorstTokens(rows),
+                            world.check().worstCase(rows));
+                    rank.dispatch(
+                            rank.request().receive(how).expanded(true).expertAlignment(4),
+                            world.check().expanded(4));
+                });
+    }
+
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void stridedInputs(NormalShape shape) {
+        NormalWorld world = shape.world();
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    Tensor hostX = world.tokens().get(context.rank()).x();
+                    Tensor x = context.upload(HostTensors.withRowGap(hostX, 24));
+                    Tensor hostScales = world.tokens().get(context.rank()).scales();
+                    Tensor scales =
+                            hostScales == null
+                                    ? null
+                                    : context.upload(HostTensors.columnMajor(hostScales));
+                    DispatchRequest.Builder request =
+                            DispatchRequest.builder(x)
+                                    .scales(scales)
+                                    .topk(rank.topkIdx(), rank.weights(), shape.experts());
+                    DispatchResult result = rank.dispatch(request, world.check());
+                    Tensor outputs =
+                            context.upload(
+                                    HostTensors.withRowGap(
+                                            world.outputs(world.check()).get(context.rank()), 40));
+                    rank.verify(
+                            context.buffer()
+                                    .combine(
+                                            CombineRequest.builder(outputs, result.handle())
+                                                    .build()),
+                            world.check());
+                });
+    }
+
+    /**
+     * The same request object carries new content each time, and its result is the same object
+     * where nothing in it changed.
+     */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void requestReuse(NormalShape shape) {
+        NormalWorld world = shape.world(1);
+        NormalWorld next = shape.world(2);
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalRank later = new NormalRank(context, next);
+                    DispatchRequest request = rank.request().build();
+                    DispatchResult first = context.buffer().dispatch(request);
+                    rank.verify(first, world.check());
+                    context.backend().write(next.tokens().get(context.rank()).x(), rank.x());
+                    if (rank.scales() != null) {
+                        context.backend()
+                                .write(next.tokens().get(context.rank()).scales(), rank.scales());
+                    }
+                    context.backend().write(context.download(later.topkIdx()), rank.topkIdx());
+                    context.backend().write(context.download(later.weights()), rank.weights());
+                    DispatchResult second = context.buffer().dispatch(request);
+                    later.verify(second, next.check());
+                    later.combine(second.handle(), next.check());
+                    assertThat(second.handle()).isSameAs(first.handle());
+                });
+    }
+}
