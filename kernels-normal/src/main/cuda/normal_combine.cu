@@ -128,12 +128,14 @@ __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared
         bool mine = senders == 0 ? lane == 0 : row >= 0;
         uint32_t order = __popc(senders & ((1u << lane) - 1));
         for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
+            // acquire; pairs with every consumer's arrival. Consumers leave the slots in their order, so the last one
+            // that the token needs speaks for all; one barrier for all lanes is also what racecheck can follow.
+            uint32_t last = slot + count - 1, last_round = round;
+            if (last >= static_cast<uint32_t>(p.num_slots)) last -= p.num_slots, ++last_round;
+            barrier_wait(&shared.empty[last], ~last_round & 1);
             if (mine) {
-                uint32_t s = slot + order, r = round;
-                if (s >= static_cast<uint32_t>(p.num_slots)) s -= p.num_slots, ++r;
-                // acquire; pairs with every consumer's arrival. Each lane looks at its own slot: racecheck follows the
-                // first lane alone and reports bulk_load against the reads in sum_chunks; see "Checking" in the README.
-                barrier_wait(&shared.empty[s], ~r & 1);
+                uint32_t s = slot + order;
+                if (s >= static_cast<uint32_t>(p.num_slots)) s -= p.num_slots;
                 if (order == 0)
                     shared.info[s] = {t, static_cast<int16_t>(chunk), static_cast<int16_t>(__popc(senders))};
                 if (row >= 0) {

@@ -2,12 +2,10 @@ package io.deepep;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.math.BigDecimal;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
-
 import org.junit.jupiter.api.Test;
-
-import java.math.BigDecimal;
 
 class Bf16Properties {
     private static final int INFINITY = 0x7f80;

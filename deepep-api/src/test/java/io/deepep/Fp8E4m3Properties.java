@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.FloatRange;
-
 import org.junit.jupiter.api.Test;
 
 class Fp8E4m3Properties {

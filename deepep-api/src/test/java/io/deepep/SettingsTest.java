@@ -3,10 +3,9 @@ package io.deepep;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.time.Duration;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
-
-import java.time.Duration;
 
 /** The records that configure a buffer: what they refuse, and with what words. */
 class SettingsTest {

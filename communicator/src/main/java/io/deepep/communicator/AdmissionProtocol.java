@@ -18,8 +18,9 @@ import org.jgroups.util.MessageBatch;
 import org.jgroups.util.Responses;
 
 /**
- * Lies below the membership protocol. At rank 0 it decides who may join; at the other ranks it holds joining back until
- * rank 0 is there, for JGroups would let a process that finds nobody start a group of its own.
+ * Lies below the membership protocol. At rank 0 it decides who may join; at the other ranks it
+ * holds joining back until rank 0 is there, for JGroups would let a process that finds nobody start
+ * a group of its own.
  */
 final class AdmissionProtocol extends Protocol {
     private static final short PROTOCOL_ID = 7002;
@@ -62,11 +63,15 @@ final class AdmissionProtocol extends Protocol {
             }
             responses.done();
             if (seal.isRefused()) {
-                throw new RankMismatchException("rank " + rank + " and the process at the master address have"
-                        + " different secrets; give all ranks the same DEEPEP_SECRET");
+                throw new RankMismatchException(
+                        "rank "
+                                + rank
+                                + " and the process at the master address have"
+                                + " different secrets; give all ranks the same DEEPEP_SECRET");
             }
             if (System.nanoTime() - start > timeoutNanos) {
-                throw new DeepEpTimeoutException(rank, 0, ProcessCommunicator.START, size, 1, timeoutNanos);
+                throw new DeepEpTimeoutException(
+                        rank, 0, ProcessCommunicator.START, size, 1, timeoutNanos);
             }
         }
     }
@@ -84,17 +89,19 @@ final class AdmissionProtocol extends Protocol {
         if (!(header instanceof GMS.GmsHeader gms)) {
             return up_prot.up(message);
         }
-        boolean wantsToJoin = switch (gms.getType()) {
-            case GMS.GmsHeader.JOIN_REQ, GMS.GmsHeader.JOIN_REQ_WITH_STATE_TRANSFER -> true;
-            default -> false;
-        };
+        boolean wantsToJoin =
+                switch (gms.getType()) {
+                    case GMS.GmsHeader.JOIN_REQ, GMS.GmsHeader.JOIN_REQ_WITH_STATE_TRANSFER -> true;
+                    default -> false;
+                };
         String reason = wantsToJoin ? admit(gms.getMember()) : null;
         if (reason == null) {
             return up_prot.up(message);
         }
-        down_prot.down(new BytesMessage(message.getSrc())
-                .putHeader(GMS_ID, new GMS.GmsHeader(GMS.GmsHeader.JOIN_RSP))
-                .setArray(GMS.marshal(new JoinRsp(reason))));
+        down_prot.down(
+                new BytesMessage(message.getSrc())
+                        .putHeader(GMS_ID, new GMS.GmsHeader(GMS.GmsHeader.JOIN_RSP))
+                        .setArray(GMS.marshal(new JoinRsp(reason))));
         return null;
     }
 
@@ -103,12 +110,21 @@ final class AdmissionProtocol extends Protocol {
         int itsRank = RankAddress.rank(joiner);
         int itsSize = RankAddress.size(joiner);
         if (itsSize != size) {
-            return "rank " + itsRank + " was started with size=" + itsSize + ", rank " + rank + " with size=" + size
+            return "rank "
+                    + itsRank
+                    + " was started with size="
+                    + itsSize
+                    + ", rank "
+                    + rank
+                    + " with size="
+                    + size
                     + "; give all ranks the same WORLD_SIZE";
         }
         Address holder = itsRank == rank ? local_addr : admitted[itsRank];
         if (holder != null && !Objects.equals(holder, joiner)) {
-            return "rank=" + itsRank + " has joined this group before; give every process a RANK of its own, and start"
+            return "rank="
+                    + itsRank
+                    + " has joined this group before; give every process a RANK of its own, and start"
                     + " all ranks anew after one has failed";
         }
         admitted[itsRank] = joiner;

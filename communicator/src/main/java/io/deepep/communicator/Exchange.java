@@ -8,7 +8,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 
-/** What one rank knows of the group: who is there, who has gone for good, and the messages of exchanges by number. */
+/**
+ * What one rank knows of the group: who is there, who has gone for good, and the messages of
+ * exchanges by number.
+ */
 final class Exchange {
     private final int rank;
     private final int size;
@@ -53,8 +56,8 @@ final class Exchange {
     }
 
     /**
-     * Begins the next exchange. Exchanges are matched by number, and one that failed keeps its number, so that ranks
-     * that make the same calls stay together.
+     * Begins the next exchange. Exchanges are matched by number, and one that failed keeps its
+     * number, so that ranks that make the same calls stay together.
      */
     synchronized long enter() {
         requireOpen();
@@ -106,14 +109,16 @@ final class Exchange {
                 int absent = absentRank(here);
                 if (gone.get(absent) || elapsed >= timeoutNanos) {
                     long waited = Math.min(elapsed, timeoutNanos);
-                    throw new DeepEpTimeoutException(rank, absent, phase, size, here.cardinality(), waited);
+                    throw new DeepEpTimeoutException(
+                            rank, absent, phase, size, here.cardinality(), waited);
                 }
                 wait((timeoutNanos - elapsed) / 1_000_000 + 1);
                 here = present.get();
             }
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
-            throw new IllegalStateException("rank " + rank + " was interrupted in a collective call", interrupted);
+            throw new IllegalStateException(
+                    "rank " + rank + " was interrupted in a collective call", interrupted);
         }
     }
 

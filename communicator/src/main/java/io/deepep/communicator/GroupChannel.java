@@ -22,8 +22,9 @@ import org.jgroups.protocols.pbcast.STABLE;
 import org.jgroups.stack.Protocol;
 
 /**
- * The JGroups stack of one rank, bottom up: TCP, the seal, discovery at the master address, failure detection (a closed
- * connection or missing heartbeats), admission, reliable and ordered delivery, membership, flow control, fragments.
+ * The JGroups stack of one rank, bottom up: TCP, the seal, discovery at the master address, failure
+ * detection (a closed connection or missing heartbeats), admission, reliable and ordered delivery,
+ * membership, flow control, fragments.
  */
 final class GroupChannel {
     private static final int CONNECT_MILLIS = 1000;
@@ -37,12 +38,14 @@ final class GroupChannel {
     private GroupChannel() {}
 
     /** A channel that is not connected yet. */
-    static JChannel create(ProcessEnvironment environment, InetAddress master, long start, long timeoutNanos)
+    static JChannel create(
+            ProcessEnvironment environment, InetAddress master, long start, long timeoutNanos)
             throws Exception {
         int rank = environment.rank();
         SealProtocol seal = new SealProtocol(new Seal(environment.secret()));
         TCP transport = new TCP();
-        transport.setBindAddress(rank == 0 ? master : localAddress(master, environment.masterPort()));
+        transport.setBindAddress(
+                rank == 0 ? master : localAddress(master, environment.masterPort()));
         transport.setBindPort(rank == 0 ? environment.masterPort() : 0);
         transport.setPortRange(0);
         transport.enableSuspectEvents(true);
@@ -53,7 +56,10 @@ final class GroupChannel {
         FD_ALL3 heartbeats = new FD_ALL3();
         heartbeats.setInterval(HEARTBEAT_MILLIS).setTimeout(SILENCE_MILLIS);
         GMS membership = new GMS();
-        membership.printLocalAddress(false).setJoinTimeout(JOIN_MILLIS).setLeaveTimeout(LEAVE_MILLIS);
+        membership
+                .printLocalAddress(false)
+                .setJoinTimeout(JOIN_MILLIS)
+                .setLeaveTimeout(LEAVE_MILLIS);
         membership.setMaxJoinAttempts(0);
         NAKACK2 multicast = new NAKACK2();
         multicast.useMcastXmit(false);
@@ -74,6 +80,7 @@ final class GroupChannel {
         };
         Quiet.jgroups();
         JChannel channel = new JChannel(stack);
+        discovery.initialized = true;
         Address address = RankAddress.create(rank, environment.size());
         channel.addAddressGenerator(() -> address);
         channel.setName("rank-" + rank);
@@ -92,15 +99,21 @@ final class GroupChannel {
         }
     }
 
-    /** Discovery at one fixed address; the others may listen at any port, as rank 0 learns where from them. */
+    /**
+     * Discovery at one fixed address. The others listen at any port, which the transport allows
+     * only under a dynamic discovery; but rank 0 sends everybody's addresses to those who join only
+     * under one that is not.
+     */
     private static final class MasterDiscovery extends TCPPING {
+        private volatile boolean initialized;
+
         MasterDiscovery() {
             setId(ClassConfigurator.getProtocolId(TCPPING.class));
         }
 
         @Override
         public boolean isDynamic() {
-            return true;
+            return !initialized;
         }
     }
 }

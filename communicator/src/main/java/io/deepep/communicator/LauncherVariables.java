@@ -5,18 +5,32 @@ import java.util.Map;
 
 /** Reads what launchers tell their processes. */
 final class LauncherVariables {
-    private static final String CURE = "; start the process by deepep launch, torchrun, mpirun or srun, or set RANK,"
-            + " WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT";
+    private static final String CURE =
+            "; start the process by deepep launch, torchrun, mpirun or srun, or set RANK,"
+                    + " WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT";
 
-    /** The names by which one kind of launcher says who a process is; several names of the local rank are tried. */
+    /**
+     * The names by which one kind of launcher says who a process is; several names of the local
+     * rank are tried.
+     */
     private record Family(String name, String rank, String size, List<String> localRank) {}
 
-    private static final Family TORCHRUN = new Family("torchrun", "RANK", "WORLD_SIZE", List.of("LOCAL_RANK"));
-    private static final Family OPEN_MPI = new Family(
-            "Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", List.of("OMPI_COMM_WORLD_LOCAL_RANK"));
+    private static final Family TORCHRUN =
+            new Family("torchrun", "RANK", "WORLD_SIZE", List.of("LOCAL_RANK"));
+    private static final Family OPEN_MPI =
+            new Family(
+                    "Open MPI",
+                    "OMPI_COMM_WORLD_RANK",
+                    "OMPI_COMM_WORLD_SIZE",
+                    List.of("OMPI_COMM_WORLD_LOCAL_RANK"));
     private static final Family PMI =
-            new Family("PMI", "PMI_RANK", "PMI_SIZE", List.of("MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"));
-    private static final Family SLURM = new Family("srun", "SLURM_PROCID", "SLURM_NTASKS", List.of("SLURM_LOCALID"));
+            new Family(
+                    "PMI",
+                    "PMI_RANK",
+                    "PMI_SIZE",
+                    List.of("MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"));
+    private static final Family SLURM =
+            new Family("srun", "SLURM_PROCID", "SLURM_NTASKS", List.of("SLURM_LOCALID"));
 
     private final Map<String, String> variables;
 
@@ -31,10 +45,18 @@ final class LauncherVariables {
         requireNoContradiction(family, rank, size);
         String address = masterAddress(family);
         return new ProcessEnvironment(
-                rank, size, localRank(family, rank, address), address, masterPort(), variables.getOrDefault("DEEPEP_SECRET", ""));
+                rank,
+                size,
+                localRank(family, rank, address),
+                address,
+                masterPort(),
+                variables.getOrDefault("DEEPEP_SECRET", ""));
     }
 
-    /** The most specific launcher comes first: mpirun and torchrun are themselves started in jobs of Slurm. */
+    /**
+     * The most specific launcher comes first: mpirun and torchrun are themselves started in jobs of
+     * Slurm.
+     */
     private Family family() {
         for (Family family : List.of(TORCHRUN, OPEN_MPI, PMI, SLURM)) {
             boolean hasRank = has(family.rank);
@@ -44,17 +66,23 @@ final class LauncherVariables {
             }
             // A job of Slurm sets SLURM_NTASKS also where nothing was started by srun.
             if (hasRank || (hasSize && !family.equals(SLURM))) {
-                throw new IllegalArgumentException((hasRank ? family.rank : family.size) + " is set, but "
-                        + (hasRank ? family.size : family.rank) + " is missing" + CURE);
+                throw new IllegalArgumentException(
+                        (hasRank ? family.rank : family.size)
+                                + " is set, but "
+                                + (hasRank ? family.size : family.rank)
+                                + " is missing"
+                                + CURE);
             }
         }
         throw new IllegalArgumentException(
-                "this process has no rank: none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID is set" + CURE);
+                "this process has no rank: none of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and SLURM_PROCID is set"
+                        + CURE);
     }
 
     /**
-     * RANK beside the variables of mpirun: both must say the same, unless torchrun was started once for each host. Those
-     * of Slurm may differ: they are also set where srun starts another launcher.
+     * RANK beside the variables of mpirun: both must say the same, unless torchrun was started once
+     * for each host. Those of Slurm may differ: they are also set where srun starts another
+     * launcher.
      */
     private void requireNoContradiction(Family used, int rank, int size) {
         if (used.equals(TORCHRUN) && has("TORCHELASTIC_RUN_ID")) {
@@ -71,7 +99,14 @@ final class LauncherVariables {
     private static void requireSame(String name, int value, String otherName, int other) {
         if (value != other) {
             throw new IllegalArgumentException(
-                    name + "=" + value + " contradicts " + otherName + "=" + other + "; unset the one that is wrong");
+                    name
+                            + "="
+                            + value
+                            + " contradicts "
+                            + otherName
+                            + "="
+                            + other
+                            + "; unset the one that is wrong");
         }
     }
 
@@ -82,8 +117,10 @@ final class LauncherVariables {
         if (family.equals(SLURM) && has("SLURM_LAUNCH_NODE_IPADDR")) {
             return variables.get("SLURM_LAUNCH_NODE_IPADDR").strip();
         }
-        throw new IllegalArgumentException("MASTER_ADDR is missing, which " + family.name
-                + " does not set by itself; set it on all ranks to the host of rank 0 (127.0.0.1 if there is only one host)");
+        throw new IllegalArgumentException(
+                "MASTER_ADDR is missing, which "
+                        + family.name
+                        + " does not set by itself; set it on all ranks to the host of rank 0 (127.0.0.1 if there is only one host)");
     }
 
     private int masterPort() {
@@ -108,8 +145,9 @@ final class LauncherVariables {
         if (address.equals("localhost") || address.startsWith("127.") || address.equals("::1")) {
             return rank;
         }
-        throw new IllegalArgumentException(family.localRank.getFirst()
-                + " is missing; set it to the number of the rank among those on its host, from 0: it chooses the GPU");
+        throw new IllegalArgumentException(
+                family.localRank.getFirst()
+                        + " is missing; set it to the number of the rank among those on its host, from 0: it chooses the GPU");
     }
 
     private boolean has(String name) {

@@ -21,12 +21,13 @@ import org.jgroups.Receiver;
 import org.jgroups.View;
 
 /**
- * A group whose ranks are processes, on one host or several. Rank 0 listens at the master address, the others join it
- * there; then every rank has a connection to every other one. All that is sent is encrypted and authenticated with the
- * shared secret.
+ * A group whose ranks are processes, on one host or several. Rank 0 listens at the master address,
+ * the others join it there; then every rank has a connection to every other one. All that is sent
+ * is encrypted and authenticated with the shared secret.
  *
- * <p>Exchanges are matched by their number. One that failed by a timeout counts, so ranks that make the same calls stay
- * together; a rank that has gone does not come back, and exchanges without it fail at once.
+ * <p>Exchanges are matched by their number. One that failed by a timeout counts, so ranks that make
+ * the same calls stay together; a rank that has gone does not come back, and exchanges without it
+ * fail at once.
  *
  * <pre>{@code
  * ProcessEnvironment environment = ProcessEnvironment.from(System.getenv());
@@ -59,7 +60,8 @@ public final class ProcessCommunicator implements Communicator {
      *
      * @param timeout how long to wait for the others
      * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
-     * @throws RankMismatchException if the group refuses this process: another secret or size, or a rank that is taken
+     * @throws RankMismatchException if the group refuses this process: another secret or size, or a
+     *     rank that is taken
      * @throws DeepEpUnavailableException if the master address cannot be resolved or listened at
      */
     public static ProcessCommunicator open(ProcessEnvironment environment, Duration timeout) {
@@ -88,9 +90,11 @@ public final class ProcessCommunicator implements Communicator {
         try {
             InetAddress master = InetAddress.getByName(environment.masterAddress());
             if (environment.secret().isEmpty() && !master.isLoopbackAddress()) {
-                throw new IllegalArgumentException("MASTER_ADDR=" + environment.masterAddress()
-                        + " is not a loopback address and DEEPEP_SECRET is not set; set DEEPEP_SECRET to the same"
-                        + " random text on every rank (openssl rand -hex 32), so that strangers cannot join");
+                throw new IllegalArgumentException(
+                        "MASTER_ADDR="
+                                + environment.masterAddress()
+                                + " is not a loopback address and DEEPEP_SECRET is not set; set DEEPEP_SECRET to the same"
+                                + " random text on every rank (openssl rand -hex 32), so that strangers cannot join");
             }
             return master;
         } catch (UnknownHostException unknown) {
@@ -119,12 +123,16 @@ public final class ProcessCommunicator implements Communicator {
         return failure instanceof RuntimeException unchecked
                 ? unchecked
                 : new DeepEpUnavailableException(
-                        "rank " + environment.rank() + " cannot open its connections: " + failure.getMessage(),
+                        "rank "
+                                + environment.rank()
+                                + " cannot open its connections: "
+                                + failure.getMessage(),
                         "check MASTER_ADDR, MASTER_PORT and the network between the hosts",
                         failure);
     }
 
-    private static RuntimeException cannotListen(ProcessEnvironment environment, BindException taken) {
+    private static RuntimeException cannotListen(
+            ProcessEnvironment environment, BindException taken) {
         String place = environment.masterAddress() + ":" + environment.masterPort();
         return environment.rank() == 0
                 ? new DeepEpUnavailableException(
@@ -132,7 +140,10 @@ public final class ProcessCommunicator implements Communicator {
                         "run rank 0, and only one, on the host of MASTER_ADDR, and choose a MASTER_PORT that is free",
                         taken)
                 : new DeepEpUnavailableException(
-                        "rank " + environment.rank() + " cannot listen at the address from which it reaches " + place,
+                        "rank "
+                                + environment.rank()
+                                + " cannot listen at the address from which it reaches "
+                                + place,
                         "check this host's network",
                         taken);
     }
@@ -163,13 +174,15 @@ public final class ProcessCommunicator implements Communicator {
         }
     }
 
-    private void send(Address destination, byte kind, long round, byte[] payload, Message.Flag... flags) {
+    private void send(
+            Address destination, byte kind, long round, byte[] payload, Message.Flag... flags) {
         ByteBuffer frame = ByteBuffer.allocate(HEADER_BYTES + payload.length);
         frame.put(kind).putLong(round).put(payload);
         try {
             channel.send(new BytesMessage(destination, frame.array()).setFlag(flags));
         } catch (Exception failure) {
-            throw new IllegalStateException("the communicator of rank " + rank() + " cannot send", failure);
+            throw new IllegalStateException(
+                    "the communicator of rank " + rank() + " cannot send", failure);
         }
     }
 
@@ -180,8 +193,8 @@ public final class ProcessCommunicator implements Communicator {
     }
 
     /**
-     * Leaves the group. Does not wait for calls of the others, only, for two seconds at most, until what this rank sent
-     * has reached them.
+     * Leaves the group. Does not wait for calls of the others, only, for two seconds at most, until
+     * what this rank sent has reached them.
      */
     @Override
     public void close() {
@@ -189,7 +202,8 @@ public final class ProcessCommunicator implements Communicator {
             return;
         }
         // On a thread of its own: a connection to a process that hangs may block.
-        Thread closing = Thread.ofPlatform().daemon().name("deepep-close-" + rank()).start(this::leave);
+        Thread closing =
+                Thread.ofPlatform().daemon().name("deepep-close-" + rank()).start(this::leave);
         try {
             closing.join(CLOSE_TIMEOUT);
         } catch (InterruptedException interrupted) {
@@ -235,14 +249,17 @@ public final class ProcessCommunicator implements Communicator {
                 case MESSAGE -> {
                     long round = ByteBuffer.wrap(frame).getLong(offset + 1);
                     int end = offset + message.getLength();
-                    exchange.receive(peer, round, Arrays.copyOfRange(frame, offset + HEADER_BYTES, end));
+                    exchange.receive(
+                            peer, round, Arrays.copyOfRange(frame, offset + HEADER_BYTES, end));
                 }
                 case FAREWELL -> {
                     exchange.setGone(peer);
                     send(message.getSrc(), FAREWELL_RECEIVED, 0, new byte[0], Message.Flag.NO_FC);
                 }
                 case FAREWELL_RECEIVED -> exchange.setFarewellReceived(peer);
-                default -> throw new IllegalStateException("message of unknown kind from rank " + peer);
+                default ->
+                        throw new IllegalStateException(
+                                "message of unknown kind from rank " + peer);
             }
         }
     }

@@ -3,7 +3,10 @@ package io.deepep.communicator;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/** Keeps JGroups from logging: what goes wrong is thrown or shows in the membership, the lines would only repeat it. */
+/**
+ * Keeps JGroups from logging: what goes wrong is thrown or shows in the membership, the lines would
+ * only repeat it.
+ */
 final class Quiet {
     /** Held here, as the log manager forgets the level of a logger that nobody holds. */
     private static final Logger JGROUPS = Logger.getLogger("org.jgroups");

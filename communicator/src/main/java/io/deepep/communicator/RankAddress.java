@@ -5,8 +5,8 @@ import org.jgroups.Address;
 import org.jgroups.util.UUID;
 
 /**
- * The address of a rank in the group: a UUID whose lowest bits are the rank and the size that its process was given,
- * so that every view says by itself which ranks are alive.
+ * The address of a rank in the group: a UUID whose lowest bits are the rank and the size that its
+ * process was given, so that every view says by itself which ranks are alive.
  *
  * <pre>
  *  127                      32       16       0

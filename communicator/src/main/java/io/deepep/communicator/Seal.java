@@ -11,27 +11,34 @@ import javax.crypto.SecretKey;
 import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.HKDFParameterSpec;
 
-/** Encrypts and authenticates frames with a key made from the shared secret: AES-256-GCM, a random nonce in front. */
+/**
+ * Encrypts and authenticates frames with a key made from the shared secret: AES-256-GCM, a random
+ * nonce in front.
+ */
 final class Seal {
     private static final int NONCE_BYTES = 12;
     private static final int TAG_BITS = 128;
-    private static final byte[] PURPOSE = "deepep communicator 1".getBytes(StandardCharsets.US_ASCII);
+    private static final byte[] PURPOSE =
+            "deepep communicator 1".getBytes(StandardCharsets.US_ASCII);
 
     private final SecretKey key;
     private final SecureRandom random = new SecureRandom();
 
     Seal(String secret) {
         try {
-            HKDFParameterSpec expand = HKDFParameterSpec.ofExtract()
-                    .addIKM(secret.getBytes(StandardCharsets.UTF_8))
-                    .thenExpand(PURPOSE, 32);
+            HKDFParameterSpec expand =
+                    HKDFParameterSpec.ofExtract()
+                            .addIKM(secret.getBytes(StandardCharsets.UTF_8))
+                            .thenExpand(PURPOSE, 32);
             key = KDF.getInstance("HKDF-SHA256").deriveKey("AES", expand);
         } catch (GeneralSecurityException missing) {
             throw new IllegalStateException("this Java runtime lacks HKDF-SHA256", missing);
         }
     }
 
-    /** Nonce, ciphertext and tag of {@code length} bytes of {@code plain}, behind {@code prefix}. */
+    /**
+     * Nonce, ciphertext and tag of {@code length} bytes of {@code plain}, behind {@code prefix}.
+     */
     byte[] seal(byte prefix, byte[] plain, int offset, int length) {
         byte[] nonce = new byte[NONCE_BYTES];
         random.nextBytes(nonce);
@@ -46,7 +53,10 @@ final class Seal {
         }
     }
 
-    /** What {@link #seal} was given, from the byte after the prefix on; null if not sealed with this secret. */
+    /**
+     * What {@link #seal} was given, from the byte after the prefix on; null if not sealed with this
+     * secret.
+     */
     byte[] open(byte[] frame, int offset, int length) {
         if (length < NONCE_BYTES + TAG_BITS / 8) {
             return null;

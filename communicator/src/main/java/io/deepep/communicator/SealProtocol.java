@@ -17,8 +17,9 @@ import org.jgroups.util.MessageBatch;
 import org.jgroups.util.Util;
 
 /**
- * Lies right above the transport and seals whole messages, headers included, so that nothing of a process without the
- * secret reaches the protocols above. (JGroups' own encryption does not authenticate, and lets empty messages pass.)
+ * Lies right above the transport and seals whole messages, headers included, so that nothing of a
+ * process without the secret reaches the protocols above. (JGroups' own encryption does not
+ * authenticate, and lets empty messages pass.)
  *
  * <p>A frame begins with its kind:
  *
@@ -28,8 +29,8 @@ import org.jgroups.util.Util;
  *  REFUSAL   |                                                         | answer to a knock that cannot be opened
  * </pre>
  *
- * A knock carries the knocker's own address in clear, so that one with another secret can be told. As anybody can write
- * any address there, the number of refusals is limited.
+ * A knock carries the knocker's own address in clear, so that one with another secret can be told.
+ * As anybody can write any address there, the number of refusals is limited.
  */
 final class SealProtocol extends Protocol {
     private static final short PROTOCOL_ID = 7001;
@@ -57,11 +58,15 @@ final class SealProtocol extends Protocol {
         if (message.getSrc() == null) {
             message.setSrc(local_addr);
         }
-        byte[] frame = message.getDest() instanceof PhysicalAddress ? knock(message) : sealed(SEALED, message);
-        Message outer = new BytesMessage(message.getDest(), frame)
-                .setSrc(message.getSrc())
-                .setFlag(message.getFlags(false), false)
-                .setFlag(message.getFlags(true), true);
+        byte[] frame =
+                message.getDest() instanceof PhysicalAddress
+                        ? knock(message)
+                        : sealed(SEALED, message);
+        Message outer =
+                new BytesMessage(message.getDest(), frame)
+                        .setSrc(message.getSrc())
+                        .setFlag(message.getFlags(false), false)
+                        .setFlag(message.getFlags(true), true);
         return down_prot.down(outer);
     }
 
@@ -76,7 +81,8 @@ final class SealProtocol extends Protocol {
 
     private byte[] knock(Message message) {
         byte[] sealed = sealed(KNOCK, message);
-        IpAddress mine = (IpAddress) down_prot.down(new Event(Event.GET_PHYSICAL_ADDRESS, local_addr));
+        IpAddress mine =
+                (IpAddress) down_prot.down(new Event(Event.GET_PHYSICAL_ADDRESS, local_addr));
         byte[] ip = mine.getIpAddress().getAddress();
         byte[] frame = new byte[sealed.length + ip.length + 3];
         frame[0] = KNOCK;
@@ -127,7 +133,9 @@ final class SealProtocol extends Protocol {
         }
         if (numRefusals.incrementAndGet() <= MAX_REFUSALS) {
             byte[] ip = Arrays.copyOfRange(frame, offset + 2, offset + 2 + ipLength);
-            int port = ((frame[offset + 2 + ipLength] & 0xFF) << 8) | (frame[offset + 3 + ipLength] & 0xFF);
+            int port =
+                    ((frame[offset + 2 + ipLength] & 0xFF) << 8)
+                            | (frame[offset + 3 + ipLength] & 0xFF);
             refuse(ip, port);
         }
         return null;
@@ -136,15 +144,19 @@ final class SealProtocol extends Protocol {
     private void refuse(byte[] ip, int port) {
         try {
             Address knocker = new IpAddress(InetAddress.getByAddress(ip), port);
-            down_prot.down(new BytesMessage(knocker, new byte[] {REFUSAL})
-                    .setSrc(local_addr)
-                    .setFlag(Message.Flag.OOB, Message.Flag.DONT_BUNDLE));
+            down_prot.down(
+                    new BytesMessage(knocker, new byte[] {REFUSAL})
+                            .setSrc(local_addr)
+                            .setFlag(Message.Flag.OOB, Message.Flag.DONT_BUNDLE));
         } catch (UnknownHostException impossible) {
             throw new IllegalStateException("address of " + ip.length + " bytes", impossible);
         }
     }
 
-    /** Hands a message up that was opened, unless somebody put it into an envelope that is not its own. */
+    /**
+     * Hands a message up that was opened, unless somebody put it into an envelope that is not its
+     * own.
+     */
     private Object deliver(Message outer, byte[] plain) {
         if (plain == null) {
             log.debug("frame from %s with another secret dropped", outer.getSrc());
@@ -152,13 +164,15 @@ final class SealProtocol extends Protocol {
         }
         try {
             Message message = Util.messageFromBuffer(plain, 0, plain.length);
-            boolean same = Objects.equals(message.getSrc(), outer.getSrc())
-                    && Objects.equals(message.getDest(), outer.getDest());
+            boolean same =
+                    Objects.equals(message.getSrc(), outer.getSrc())
+                            && Objects.equals(message.getDest(), outer.getDest());
             return same ? up_prot.up(message) : null;
         } catch (RuntimeException above) {
             throw above;
         } catch (Exception failure) {
-            throw new IllegalStateException("cannot read a message from " + outer.getSrc(), failure);
+            throw new IllegalStateException(
+                    "cannot read a message from " + outer.getSrc(), failure);
         }
     }
 }

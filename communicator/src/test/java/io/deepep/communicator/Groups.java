@@ -42,10 +42,12 @@ final class Groups {
 
     /** Calls for every rank on a thread of its own; the results in rank order. */
     static <T> List<T> each(int size, RankCall<T> task) throws Exception {
-        try (ExecutorService threads = Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
-            List<Future<T>> futures = IntStream.range(0, size)
-                    .mapToObj(rank -> threads.submit((Callable<T>) () -> task.call(rank)))
-                    .toList();
+        try (ExecutorService threads =
+                Executors.newThreadPerTaskExecutor(Thread.ofPlatform().factory())) {
+            List<Future<T>> futures =
+                    IntStream.range(0, size)
+                            .mapToObj(rank -> threads.submit((Callable<T>) () -> task.call(rank)))
+                            .toList();
             List<T> results = new ArrayList<>();
             for (Future<T> future : futures) {
                 results.add(future.get());
@@ -57,9 +59,11 @@ final class Groups {
     }
 
     static void closeAll(List<ProcessCommunicator> communicators) throws Exception {
-        each(communicators.size(), rank -> {
-            communicators.get(rank).close();
-            return null;
-        });
+        each(
+                communicators.size(),
+                rank -> {
+                    communicators.get(rank).close();
+                    return null;
+                });
     }
 }

@@ -26,16 +26,19 @@ class ProcessCommunicatorTest {
     void gathersMessagesOfAnyLengthInManyRounds() throws Exception {
         int size = 5;
         List<ProcessCommunicator> group = Groups.open(size);
-        Groups.each(size, rank -> {
-            for (int round = 0; round < 60; round++) {
-                List<byte[]> all = group.get(rank).allGather(message(rank, round), Groups.LONG);
-                assertThat(all).hasSize(size);
-                for (int peer = 0; peer < size; peer++) {
-                    assertThat(all.get(peer)).isEqualTo(message(peer, round));
-                }
-            }
-            return null;
-        });
+        Groups.each(
+                size,
+                rank -> {
+                    for (int round = 0; round < 60; round++) {
+                        List<byte[]> all =
+                                group.get(rank).allGather(message(rank, round), Groups.LONG);
+                        assertThat(all).hasSize(size);
+                        for (int peer = 0; peer < size; peer++) {
+                            assertThat(all.get(peer)).isEqualTo(message(peer, round));
+                        }
+                    }
+                    return null;
+                });
         Groups.closeAll(group);
     }
 
@@ -52,19 +55,23 @@ class ProcessCommunicatorTest {
     void ranksLeaveRightAfterTheLastBarrier() throws Exception {
         for (int repeat = 0; repeat < 3; repeat++) {
             List<ProcessCommunicator> group = Groups.open(4);
-            Groups.each(4, rank -> {
-                try (ProcessCommunicator mine = group.get(rank)) {
-                    mine.barrier(Groups.LONG);
-                }
-                return null;
-            });
+            Groups.each(
+                    4,
+                    rank -> {
+                        try (ProcessCommunicator mine = group.get(rank)) {
+                            mine.barrier(Groups.LONG);
+                        }
+                        return null;
+                    });
         }
     }
 
     @Test
     void aloneInTheGroup() throws Exception {
-        try (ProcessCommunicator alone = ProcessCommunicator.open(
-                new ProcessEnvironment(0, 1, 0, "localhost", Groups.freePort(), ""), Groups.LONG)) {
+        try (ProcessCommunicator alone =
+                ProcessCommunicator.open(
+                        new ProcessEnvironment(0, 1, 0, "localhost", Groups.freePort(), ""),
+                        Groups.LONG)) {
             assertThat(alone.allGather(new byte[] {7}, SHORT)).containsExactly(new byte[] {7});
             assertThat(alone.isAlive(0)).isTrue();
         }
@@ -73,13 +80,18 @@ class ProcessCommunicatorTest {
     @Test
     void namesTheRankThatDoesNotCall() throws Exception {
         List<ProcessCommunicator> group = Groups.open(3);
-        DeepEpTimeoutException timeout = catchThrowableOfType(
-                DeepEpTimeoutException.class, () -> Groups.each(3, rank -> {
-                    if (rank != 1) {
-                        group.get(rank).barrier(SHORT);
-                    }
-                    return null;
-                }));
+        DeepEpTimeoutException timeout =
+                catchThrowableOfType(
+                        DeepEpTimeoutException.class,
+                        () ->
+                                Groups.each(
+                                        3,
+                                        rank -> {
+                                            if (rank != 1) {
+                                                group.get(rank).barrier(SHORT);
+                                            }
+                                            return null;
+                                        }));
         assertThat(timeout.peer()).isEqualTo(1);
         assertThat(timeout).hasMessageContaining("communicator exchange: expected=3");
         assertThat(group.get(0).isAlive(1)).isTrue();
@@ -87,7 +99,11 @@ class ProcessCommunicatorTest {
         // The call that failed counts: the late rank makes it, and then all go on together.
         group.get(1).allGather(new byte[] {1}, Groups.LONG);
         List<List<byte[]>> next =
-                Groups.each(3, rank -> group.get(rank).allGather(new byte[] {(byte) (10 + rank)}, Groups.LONG));
+                Groups.each(
+                        3,
+                        rank ->
+                                group.get(rank)
+                                        .allGather(new byte[] {(byte) (10 + rank)}, Groups.LONG));
         assertThat(next.get(2)).containsExactly(new byte[] {10}, new byte[] {11}, new byte[] {12});
         Groups.closeAll(group);
     }
@@ -95,7 +111,8 @@ class ProcessCommunicatorTest {
     @Test
     void noticesARankThatLeaves() throws Exception {
         List<ProcessCommunicator> group = Groups.open(3);
-        CompletableFuture<Void> waiting = CompletableFuture.runAsync(() -> group.get(2).barrier(Groups.LONG));
+        CompletableFuture<Void> waiting =
+                CompletableFuture.runAsync(() -> group.get(2).barrier(Groups.LONG));
         group.get(0).close();
         assertThatThrownBy(() -> waiting.get(60, TimeUnit.SECONDS))
                 .isInstanceOf(ExecutionException.class)
@@ -114,19 +131,27 @@ class ProcessCommunicatorTest {
     @Test
     void closingEndsACallThatWaits() throws Exception {
         List<ProcessCommunicator> group = Groups.open(2);
-        CompletableFuture<Void> waiting = CompletableFuture.runAsync(() -> group.get(1).barrier(Groups.LONG));
+        CompletableFuture<Void> waiting =
+                CompletableFuture.runAsync(() -> group.get(1).barrier(Groups.LONG));
         group.get(1).close();
-        assertThatThrownBy(() -> waiting.get(60, TimeUnit.SECONDS)).hasCauseInstanceOf(IllegalStateException.class);
+        assertThatThrownBy(() -> waiting.get(60, TimeUnit.SECONDS))
+                .hasCauseInstanceOf(IllegalStateException.class);
         group.get(0).close();
     }
 
     @Test
     void namesTheRankThatNeverStarts() throws Exception {
         int port = Groups.freePort();
-        DeepEpTimeoutException timeout = catchThrowableOfType(
-                DeepEpTimeoutException.class,
-                () -> Groups.each(2, rank -> ProcessCommunicator.open(
-                        Groups.environment(rank, 3, port), Duration.ofSeconds(4))));
+        DeepEpTimeoutException timeout =
+                catchThrowableOfType(
+                        DeepEpTimeoutException.class,
+                        () ->
+                                Groups.each(
+                                        2,
+                                        rank ->
+                                                ProcessCommunicator.open(
+                                                        Groups.environment(rank, 3, port),
+                                                        Duration.ofSeconds(4))));
         assertThat(timeout.peer()).isEqualTo(2);
         assertThat(timeout.phase()).isEqualTo("communicator start");
     }
@@ -142,19 +167,35 @@ class ProcessCommunicatorTest {
     @Test
     void refusesAnotherSecretAnotherSizeAndATakenRank() throws Exception {
         int port = Groups.freePort();
-        CompletableFuture<List<ProcessCommunicator>> starting = CompletableFuture.supplyAsync(() -> {
-            try {
-                return Groups.each(2, rank -> ProcessCommunicator.open(Groups.environment(rank, 3, port), Groups.LONG));
-            } catch (Exception failure) {
-                throw new IllegalStateException(failure);
-            }
-        });
-        assertRefused(new ProcessEnvironment(2, 3, 2, "127.0.0.1", port, "some other secret"), "the same DEEPEP_SECRET");
-        assertRefused(new ProcessEnvironment(2, 3, 2, "127.0.0.1", port, ""), "the same DEEPEP_SECRET");
-        assertRefused(Groups.environment(2, 4, port), "rank 2 was started with size=4, rank 0 with size=3");
-        try (ProcessCommunicator last = ProcessCommunicator.open(Groups.environment(2, 3, port), Groups.LONG)) {
+        CompletableFuture<List<ProcessCommunicator>> starting =
+                CompletableFuture.supplyAsync(
+                        () -> {
+                            try {
+                                return Groups.each(
+                                        2,
+                                        rank ->
+                                                ProcessCommunicator.open(
+                                                        Groups.environment(rank, 3, port),
+                                                        Groups.LONG));
+                            } catch (Exception failure) {
+                                throw new IllegalStateException(failure);
+                            }
+                        });
+        assertRefused(
+                new ProcessEnvironment(2, 3, 2, "127.0.0.1", port, "some other secret"),
+                "the same DEEPEP_SECRET");
+        assertRefused(
+                new ProcessEnvironment(2, 3, 2, "127.0.0.1", port, ""), "the same DEEPEP_SECRET");
+        assertRefused(
+                Groups.environment(2, 4, port),
+                "rank 2 was started with size=4, rank 0 with size=3");
+        try (ProcessCommunicator last =
+                ProcessCommunicator.open(Groups.environment(2, 3, port), Groups.LONG)) {
             assertRefused(Groups.environment(1, 3, port), "rank=1 has joined this group before");
-            assertThatThrownBy(() -> ProcessCommunicator.open(Groups.environment(0, 3, port), Groups.LONG))
+            assertThatThrownBy(
+                            () ->
+                                    ProcessCommunicator.open(
+                                            Groups.environment(0, 3, port), Groups.LONG))
                     .isInstanceOf(DeepEpUnavailableException.class)
                     .hasMessageContaining("rank 0 cannot listen at 127.0.0.1:" + port)
                     .hasMessageContaining("choose a MASTER_PORT that is free");
@@ -171,9 +212,13 @@ class ProcessCommunicatorTest {
 
     @Test
     void demandsASecretBeyondLoopback() {
-        assertThatThrownBy(() ->
-                        ProcessCommunicator.open(new ProcessEnvironment(1, 2, 1, "192.0.2.1", 29500, ""), Groups.LONG))
+        assertThatThrownBy(
+                        () ->
+                                ProcessCommunicator.open(
+                                        new ProcessEnvironment(1, 2, 1, "192.0.2.1", 29500, ""),
+                                        Groups.LONG))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("MASTER_ADDR=192.0.2.1 is not a loopback address and DEEPEP_SECRET is not set");
+                .hasMessageContaining(
+                        "MASTER_ADDR=192.0.2.1 is not a loopback address and DEEPEP_SECRET is not set");
     }
 }

@@ -2,7 +2,6 @@ package io.deepep.testkit;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;

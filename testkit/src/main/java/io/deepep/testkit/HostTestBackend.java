@@ -4,7 +4,6 @@ import io.deepep.Backend;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 

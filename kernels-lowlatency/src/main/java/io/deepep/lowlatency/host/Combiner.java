@@ -33,8 +33,10 @@ final class Combiner {
     private final float[] sum;
     private final float[] weights;
     private final long[] slots;
+
     /** This rank's memory, once for each selection. */
     private final MemorySegment[] sources;
+
     private long epoch;
     private long received;
 

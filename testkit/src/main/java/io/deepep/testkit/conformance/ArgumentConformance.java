@@ -10,13 +10,11 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.testkit.TestBackend;
-
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-
-import java.util.concurrent.TimeUnit;
 
 /**
  * Calls that must be refused at once: only rank 1 makes them, so one that starts anything leaves

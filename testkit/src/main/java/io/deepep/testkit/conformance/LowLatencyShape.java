@@ -4,11 +4,9 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.testkit.routing.RoutingSpec;
-
-import org.junit.jupiter.params.provider.Arguments;
-
 import java.util.Arrays;
 import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.Arguments;
 
 /** Shapes of low-latency cases. */
 record LowLatencyShape(int nodes, int ranksPerNode, int tokens, int hidden, int topk, int experts) {

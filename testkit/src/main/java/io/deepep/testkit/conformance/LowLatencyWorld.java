@@ -10,7 +10,6 @@ import io.deepep.testkit.oracle.LowLatencyOracle;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
-
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;

@@ -12,13 +12,11 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.SourceRow;
-
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.MethodSource;
-
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combine in all its forms. Part of {@link NormalConformance}. */
 public abstract class NormalCombineConformance extends NormalReuseConformance {

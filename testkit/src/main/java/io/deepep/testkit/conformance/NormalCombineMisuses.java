@@ -6,7 +6,6 @@ import static io.deepep.testkit.conformance.Misuse.missing;
 import io.deepep.CombineRequest;
 import io.deepep.DType;
 import io.deepep.testkit.conformance.NormalMisuses.Rank;
-
 import java.util.stream.Stream;
 
 /**

@@ -4,7 +4,6 @@ import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
-
 import java.util.stream.Stream;
 
 /**

@@ -12,7 +12,6 @@ import io.deepep.testkit.oracle.SourceRow;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
-
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -6,7 +6,6 @@ import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.RankFailedException;
 import io.deepep.testkit.TestBackend;
-
 import java.time.Duration;
 import java.util.function.Consumer;
 

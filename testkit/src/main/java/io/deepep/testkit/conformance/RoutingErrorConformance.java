@@ -13,7 +13,6 @@ import io.deepep.Tensor;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.routing.RoutingSpec;
-
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;

@@ -2,7 +2,6 @@ package io.deepep.testkit.oracle;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;

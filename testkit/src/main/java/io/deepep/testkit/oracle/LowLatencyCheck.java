@@ -6,7 +6,6 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
-
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -1,7 +1,6 @@
 package io.deepep.testkit.oracle;
 
 import io.deepep.testkit.routing.Routing;
-
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;

@@ -2,7 +2,6 @@ package io.deepep.testkit.oracle;
 
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
-
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

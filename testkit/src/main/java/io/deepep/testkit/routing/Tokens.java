@@ -2,7 +2,6 @@ package io.deepep.testkit.routing;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

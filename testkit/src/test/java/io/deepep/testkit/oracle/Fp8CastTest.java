@@ -6,7 +6,6 @@ import io.deepep.DType;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
-
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;

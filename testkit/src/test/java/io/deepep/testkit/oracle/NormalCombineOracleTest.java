@@ -7,10 +7,8 @@ import io.deepep.DType;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
-
-import org.junit.jupiter.api.Test;
-
 import java.util.List;
+import org.junit.jupiter.api.Test;
 
 /**
  * The combine oracles on the routing worked out by hand: they accept the right sums and nothing

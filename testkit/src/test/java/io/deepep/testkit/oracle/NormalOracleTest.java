@@ -1,15 +1,12 @@
 package io.deepep.testkit.oracle;
 
 import static io.deepep.testkit.oracle.HandMadeRouting.row;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.EpTopology;
 import io.deepep.testkit.routing.Routing;
-
-import org.junit.jupiter.api.Test;
-
 import java.util.Set;
+import org.junit.jupiter.api.Test;
 
 class NormalOracleTest {
     private final NormalOracle oracle = new NormalOracle(HandMadeRouting.ROUTING);
