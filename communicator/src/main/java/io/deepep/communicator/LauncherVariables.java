@@ -120,7 +120,8 @@ final class LauncherVariables {
         throw new IllegalArgumentException(
                 "MASTER_ADDR is missing, which "
                         + family.name
-                        + " does not set by itself; set it on all ranks to the host of rank 0 (127.0.0.1 if there is only one host)");
+                        + " does not set by itself; set it on all ranks to the host of rank 0"
+                        + " (127.0.0.1 if there is only one host)");
     }
 
     private int masterPort() {
@@ -147,7 +148,8 @@ final class LauncherVariables {
         }
         throw new IllegalArgumentException(
                 family.localRank.getFirst()
-                        + " is missing; set it to the number of the rank among those on its host, from 0: it chooses the GPU");
+                        + " is missing; set it to the number of the rank among those on its host,"
+                        + " from 0: it chooses the GPU");
     }
 
     private boolean has(String name) {

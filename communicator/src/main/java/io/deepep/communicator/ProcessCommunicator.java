@@ -93,7 +93,8 @@ public final class ProcessCommunicator implements Communicator {
                 throw new IllegalArgumentException(
                         "MASTER_ADDR="
                                 + environment.masterAddress()
-                                + " is not a loopback address and DEEPEP_SECRET is not set; set DEEPEP_SECRET to the same"
+                                + " is not a loopback address and DEEPEP_SECRET is not set;"
+                                + " set DEEPEP_SECRET to the same"
                                 + " random text on every rank (openssl rand -hex 32), so that strangers cannot join");
             }
             return master;

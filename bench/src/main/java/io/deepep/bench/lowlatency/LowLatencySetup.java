@@ -18,7 +18,7 @@ record LowLatencySetup(Session session, int maxTokens, Verifier verifier) implem
     static LowLatencySetup open(Job job) {
         int maxTokens = job.routing().maxTokens();
         LowLatencyLimits limits = limits(job, maxTokens);
-        MemoryNeed.require(job, Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));
+        MemoryNeed.require(job.numRanks(), Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));
         Session session = Session.open(job, builder -> builder.lowLatency(limits));
         return new LowLatencySetup(
                 session,

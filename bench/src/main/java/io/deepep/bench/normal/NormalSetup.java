@@ -39,7 +39,7 @@ record NormalSetup(
         int rows =
                 Math.max(1, all.stream().mapToInt(NormalSetup::maxRecvTokens).max().orElseThrow());
         NormalLimits limits = limits(job, maxTokens, rows);
-        MemoryNeed.require(job, perRank(job, limits));
+        MemoryNeed.require(job.numRanks(), perRank(job, limits));
         Session session = Session.open(job, builder -> builder.normal(limits));
         TokenPool pool = new TokenPool(job, session.team(), maxTokens);
         Map<String, NormalWorkload> others = new LinkedHashMap<>();

@@ -16,19 +16,19 @@ public final class MemoryNeed {
     /**
      * Checks.
      *
-     * @param perRank bytes of buffer memory that each rank will touch
+     * @param perRank bytes that each rank will touch
      * @throws UsageException if all ranks together need more than is available
      */
-    public static void require(Job job, long perRank) {
-        long needed = Math.multiplyExact(perRank, job.numRanks());
+    public static void require(int numRanks, long perRank) {
+        long needed = Math.multiplyExact(perRank, (long) numRanks);
         long available = availableBytes();
         if (needed > available) {
             throw new UsageException(
                     String.format(
                             Locale.ROOT,
-                            "%d ranks x %.1f GiB of buffers need %.1f GiB, this machine has %.1f GiB available;"
+                            "%d ranks x %.1f GiB of tokens or buffers need %.1f GiB, this machine has %.1f GiB available;"
                                     + " lower --num-tokens, --sms or the number of ranks",
-                            job.numRanks(),
+                            numRanks,
                             perRank / GIB,
                             needed / GIB,
                             available / GIB));

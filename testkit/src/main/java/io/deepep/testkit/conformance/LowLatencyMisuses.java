@@ -60,7 +60,8 @@ final class LowLatencyMisuses {
     }
 
     static Stream<Misuse<Rank>> all() {
-        return Stream.of(dispatches(), statistics(), combines(), others()).flatMap(s -> s);
+        return Stream.of(dispatches(), statistics(), combinedRows(), combines(), others())
+                .flatMap(s -> s);
     }
 
     private static Stream<Misuse<Rank>> dispatches() {
@@ -156,7 +157,7 @@ final class LowLatencyMisuses {
                         r -> r.combine(r.home().waitCostStats(r.tensor(DType.I64, 3)))));
     }
 
-    private static Stream<Misuse<Rank>> combines() {
+    private static Stream<Misuse<Rank>> combinedRows() {
         return Stream.of(
                 argument(
                         "combined rows of too few experts",
@@ -190,7 +191,11 @@ final class LowLatencyMisuses {
                                         Misuse.elsewhere(
                                                 r.inputs().context(), r.inputs().outputs()),
                                         r.inputs().topkIdx(),
-                                        r.inputs().weights())),
+                                        r.inputs().weights())));
+    }
+
+    private static Stream<Misuse<Rank>> combines() {
+        return Stream.of(
                 argument(
                         "indices of another shape",
                         "topkIdx",

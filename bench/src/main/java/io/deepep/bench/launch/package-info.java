@@ -1,2 +1,0 @@
-/** Starts one process for each rank on this host. */
-package io.deepep.bench.launch;
