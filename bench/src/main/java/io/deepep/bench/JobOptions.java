@@ -1,9 +1,11 @@
 package io.deepep.bench;
 
 import io.deepep.Backend;
+import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.bench.routing.RecordedRouting;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.MemoryNeed;
 import io.deepep.bench.run.UsageException;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
@@ -99,6 +101,8 @@ final class JobOptions {
         if (routing.routingWeights != null) {
             throw new UsageException("--routing-weights needs --routing");
         }
+        // Before a routing is drawn for hours.
+        MemoryNeed.require(topology.numRanks(), (long) DType.BF16.sizeBytes() * tokens * hidden);
         RoutingSpec recipe =
                 RoutingSpec.of(
                                 topology.numRanks(),
