@@ -60,7 +60,8 @@ final class CommandLineTest {
 
     @Test
     void hiddenThatFp8DoesNotAllowRunsWithoutFp8() {
-        Outcome outcome = run("test-intranode --ranks 2 --num-experts 8" + SMALL + " --hidden 40");
+        String narrow = SMALL.replace("--hidden 256", "--hidden 40");
+        Outcome outcome = run("test-intranode --ranks 2 --num-experts 8" + narrow);
         assertThat(outcome.out()).contains("hidden 40 is not a multiple of 128: without FP8");
         assertThat(outcome.out()).noneMatch(line -> line.startsWith("fp8"));
         requirePassed(outcome);
@@ -147,7 +148,7 @@ final class CommandLineTest {
         Outcome help = run("test-low-latency --help");
         assertThat(help.exitCode()).isZero();
         assertThat(String.join("\n", help.out()))
-                .contains("(default: 288)", "--num-topk", "128 on");
+                .contains("(default: 288)", "--num-topk", "128 on GPUs");
         assertThat(String.join("\n", run("--help").out()))
                 .contains("2 wrong options", "test-internode");
     }

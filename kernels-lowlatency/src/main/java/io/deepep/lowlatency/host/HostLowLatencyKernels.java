@@ -82,7 +82,8 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         checks.combine(request);
         if (request.zeroCopy() && request.x().address() != combineBuffer(bank).address()) {
             throw new IllegalArgumentException(
-                    "zeroCopy=true but x is not the buffer's own memory; fill Buffer.getNextLowLatencyCombineBuffer(handle), or leave zeroCopy off");
+                    "zeroCopy=true but x is not the buffer's own memory;"
+                            + " fill getNextLowLatencyCombineBuffer(handle), or leave zeroCopy off");
         }
         return new HostCombine(this, request, limits.hidden());
     }
