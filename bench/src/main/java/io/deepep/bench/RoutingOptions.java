@@ -100,7 +100,8 @@ final class RoutingOptions {
             throw new UsageException(
                     "--routing="
                             + routing
-                            + " does not go with --distribution, --num-topk-groups or --masked-ratio; the file says it all");
+                            + " does not go with --distribution, --num-topk-groups or --masked-ratio;"
+                            + " the file says it all");
         }
     }
 }

@@ -26,7 +26,8 @@ public final class MemoryNeed {
             throw new UsageException(
                     String.format(
                             Locale.ROOT,
-                            "%d ranks x %.1f GiB of tokens or buffers need %.1f GiB, this machine has %.1f GiB available;"
+                            "%d ranks x %.1f GiB of tokens or buffers need %.1f GiB,"
+                                    + " this machine has %.1f GiB available;"
                                     + " lower --num-tokens, --sms or the number of ranks",
                             numRanks,
                             perRank / GIB,
