@@ -7,8 +7,11 @@ import io.deepep.LowLatencyFormat;
  *
  * <pre>
  *   long fields[8]          the constants below
- *   int  selections[El]     selections of each of the receiver's experts
+ *   int  selections[E]      the source's selections of each expert
  * </pre>
+ *
+ * Selections of all experts and not just of the receiver's, so that every rank knows when an expert
+ * anywhere is selected more often than it has rows.
  */
 public final class LowLatencyHeader {
     /** One of the {@code STATUS_} constants. */
@@ -62,13 +65,13 @@ public final class LowLatencyHeader {
         return 8L * field;
     }
 
-    /** Byte offset of the selections of a local expert. */
-    public static long selectionsOffset(int localExpert) {
-        return 8L * NUM_FIELDS + 4L * localExpert;
+    /** Byte offset of the selections of an expert. */
+    public static long selectionsOffset(int expert) {
+        return 8L * NUM_FIELDS + 4L * expert;
     }
 
     /** Bytes of a header. */
-    public static long sizeBytes(int numLocalExperts) {
-        return selectionsOffset(numLocalExperts);
+    public static long sizeBytes(int numExperts) {
+        return selectionsOffset(numExperts);
     }
 }

@@ -12,18 +12,20 @@ import io.deepep.spi.Region;
  * nobody reads a peer's.
  *
  * <pre>
- *   dispatchHeaders [2][R]      what the source announces, see {@link LowLatencyHeader}, by parity of the dispatch's epoch
+ *   dispatchHeaders [2][R]      what the source announces, see {@link LowLatencyHeader}, by parity of the epoch
  *   dispatchRows    [2][R][T]   i-th token the source sends here: row, then on its own lines its selection, see below
  *   dispatchFlags   [2][R]      epoch of the dispatch whose header and rows from this source are complete
- *   dispatchAcks    [R]         epoch of the last dispatch of which that rank has taken all rows from here
+ *   dispatchAcks    [2][R]      epoch of the dispatch of which that rank has taken all rows from here
  *   combineRows     [2][T][K]   result of selection k of token t, BF16 or LogFMT
- *   combineFlags    [2][R]      epoch of the combine whose rows from this rank are complete
- *   combineAcks     [R]         epoch of the last combine of which that rank has summed all rows from here
+ *   combineHeaders  [2][R]      what the rank announces, see {@link LowLatencyCombineHeader}
+ *   combineFlags    [2][R]      epoch of the combine whose header and rows from this rank are complete
+ *   combineAcks     [2][R]      epoch of the combine of which that rank has summed all rows from here
  * </pre>
  *
  * A selection is {@code i32 token, i32 localExpert[K]} with -1 where selection k is not an expert
  * of this rank. Epochs count up for ever; flags are never cleared, and slots of one parity are free
- * again once the acknowledgement of two epochs ago has come.
+ * again once the acknowledgement of two epochs ago has come. Acknowledgements have a parity too:
+ * with hooks, the later of two in flight may be received first.
  */
 public record LowLatencyLayout(
         Layout layout,
@@ -33,6 +35,7 @@ public record LowLatencyLayout(
         Region dispatchFlags,
         Region dispatchAcks,
         Region combineRows,
+        Region combineHeaders,
         Region combineFlags,
         Region combineAcks) {
     private static final long FLAG_BYTES = 8;
@@ -47,7 +50,7 @@ public record LowLatencyLayout(
                                 (long) DType.BF16.sizeBytes() * limits.hidden(),
                                 limits.hidden() + scaleBytes(limits.hidden())));
         long selectionBytes = Layout.alignToLine(4L + 4L * limits.maxTopk());
-        long headerBytes = LowLatencyHeader.sizeBytes(limits.numLocalExperts(numRanks));
+        long headerBytes = LowLatencyHeader.sizeBytes(limits.numExperts());
         Layout.Builder builder = Layout.builder("LowLatencyLayout");
         Region headers =
                 builder.region(
@@ -60,12 +63,15 @@ public record LowLatencyLayout(
                         numRanks,
                         limits.maxTokens());
         Region flags = builder.region("dispatchFlags", FLAG_BYTES, PARITIES, numRanks);
-        Region acks = builder.region("dispatchAcks", FLAG_BYTES, numRanks);
+        Region acks = builder.region("dispatchAcks", FLAG_BYTES, PARITIES, numRanks);
         Region combineRows =
                 builder.region(
                         "combineRows", rowBytes, PARITIES, limits.maxTokens(), limits.maxTopk());
+        Region combineHeaders =
+                builder.region(
+                        "combineHeaders", LowLatencyCombineHeader.SIZE_BYTES, PARITIES, numRanks);
         Region combineFlags = builder.region("combineFlags", FLAG_BYTES, PARITIES, numRanks);
-        Region combineAcks = builder.region("combineAcks", FLAG_BYTES, numRanks);
+        Region combineAcks = builder.region("combineAcks", FLAG_BYTES, PARITIES, numRanks);
         return new LowLatencyLayout(
                 builder.build(),
                 rowBytes,
@@ -74,6 +80,7 @@ public record LowLatencyLayout(
                 flags,
                 acks,
                 combineRows,
+                combineHeaders,
                 combineFlags,
                 combineAcks);
     }

@@ -3,10 +3,12 @@ package io.deepep.lowlatency.host;
 import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
+import io.deepep.error.RankMismatchException;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowMath;
 import io.deepep.lowlatency.LogFmt10;
+import io.deepep.lowlatency.LowLatencyCombineHeader;
 import io.deepep.lowlatency.LowLatencyLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -29,7 +31,7 @@ final class Combiner {
     private final int numLocalExperts;
     private final int hidden;
     private final boolean[] reachable;
-    private final boolean[] present;
+    private final boolean[] came;
     private final float[] sum;
     private final float[] weights;
     private final long[] slots;
@@ -37,8 +39,14 @@ final class Combiner {
     /** This rank's memory, once for each selection. */
     private final MemorySegment[] sources;
 
+    /** By parity: the combine that is sent but not received, or 0. */
+    private final long[] unreceived = new long[2];
+
+    /** By parity: the dispatch whose tokens that combine brings home, and who was given them. */
+    private final long[] dispatchEpoch = new long[2];
+
+    private final boolean[][] expected;
     private long epoch;
-    private long received;
 
     Combiner(HostContext context, LowLatencyLimits limits, LowLatencyLayout layout, Peers peers) {
         this.layout = layout;
@@ -48,7 +56,8 @@ final class Combiner {
         this.numLocalExperts = limits.numLocalExperts(peers.count());
         this.hidden = limits.hidden();
         this.reachable = new boolean[peers.count()];
-        this.present = new boolean[peers.count()];
+        this.came = new boolean[peers.count()];
+        this.expected = new boolean[2][peers.count()];
         this.sum = new float[hidden];
         this.weights = new float[limits.maxTopk()];
         this.slots = new long[limits.maxTopk()];
@@ -58,30 +67,35 @@ final class Combiner {
 
     void reset() {
         epoch = 0;
-        received = 0;
+        Arrays.fill(unreceived, 0);
     }
 
     /** Sends and returns the epoch of the combine. */
     long send(LowLatencyCombineRequest request) {
         DispatchBank bank = ((HostLowLatencyHandle) request.handle()).receivedBank();
-        if (epoch - received >= 2) {
+        int parity = (int) ((epoch + 1) & 1);
+        if (unreceived[parity] != 0) {
             throw new IllegalStateException(
-                    "two combines wait for their receive half; run a receive hook first");
+                    "combine "
+                            + unreceived[parity]
+                            + " has been sent but not received; run its receive hook before the"
+                            + " second next combine");
         }
         checkTopk(request.topkIdx());
         epoch++;
-        int parity = (int) (epoch & 1);
-        for (int owner = 0; owner < peers.count(); owner++) {
-            // Pairs with the signal in receive: the owner has summed what lay in the slots of this
-            // parity.
-            reachable[owner] =
-                    peers.await(
-                            layout.combineAcks(),
-                            layout.combineAcks().at(owner),
-                            epoch - 2,
-                            owner,
-                            "low-latency combine.slots");
-        }
+        unreceived[parity] = epoch;
+        dispatchEpoch[parity] = bank.epoch;
+        // Kept here, because the bank may hold a later dispatch when this combine is received.
+        System.arraycopy(bank.reached, 0, expected[parity], 0, peers.count());
+        // The owners have summed what lay in the slots of this parity. Pairs with the signal in
+        // acknowledge.
+        peers.awaitAll(
+                layout.combineAcks(),
+                parity,
+                epoch - 2,
+                "low-latency combine.slots",
+                reachable,
+                null);
         for (int owner = 0; owner < peers.count(); owner++) {
             if (!reachable[owner]) {
                 continue;
@@ -89,10 +103,26 @@ final class Combiner {
             for (int expert = 0; expert < numLocalExperts; expert++) {
                 sendRows(request, bank, parity, owner, expert);
             }
+            putHeader(request, bank, parity, owner);
             // release; pairs with the acquire in receive.
             rdma.signal(owner, layout.combineFlags().at(parity, rank), epoch);
         }
         return epoch;
+    }
+
+    private void putHeader(
+            LowLatencyCombineRequest request, DispatchBank bank, int parity, int owner) {
+        MemorySegment to = rdma.of(owner);
+        long header = layout.combineHeaders().at(parity, rank);
+        to.set(LONG, header + LowLatencyCombineHeader.DISPATCH_EPOCH, bank.epoch);
+        to.set(LONG, header + LowLatencyCombineHeader.FORMAT, format(request));
+        to.set(LONG, header + LowLatencyCombineHeader.HAS_ROWS, bank.present[owner] ? 1 : 0);
+    }
+
+    private static long format(LowLatencyCombineRequest request) {
+        return request.logFmt()
+                ? LowLatencyCombineHeader.ROWS_LOG_FMT
+                : LowLatencyCombineHeader.ROWS_BF16;
     }
 
     private void checkTopk(Tensor topkIdx) {
@@ -146,37 +176,68 @@ final class Combiner {
 
     void receive(long combineEpoch, LowLatencyCombineRequest request, Tensor out) {
         int parity = (int) (combineEpoch & 1);
-        received = combineEpoch;
-        awaitRanks(combineEpoch, parity, request.waitCostStats());
-        int numTokens = (int) out.size(0);
-        for (int token = 0; token < numTokens; token++) {
-            sumToken(request, parity, token);
-            RowMath.storeBf16(sum, out.segment(), 2L * out.stride(0) * token, hidden);
-        }
-        for (int sender = 0; sender < peers.count(); sender++) {
-            // release; pairs with the acquire in send.
-            rdma.signal(sender, layout.combineAcks().at(rank), combineEpoch);
+        unreceived[parity] = 0;
+        // acquire; pairs with the release in send.
+        peers.awaitAll(
+                layout.combineFlags(),
+                parity,
+                combineEpoch,
+                "low-latency combine.rows",
+                came,
+                request.waitCostStats());
+        try {
+            checkHeaders(parity, format(request));
+            int numTokens = (int) out.size(0);
+            for (int token = 0; token < numTokens; token++) {
+                sumToken(request, parity, token);
+                RowMath.storeBf16(sum, out.segment(), 2L * out.stride(0) * token, hidden);
+            }
+        } finally {
+            // Also after an error that every rank learned of: the slots are free again.
+            acknowledge(combineEpoch, parity);
         }
     }
 
-    private void awaitRanks(long combineEpoch, int parity, Tensor waitCostStats) {
-        long start = System.nanoTime();
+    /** Finds ranks that combine something else, and those that hold no rows for this one. */
+    private void checkHeaders(int parity, long format) {
         for (int sender = 0; sender < peers.count(); sender++) {
-            // acquire; pairs with the release in send.
-            present[sender] =
-                    peers.await(
-                            layout.combineFlags(),
-                            layout.combineFlags().at(parity, sender),
-                            combineEpoch,
-                            sender,
-                            "low-latency combine.rows");
-            if (waitCostStats != null) {
-                MemorySegment stats = waitCostStats.segment();
-                stats.set(
-                        LONG,
-                        8L * sender,
-                        stats.get(LONG, 8L * sender) + System.nanoTime() - start);
+            if (!came[sender]) {
+                continue;
             }
+            long dispatch = field(parity, sender, LowLatencyCombineHeader.DISPATCH_EPOCH);
+            if (dispatch != dispatchEpoch[parity]) {
+                throw RankMismatchException.of(
+                        "low-latency combine",
+                        "the dispatch that it belongs to",
+                        rank,
+                        "dispatch " + dispatchEpoch[parity],
+                        sender,
+                        "dispatch " + dispatch);
+            }
+            long given = field(parity, sender, LowLatencyCombineHeader.FORMAT);
+            if (given != format) {
+                throw RankMismatchException.of(
+                        "low-latency combine",
+                        "format",
+                        rank,
+                        LowLatencyCombineHeader.formatName(format),
+                        sender,
+                        LowLatencyCombineHeader.formatName(given));
+            }
+            came[sender] =
+                    expected[parity][sender]
+                            && field(parity, sender, LowLatencyCombineHeader.HAS_ROWS) != 0;
+        }
+    }
+
+    private long field(int parity, int sender, long field) {
+        return rdma.local().get(LONG, layout.combineHeaders().at(parity, sender) + field);
+    }
+
+    private void acknowledge(long combineEpoch, int parity) {
+        for (int sender = 0; sender < peers.count(); sender++) {
+            // release; pairs with the acquire in send. Masked ranks too: they may come back.
+            rdma.signal(sender, layout.combineAcks().at(parity, rank), combineEpoch);
         }
     }
 
@@ -188,7 +249,7 @@ final class Combiner {
         for (int k = 0; k < numTopk; k++) {
             long selection = (long) token * numTopk + k;
             long expert = topk.get(LONG, 8 * selection);
-            if (expert >= 0 && present[(int) (expert / numLocalExperts)]) {
+            if (expert >= 0 && came[(int) (expert / numLocalExperts)]) {
                 weights[count] = given.get(FLOAT, 4 * selection);
                 slots[count++] = layout.combineRows().at(parity, token, k);
             }

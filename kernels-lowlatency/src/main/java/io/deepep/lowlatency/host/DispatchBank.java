@@ -32,7 +32,6 @@ final class DispatchBank {
     final int numLocalExperts;
     final int hidden;
     final int numRanks;
-    final int maxTopk;
     final MemorySegment rows;
     final MemorySegment scales;
     final MemorySegment srcInfo;
@@ -53,6 +52,12 @@ final class DispatchBank {
     private final Tensor floatScales;
     private final Tensor packedScales;
 
+    /** The ranks that this rank's tokens were sent to: all that were not masked. */
+    final boolean[] reached;
+
+    /** The ranks whose tokens were received. */
+    final boolean[] present;
+
     Phase phase = Phase.EMPTY;
     long epoch;
     int numTokens;
@@ -64,7 +69,8 @@ final class DispatchBank {
         this.numLocalExperts = limits.numLocalExperts(numRanks);
         this.numSlots = numRanks * limits.maxTokens();
         this.hidden = limits.hidden();
-        this.maxTopk = limits.maxTopk();
+        this.reached = new boolean[numRanks];
+        this.present = new boolean[numRanks];
         int groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
         int packed = (groups + Ue8m0.PER_INT - 1) / Ue8m0.PER_INT;
         long places = (long) numLocalExperts * numSlots;

@@ -5,6 +5,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
+import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.host.HostContext;
@@ -29,10 +30,9 @@ final class DispatchReceiver {
     private final MemorySegment local;
     private final Peers peers;
     private final int rank;
-    private final int numExperts;
+    private final LowLatencyLimits limits;
     private final int numLocalExperts;
     private final int hidden;
-    private final boolean[] present;
     private final int[] next;
 
     DispatchReceiver(
@@ -47,10 +47,9 @@ final class DispatchReceiver {
         this.local = rdma.local();
         this.peers = peers;
         this.rank = context.topology().rank();
-        this.numExperts = limits.numExperts();
+        this.limits = limits;
         this.numLocalExperts = limits.numLocalExperts(peers.count());
         this.hidden = limits.hidden();
-        this.present = new boolean[peers.count()];
         this.next = new int[numLocalExperts];
     }
 
@@ -58,12 +57,20 @@ final class DispatchReceiver {
         DispatchBank bank = kernels.bank((int) (epoch & 1));
         bank.phase = DispatchBank.Phase.EMPTY;
         int parity = (int) (epoch & 1);
-        awaitSources(epoch, parity, waitCostStats);
+        // acquire; pairs with the release in DispatchSender.announce.
+        peers.awaitAll(
+                layout.dispatchFlags(),
+                parity,
+                epoch,
+                "low-latency dispatch.rows",
+                bank.present,
+                waitCostStats);
         try {
             checkHeaders(parity, bank);
+            checkRoom(parity, bank);
             placeSources(parity, bank);
             for (int source = 0; source < peers.count(); source++) {
-                if (present[source]) {
+                if (bank.present[source]) {
                     unpackSource(parity, source, bank);
                 }
             }
@@ -71,28 +78,7 @@ final class DispatchReceiver {
             bank.phase = DispatchBank.Phase.RECEIVED;
         } finally {
             // Also after an error that every rank learned of: the slots are free again.
-            acknowledge(epoch);
-        }
-    }
-
-    private void awaitSources(long epoch, int parity, Tensor waitCostStats) {
-        long start = System.nanoTime();
-        for (int source = 0; source < peers.count(); source++) {
-            // acquire; pairs with the release in DispatchSender.announce.
-            present[source] =
-                    peers.await(
-                            layout.dispatchFlags(),
-                            layout.dispatchFlags().at(parity, source),
-                            epoch,
-                            source,
-                            "low-latency dispatch.rows");
-            if (waitCostStats != null) {
-                MemorySegment stats = waitCostStats.segment();
-                stats.set(
-                        LONG,
-                        8L * source,
-                        stats.get(LONG, 8L * source) + System.nanoTime() - start);
-            }
+            acknowledge(epoch, parity);
         }
     }
 
@@ -104,7 +90,7 @@ final class DispatchReceiver {
 
     private void checkHeaders(int parity, DispatchBank bank) {
         for (int source = 0; source < peers.count(); source++) {
-            if (!present[source]) {
+            if (!bank.present[source]) {
                 continue;
             }
             long format = field(parity, source, LowLatencyHeader.FORMAT);
@@ -124,22 +110,58 @@ final class DispatchReceiver {
             }
         }
         for (int source = 0; source < peers.count(); source++) {
-            if (present[source]
-                    && field(parity, source, LowLatencyHeader.STATUS)
-                            == LowLatencyHeader.STATUS_TOPK_RANGE) {
-                throw new RoutingException(
-                        source,
-                        "topkIdx["
-                                + field(parity, source, LowLatencyHeader.DETAIL)
-                                + "]["
-                                + field(parity, source, LowLatencyHeader.DETAIL + 1)
-                                + "]="
-                                + field(parity, source, LowLatencyHeader.DETAIL + 2)
-                                + " is not in [-1, numExperts="
-                                + numExperts
-                                + "); use -1 for no selection");
+            if (bank.present[source]) {
+                checkStatus(parity, source);
             }
         }
+    }
+
+    private void checkStatus(int parity, int source) {
+        long status = field(parity, source, LowLatencyHeader.STATUS);
+        if (status == LowLatencyHeader.STATUS_OK) {
+            return;
+        }
+        long token = field(parity, source, LowLatencyHeader.DETAIL);
+        long k = field(parity, source, LowLatencyHeader.DETAIL + 1);
+        long expert = field(parity, source, LowLatencyHeader.DETAIL + 2);
+        throw new RoutingException(
+                source,
+                "topkIdx["
+                        + token
+                        + "]["
+                        + k
+                        + "]="
+                        + expert
+                        + " is not in [-1, numExperts="
+                        + limits.numExperts()
+                        + "); use -1 for no selection");
+    }
+
+    /** Only selections that name an expert twice for one token can need more rows than it has. */
+    private void checkRoom(int parity, DispatchBank bank) {
+        for (int expert = 0; expert < limits.numExperts(); expert++) {
+            int rows = 0;
+            for (int source = 0; source < peers.count(); source++) {
+                rows += bank.present[source] ? selections(parity, source, expert) : 0;
+            }
+            if (rows > bank.numSlots) {
+                throw new CapacityExceededException(
+                        expert / numLocalExperts,
+                        rows,
+                        bank.numSlots,
+                        "these are the rows of expert "
+                                + expert
+                                + ": select an expert once per token, or raise"
+                                + " LowLatencyLimits.maxTokens");
+            }
+        }
+    }
+
+    private int selections(int parity, int source, int expert) {
+        return local.get(
+                INT,
+                layout.dispatchHeaders().at(parity, source)
+                        + LowLatencyHeader.selectionsOffset(expert));
     }
 
     /** Gives each source its range of rows at each expert. */
@@ -148,11 +170,8 @@ final class DispatchReceiver {
             int begin = 0;
             for (int source = 0; source < peers.count(); source++) {
                 int count =
-                        present[source]
-                                ? local.get(
-                                        INT,
-                                        layout.dispatchHeaders().at(parity, source)
-                                                + LowLatencyHeader.selectionsOffset(expert))
+                        bank.present[source]
+                                ? selections(parity, source, rank * numLocalExperts + expert)
                                 : 0;
                 bank.layoutRange.set(
                         LONG,
@@ -232,11 +251,11 @@ final class DispatchReceiver {
         }
     }
 
-    private void acknowledge(long epoch) {
+    private void acknowledge(long epoch, int parity) {
         for (int source = 0; source < peers.count(); source++) {
             // release; pairs with the acquire in DispatchSender.awaitFreeSlots. Masked ranks too:
             // they may come back.
-            rdma.signal(source, layout.dispatchAcks().at(rank), epoch);
+            rdma.signal(source, layout.dispatchAcks().at(parity, rank), epoch);
         }
     }
 }

@@ -32,7 +32,6 @@ final class DispatchSender {
     private final int hidden;
     private final int[] numRows;
     private final int[] selections;
-    private final boolean[] reachable;
     private final long[] headerFields = new long[LowLatencyHeader.NUM_FIELDS];
 
     /** One row as it travels, so that it is cast once however many ranks get it. */
@@ -55,7 +54,6 @@ final class DispatchSender {
         this.hidden = limits.hidden();
         this.numRows = new int[peers.count()];
         this.selections = new int[numExperts];
-        this.reachable = new boolean[peers.count()];
         this.wire = wire;
     }
 
@@ -64,7 +62,17 @@ final class DispatchSender {
         int numTokens = (int) request.x().size(0);
         int numTopk = (int) request.topkIdx().size(1);
         long epoch = kernels.openDispatch(numTokens, numTopk, request.format());
-        awaitFreeSlots(epoch);
+        int parity = (int) (epoch & 1);
+        boolean[] reached = kernels.bank(parity).reached;
+        // The slots are free once every receiver has taken the dispatch before the last out of
+        // them. Pairs with the signal in DispatchReceiver.acknowledge.
+        peers.awaitAll(
+                layout.dispatchAcks(),
+                parity,
+                epoch - 2,
+                "low-latency dispatch.slots",
+                reached,
+                null);
         Arrays.fill(numRows, 0);
         Arrays.fill(selections, 0);
         Arrays.fill(headerFields, 0);
@@ -72,47 +80,44 @@ final class DispatchSender {
         headerFields[LowLatencyHeader.NUM_TOPK] = numTopk;
         if (checkTopk(request.topkIdx().segment(), numTokens, numTopk)) {
             for (int token = 0; token < numTokens; token++) {
-                sendToken(request, (int) (epoch & 1), token, numTopk);
+                sendToken(request, parity, token, numTopk, reached);
             }
         }
-        announce(epoch);
+        announce(epoch, parity, reached);
         return epoch;
     }
 
-    /**
-     * The slots of this parity are free once every receiver has acknowledged the dispatch before
-     * the last.
-     */
-    private void awaitFreeSlots(long epoch) {
-        for (int peer = 0; peer < peers.count(); peer++) {
-            // Pairs with the signal in DispatchReceiver.
-            reachable[peer] =
-                    peers.await(
-                            layout.dispatchAcks(),
-                            layout.dispatchAcks().at(peer),
-                            epoch - 2,
-                            peer,
-                            "low-latency dispatch.slots");
-        }
-    }
-
+    /** Counts the selections of each expert; none at all if the routing is not valid. */
     private boolean checkTopk(MemorySegment topk, int numTokens, int numTopk) {
         for (int token = 0; token < numTokens; token++) {
             for (int k = 0; k < numTopk; k++) {
                 long expert = topk.get(LONG, 8L * ((long) token * numTopk + k));
                 if (expert < -1 || expert >= numExperts) {
-                    headerFields[LowLatencyHeader.STATUS] = LowLatencyHeader.STATUS_TOPK_RANGE;
-                    headerFields[LowLatencyHeader.DETAIL] = token;
-                    headerFields[LowLatencyHeader.DETAIL + 1] = k;
-                    headerFields[LowLatencyHeader.DETAIL + 2] = expert;
+                    reject(token, k, expert);
                     return false;
+                }
+                if (expert >= 0) {
+                    selections[(int) expert]++;
                 }
             }
         }
         return true;
     }
 
-    private void sendToken(LowLatencyDispatchRequest request, int parity, int token, int numTopk) {
+    private void reject(int token, int k, long expert) {
+        Arrays.fill(selections, 0);
+        headerFields[LowLatencyHeader.STATUS] = LowLatencyHeader.STATUS_TOPK_RANGE;
+        headerFields[LowLatencyHeader.DETAIL] = token;
+        headerFields[LowLatencyHeader.DETAIL + 1] = k;
+        headerFields[LowLatencyHeader.DETAIL + 2] = expert;
+    }
+
+    private void sendToken(
+            LowLatencyDispatchRequest request,
+            int parity,
+            int token,
+            int numTopk,
+            boolean[] reached) {
         MemorySegment topk = request.topkIdx().segment();
         long first = 8L * token * numTopk;
         long rowBytes = 0;
@@ -121,9 +126,8 @@ final class DispatchSender {
             if (expert < 0) {
                 continue;
             }
-            selections[(int) expert]++;
             int peer = (int) expert / numLocalExperts;
-            if (!reachable[peer] || isRepeated(topk, first, k, peer)) {
+            if (!reached[peer] || isRepeated(topk, first, k, peer)) {
                 continue;
             }
             rowBytes = rowBytes != 0 ? rowBytes : packRow(request, token);
@@ -174,10 +178,9 @@ final class DispatchSender {
         }
     }
 
-    private void announce(long epoch) {
-        int parity = (int) (epoch & 1);
+    private void announce(long epoch, int parity, boolean[] reached) {
         for (int peer = 0; peer < peers.count(); peer++) {
-            if (!reachable[peer]) {
+            if (!reached[peer]) {
                 continue;
             }
             MemorySegment to = rdma.of(peer);
@@ -186,13 +189,9 @@ final class DispatchSender {
             for (int field = 0; field < LowLatencyHeader.NUM_FIELDS; field++) {
                 to.set(LONG, header + LowLatencyHeader.fieldOffset(field), headerFields[field]);
             }
-            for (int expert = 0; expert < numLocalExperts; expert++) {
-                to.set(
-                        INT,
-                        header + LowLatencyHeader.selectionsOffset(expert),
-                        selections[peer * numLocalExperts + expert]);
-            }
-            // release; pairs with the acquire in DispatchReceiver.awaitSources.
+            long counts = header + LowLatencyHeader.selectionsOffset(0);
+            MemorySegment.copy(selections, 0, to, INT, counts, numExperts);
+            // release; pairs with the acquire in DispatchReceiver.receive.
             rdma.signal(peer, layout.dispatchFlags().at(parity, rank), epoch);
         }
     }

@@ -19,12 +19,12 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     private final LowLatencyCombineRequest request;
     private final Tensor out;
     private LowLatencyCombineResult cached;
-    private long oldestSent;
-    private long latestSent;
+    private final RunsInFlight runs;
 
     HostCombine(HostLowLatencyKernels kernels, LowLatencyCombineRequest request, int hidden) {
         this.kernels = kernels;
         this.request = request;
+        this.runs = new RunsInFlight(kernels);
         this.out =
                 request.out() != null
                         ? request.out()
@@ -38,21 +38,12 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
 
     @Override
     public void begin() {
-        latestSent = kernels.combiner().send(request);
-        if (oldestSent == 0) {
-            oldestSent = latestSent;
-        }
+        runs.add(kernels.combiner().send(request));
     }
 
     @Override
     public void complete() {
-        long epoch = oldestSent;
-        if (epoch == 0) {
-            throw new IllegalStateException(
-                    "nothing is left to receive; run each receive hook once");
-        }
-        oldestSent = latestSent == epoch ? 0 : latestSent;
-        kernels.combiner().receive(epoch, request, out);
+        kernels.combiner().receive(runs.take(), request, out);
     }
 
     @Override

@@ -15,12 +15,12 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     private final LowLatencyDispatchRequest request;
     private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[2];
     private final HostLowLatencyHandle[] handles = new HostLowLatencyHandle[2];
-    private long oldestSent;
-    private long latestSent;
+    private final RunsInFlight runs;
 
     HostDispatch(HostLowLatencyKernels kernels, LowLatencyDispatchRequest request) {
         this.kernels = kernels;
         this.request = request;
+        this.runs = new RunsInFlight(kernels);
         for (int parity = 0; parity < 2; parity++) {
             handles[parity] = new HostLowLatencyHandle(kernels, kernels.bank(parity));
         }
@@ -29,28 +29,18 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     @Override
     public void begin() {
         long epoch = kernels.sender().send(request);
-        latestSent = epoch;
-        if (oldestSent == 0) {
-            oldestSent = epoch;
-        }
+        runs.add(epoch);
         handles[parity(epoch)].follow();
     }
 
     @Override
     public void complete() {
-        long epoch = oldestSent;
-        if (epoch == 0 || !kernels.isSent(epoch)) {
-            oldestSent = 0;
-            throw new IllegalStateException(
-                    "nothing is left to receive; run each receive hook once, before a clean");
-        }
-        oldestSent = latestSent == epoch ? 0 : latestSent;
-        kernels.receiver().receive(epoch, request.cumulativeStats(), request.waitCostStats());
+        kernels.receiver().receive(runs.take(), request.cumulativeStats(), request.waitCostStats());
     }
 
     @Override
     public LowLatencyDispatchResult result(Event event, Runnable receiveHook) {
-        int parity = parity(latestSent);
+        int parity = parity(runs.latest());
         LowLatencyDispatchResult cached = results[parity];
         DispatchBank bank = kernels.bank(parity);
         if (cached != null

@@ -20,9 +20,14 @@ import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
 
 /**
- * Low-latency mode of one rank in plain Java. A masked rank that is only late may still write into
- * this rank's combine slots of an epoch it missed; unmask it only after {@link #reset} on all
- * ranks.
+ * Low-latency mode of one rank in plain Java.
+ *
+ * <p>A masked rank that is only late: its dispatch rows lie in slots of its own, and its flags are
+ * of an epoch nobody waits for, so neither is misread. But until it has noticed that it is behind,
+ * it may finish a combine of an epoch it missed, and those slots may by then hold another rank's
+ * rows for the same token. And it is out of step. So after a timeout masked a rank, unmask it only
+ * with {@link #reset} on all ranks. Ranks that were masked and unmasked by hand and kept making the
+ * same calls are in step, and what they did not get or send counts as absent.
  */
 public final class HostLowLatencyKernels implements LowLatencyKernels {
     private final HostContext context;
@@ -80,12 +85,18 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombineRequest request) {
         DispatchBank bank = own(request.handle()).bank();
         checks.combine(request);
-        if (request.zeroCopy() && request.x().address() != combineBuffer(bank).address()) {
+        if (request.zeroCopy() && !isSameView(request.x(), combineBuffer(bank))) {
             throw new IllegalArgumentException(
                     "zeroCopy=true but x is not the buffer's own memory;"
                             + " fill getNextLowLatencyCombineBuffer(handle), or leave zeroCopy off");
         }
         return new HostCombine(this, request, limits.hidden());
+    }
+
+    private static boolean isSameView(Tensor x, Tensor own) {
+        return x.address() == own.address()
+                && x.stride(0) == own.stride(0)
+                && x.stride(1) == own.stride(1);
     }
 
     @Override
@@ -167,11 +178,6 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         bank.format = format;
         bank.phase = DispatchBank.Phase.SENT;
         return epoch;
-    }
-
-    boolean isSent(long dispatchEpoch) {
-        DispatchBank bank = bank((int) (dispatchEpoch & 1));
-        return bank.epoch == dispatchEpoch && bank.phase == DispatchBank.Phase.SENT;
     }
 
     DispatchBank bank(int parity) {

@@ -1,0 +1,288 @@
+package io.deepep.lowlatency.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.sun.management.ThreadMXBean;
+import io.deepep.Bf16;
+import io.deepep.DType;
+import io.deepep.Event;
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.Ue8m0;
+import io.deepep.host.RowMath;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Many dispatches and combines one after the other, in all formats. */
+@Timeout(value = 180, unit = TimeUnit.SECONDS)
+class ChainTest {
+    @ParameterizedTest
+    @CsvSource({
+        "1, 4, 3, 2, 300",
+        "2, 6, 3, 8, 300",
+        "3, 6, 5, 4, 200",
+        "8, 16, 2, 4, 150",
+        "64, 64, 2, 3, 6"
+    })
+    void chainedPairsOfRandomRouting(
+            int numRanks, int numExperts, int maxTokens, int numTopk, int rounds) throws Exception {
+        var limits = new LowLatencyLimits(maxTokens, 128, numExperts, numTopk);
+        List<Batch> batches = new ArrayList<>();
+        for (int i = 0; i < 13; i++) {
+            batches.add(Batch.random(limits, numRanks, 1 + i % numTopk, i));
+        }
+        new Group(numRanks, limits)
+                .run(
+                        rank -> {
+                            for (int i = 0; i < rounds; i++) {
+                                rank.roundTrip(batches.get(i % batches.size()));
+                            }
+                        });
+    }
+
+    /** Thousands of the same two operations, as an engine runs its layers. */
+    @Test
+    void thousandsOfRunsOfReusedOperations() throws Exception {
+        var limits = new LowLatencyLimits(2, 128, 4, 2);
+        Batch a = Batch.random(limits, 2, 2, 1);
+        Batch b = Batch.cyclic(limits, 2, 2, 2);
+        new Group(2, limits)
+                .run(
+                        rank -> {
+                            var first = rank.dispatch(a, LowLatencyFormat.BF16);
+                            var second = rank.dispatch(b, LowLatencyFormat.BF16);
+                            for (int i = 0; i < 4000; i++) {
+                                first.begin();
+                                second.begin();
+                                first.complete();
+                                second.complete();
+                                if (i % 100 == 0) {
+                                    a.verifyDispatch(
+                                            rank.rank(), first.result(Event.completed(), null));
+                                    b.verifyDispatch(
+                                            rank.rank(), second.result(Event.completed(), null));
+                                }
+                            }
+                        });
+    }
+
+    @Test
+    void resultsAreReused() throws Exception {
+        var limits = new LowLatencyLimits(2, 128, 4, 2);
+        Batch batch = Batch.cyclic(limits, 2, 2, 2);
+        new Group(2, limits)
+                .run(
+                        rank -> {
+                            var dispatch = rank.dispatch(batch, LowLatencyFormat.FP8);
+                            List<LowLatencyDispatchResult> seen = new ArrayList<>();
+                            for (int i = 0; i < 6; i++) {
+                                dispatch.begin();
+                                dispatch.complete();
+                                seen.add(dispatch.result(Event.completed(), null));
+                            }
+                            assertThat(seen.get(2)).isSameAs(seen.get(0));
+                            assertThat(seen.get(3)).isSameAs(seen.get(1));
+                            assertThat(seen.get(1)).isNotSameAs(seen.get(0));
+                        });
+    }
+
+    /**
+     * Once warm, both halves of both operations leave no garbage. The bound leaves room for what
+     * the JVM itself may allocate on the thread, not for one object in each run.
+     */
+    @ParameterizedTest
+    @EnumSource(LowLatencyFormat.class)
+    void runsAllocateNothing(LowLatencyFormat format) throws Exception {
+        var limits = new LowLatencyLimits(2, 128, 4, 2);
+        Batch batch = Batch.cyclic(limits, 2, 2, 2);
+        var threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        new Group(2, limits)
+                .run(
+                        rank -> {
+                            var dispatch = rank.dispatch(batch, format);
+                            Tensor outputs = Tensor.allocate(Arena.ofAuto(), DType.BF16, 2, 4, 128);
+                            dispatch.begin();
+                            dispatch.complete();
+                            var first = dispatch.result(Event.completed(), null);
+                            var combine =
+                                    rank.kernels()
+                                            .prepareCombine(
+                                                    rank.home(batch, outputs, first).build());
+                            combine.begin();
+                            combine.complete();
+                            long before = 0;
+                            int warm = 15_000;
+                            int measured = 2_000;
+                            for (int i = 0; i < warm + measured; i++) {
+                                if (i == warm) {
+                                    before = threads.getCurrentThreadAllocatedBytes();
+                                }
+                                dispatch.begin();
+                                dispatch.complete();
+                                dispatch.result(Event.completed(), null);
+                                dispatch.begin();
+                                dispatch.complete();
+                                dispatch.result(Event.completed(), null);
+                                combine.begin();
+                                combine.complete();
+                                combine.result(Event.completed(), null);
+                            }
+                            long allocated = threads.getCurrentThreadAllocatedBytes() - before;
+                            assertThat(allocated).isLessThan(16L * measured);
+                        });
+    }
+
+    /** Hidden sizes whose scale groups do and do not fill packed integers. */
+    @ParameterizedTest
+    @EnumSource(
+            value = LowLatencyFormat.class,
+            names = {"FP8", "FP8_POWER_OF_TWO", "FP8_UE8M0"})
+    void fp8RowsAndTheirScales(LowLatencyFormat format) throws Exception {
+        for (int hidden : new int[] {128, 384, 512, 640}) {
+            var limits = new LowLatencyLimits(5, hidden, 4, 2);
+            Batch batch = Batch.cyclic(limits, 2, 5, 2);
+            new Group(2, limits)
+                    .run(
+                            rank -> {
+                                // Twice each parity: stale scales must not survive.
+                                for (int i = 0; i < 4; i++) {
+                                    verifyFp8(
+                                            rank.rank(),
+                                            batch,
+                                            rank.dispatched(batch, format),
+                                            format);
+                                }
+                            });
+        }
+    }
+
+    private static void verifyFp8(
+            int rank, Batch batch, LowLatencyDispatchResult result, LowLatencyFormat format) {
+        int hidden = (int) result.recvX().size(2);
+        int groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
+        Tensor scales = result.recvScales();
+        boolean packed = format == LowLatencyFormat.FP8_UE8M0;
+        assertThat(scales.shape()).containsExactly(2, 10, packed ? (groups + 3) / 4 : groups);
+        assertThat(scales.stride(1)).isEqualTo(1);
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment fp8 = arena.allocate(hidden);
+            MemorySegment wanted = arena.allocate(4L * groups, 4);
+            for (int expert = 0; expert < 2; expert++) {
+                for (int row = 0; row < result.recvCount().getLong(expert); row++) {
+                    long range0 = result.handle().layoutRange().getLong(expert, 0);
+                    int source = row < (range0 >>> 32) ? 0 : 1;
+                    Tensor sent =
+                            batch.x(source)
+                                    .select(0, result.handle().srcInfo().getLong(expert, row));
+                    boolean power = format != LowLatencyFormat.FP8;
+                    RowMath.castFp8(sent.segment(), 0, fp8, 0, wanted, 0, hidden, power);
+                    Tensor got = result.recvX().select(0, expert).select(0, row);
+                    assertThat(got.segment().asSlice(0, hidden).mismatch(fp8)).isEqualTo(-1);
+                    for (int column = 0; column < scales.size(2); column++) {
+                        long bits = scales.getLong(expert, row, column) & 0xffffffffL;
+                        assertThat(bits)
+                                .as("rank %s expert %s row %s column %s", rank, expert, row, column)
+                                .isEqualTo(
+                                        packed
+                                                ? packedScale(wanted, column, groups)
+                                                : wanted.getAtIndex(ValueLayout.JAVA_INT, column)
+                                                        & 0xffffffffL);
+                    }
+                }
+            }
+        }
+    }
+
+    private static long packedScale(MemorySegment scales, int column, int groups) {
+        long packed = 0;
+        for (int j = 0; j < 4 && 4 * column + j < groups; j++) {
+            float scale = scales.getAtIndex(ValueLayout.JAVA_FLOAT, 4L * column + j);
+            packed |= (Ue8m0.fromPowerOfTwo(scale) & 0xffL) << (8 * j);
+        }
+        return packed;
+    }
+
+    /** The same routing home as LogFMT: half a code step off for each selection at most. */
+    @Test
+    void logFmtComesHomeWithinItsBound() throws Exception {
+        var limits = new LowLatencyLimits(4, 256, 4, 3);
+        Batch batch = Batch.cyclic(limits, 2, 4, 3);
+        new Group(2, limits)
+                .run(
+                        rank -> {
+                            LowLatencyDispatchResult got =
+                                    rank.dispatched(batch, LowLatencyFormat.BF16);
+                            Tensor home =
+                                    rank.combined(rank.home(batch, got.recvX(), got).logFmt(true));
+                            Tensor x = batch.x(rank.rank());
+                            Tensor weights = batch.weights(rank.rank());
+                            for (int token = 0; token < 4; token++) {
+                                float weight = 0;
+                                for (int k = 0; k < 3; k++) {
+                                    weight += weights.getFloat(token, k);
+                                }
+                                for (int c = 0; c < 256; c++) {
+                                    double exact = weight * x.getFloat(token, c);
+                                    // 2.2 % of LogFMT and 2^-8 of BF16.
+                                    assertThat(Math.abs(home.getFloat(token, c) - exact))
+                                            .isLessThanOrEqualTo(0.0265 * Math.abs(exact));
+                                }
+                            }
+                        });
+    }
+
+    @Test
+    void countsAreAddedAndOutIsUsed() throws Exception {
+        var limits = new LowLatencyLimits(4, 128, 4, 2);
+        Batch batch = Batch.cyclic(limits, 2, 4, 2);
+        new Group(2, limits)
+                .run(
+                        rank -> {
+                            int me = rank.rank();
+                            Tensor stats = Tensor.allocate(Arena.ofAuto(), DType.I32, 2);
+                            stats.setLong(1000, 1);
+                            Tensor out = Tensor.allocate(Arena.ofAuto(), DType.BF16, 4, 128);
+                            var dispatch =
+                                    rank.kernels()
+                                            .prepareDispatch(
+                                                    LowLatencyDispatchRequest.builder(
+                                                                    batch.x(me), batch.topkIdx(me))
+                                                            .format(LowLatencyFormat.BF16)
+                                                            .cumulativeStats(stats)
+                                                            .build());
+                            for (int round = 1; round <= 3; round++) {
+                                dispatch.begin();
+                                dispatch.complete();
+                                var got = dispatch.result(Event.completed(), null);
+                                batch.verifyDispatch(me, got);
+                                for (int expert = 0; expert < 2; expert++) {
+                                    assertThat(stats.getLong(expert))
+                                            .isEqualTo(
+                                                    1000L * expert
+                                                            + round
+                                                                    * got.recvCount()
+                                                                            .getLong(expert));
+                                }
+                                Tensor home =
+                                        rank.combined(rank.home(batch, got.recvX(), got).out(out));
+                                assertThat(home).isSameAs(out);
+                                batch.verifyEcho(me, home);
+                                out.segment().fill((byte) Bf16.fromFloat(1f));
+                            }
+                        });
+    }
+}

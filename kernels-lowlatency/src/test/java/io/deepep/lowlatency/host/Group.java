@@ -1,0 +1,124 @@
+package io.deepep.lowlatency.host;
+
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import io.deepep.Event;
+import io.deepep.InProcessGroup;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.host.HostContext;
+import io.deepep.host.HostHeaps;
+import io.deepep.host.HostWait;
+import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.Operation;
+import java.time.Duration;
+
+/** Rank threads with low-latency kernels and nothing above them. */
+final class Group {
+    private static final Duration MEETING = Duration.ofSeconds(60);
+
+    private final int numRanks;
+    private final LowLatencyLimits limits;
+    private Duration timeout = MEETING;
+    private boolean maskTimedOut;
+
+    Group(int numRanks, LowLatencyLimits limits) {
+        this.numRanks = numRanks;
+        this.limits = limits;
+    }
+
+    Group timeout(Duration limit) {
+        this.timeout = limit;
+        return this;
+    }
+
+    Group maskTimedOut() {
+        this.maskTimedOut = true;
+        return this;
+    }
+
+    /** What one rank does. */
+    interface Body {
+        void run(Rank rank) throws Exception;
+    }
+
+    void run(Body body) throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(numRanks)) {
+            group.run(communicator -> runRank(communicator, body));
+        }
+    }
+
+    private void runRank(Communicator communicator, Body body) throws Exception {
+        EpTopology topology = new EpTopology(communicator.rank(), numRanks, 1);
+        long bytes = LowLatencyLayout.of(limits, topology).layout().sizeBytes();
+        try (HostHeaps heaps = HostHeaps.open(communicator, topology, 0, bytes, MEETING)) {
+            HostWait waiter = new HostWait(topology.rank(), heaps.doorbell(), timeout.toNanos());
+            HostContext context = new HostContext(topology, null, heaps.rdma(), waiter);
+            body.run(
+                    new Rank(
+                            topology.rank(),
+                            numRanks,
+                            limits,
+                            communicator,
+                            new HostLowLatencyKernels(context, limits, maskTimedOut)));
+        }
+    }
+
+    /** One rank: its number and its kernels, with short names for what tests do most. */
+    record Rank(
+            int rank,
+            int numRanks,
+            LowLatencyLimits limits,
+            Communicator communicator,
+            HostLowLatencyKernels kernels) {
+        void barrier() {
+            communicator.barrier(MEETING);
+        }
+
+        /** What a buffer does to clean. */
+        void clean() {
+            barrier();
+            kernels.reset();
+            barrier();
+        }
+
+        Operation<LowLatencyDispatchResult> dispatch(Batch batch, LowLatencyFormat format) {
+            return kernels.prepareDispatch(
+                    LowLatencyDispatchRequest.builder(batch.x(rank), batch.topkIdx(rank))
+                            .format(format)
+                            .build());
+        }
+
+        LowLatencyDispatchResult dispatched(Batch batch, LowLatencyFormat format) {
+            Operation<LowLatencyDispatchResult> operation = dispatch(batch, format);
+            operation.begin();
+            operation.complete();
+            return operation.result(Event.completed(), null);
+        }
+
+        LowLatencyCombineRequest.Builder home(
+                Batch batch, Tensor outputs, LowLatencyDispatchResult result) {
+            return LowLatencyCombineRequest.builder(
+                    outputs, batch.topkIdx(rank), batch.weights(rank), result.handle());
+        }
+
+        /** Runs both halves and returns the sum. */
+        Tensor combined(LowLatencyCombineRequest.Builder request) {
+            var operation = kernels.prepareCombine(request.build());
+            operation.begin();
+            operation.complete();
+            return operation.result(Event.completed(), null).x();
+        }
+
+        /** Dispatches as BF16, checks it, sends rows back as they came, and checks the sums. */
+        void roundTrip(Batch batch) {
+            LowLatencyDispatchResult result = dispatched(batch, LowLatencyFormat.BF16);
+            batch.verifyDispatch(rank, result);
+            batch.verifyEcho(rank, combined(home(batch, result.recvX(), result)));
+        }
+    }
+}
