@@ -8,13 +8,17 @@ import java.lang.foreign.ValueLayout;
 
 /** {@link RowMath} as plain loops. */
 final class PlainRows {
-    private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
+    static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
     private static final int GROUP = Fp8E4m3.CHANNELS_PER_SCALE;
     private static final float MIN_AMAX = 1e-4f;
     private static final short INFINITY = 0x7f80;
 
     private PlainRows() {}
+
+    static float element(MemorySegment src, long offset) {
+        return Bf16.toFloat(src.get(SHORT, offset));
+    }
 
     /**
      * {@code acc[i] += weight * src[i]} for {@code i} in {@code [from, to)}; a weight of 1 changes
@@ -23,7 +27,7 @@ final class PlainRows {
     static void addScaledBf16(
             float[] acc, float weight, MemorySegment src, long offset, int from, int to) {
         for (int i = from; i < to; i++) {
-            acc[i] += weight * Bf16.toFloat(src.get(SHORT, offset + 2L * i));
+            acc[i] += weight * element(src, offset + 2L * i);
         }
     }
 
@@ -48,7 +52,7 @@ final class PlainRows {
             float multiplier = multiplier(amax, scale, powerOfTwo);
             scales.set(FLOAT, scalesOffset + from / GROUP * 4L, scale);
             for (int i = from; i < from + GROUP; i++) {
-                float value = Bf16.toFloat(bf16.get(SHORT, offset + 2L * i));
+                float value = element(bf16, offset + 2L * i);
                 fp8.set(
                         ValueLayout.JAVA_BYTE,
                         fp8Offset + i,

@@ -2,7 +2,6 @@ package io.deepep.host;
 
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
-import java.util.Objects;
 
 /**
  * Arithmetic on rows of hidden states: sums of BF16 rows in fp32, and the cast to FP8.
@@ -59,27 +58,14 @@ public final class RowMath {
     }
 
     /**
-     * Adds {@code count} rows, each at its own place. The same bits as {@link #addBf16(float[],
-     * MemorySegment, long, int)} for one row after the other, but about half as fast again out of
-     * memory, because several rows are read side by side.
+     * Adds {@code count} rows, each times its weight. The same bits as {@link
+     * #addScaledBf16(float[], float, MemorySegment, long, int)} for one row after the other, but
+     * about half as fast again out of memory, because several rows are read side by side.
      *
      * @param src the memory of each row
      * @param offsets where in it the row begins, in bytes
      */
-    public static void addBf16(float[] acc, MemorySegment[] src, long[] offsets, int count, int n) {
-        addRows(acc, null, src, offsets, count, n);
-    }
-
-    /**
-     * Adds {@code count} rows, each times its weight; like {@link #addBf16(float[],
-     * MemorySegment[], long[], int, int)}.
-     */
     public static void addScaledBf16(
-            float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int count, int n) {
-        addRows(acc, Objects.requireNonNull(weights, "weights"), src, offsets, count, n);
-    }
-
-    private static void addRows(
             float[] acc, float[] weights, MemorySegment[] src, long[] offsets, int count, int n) {
         int row = 0;
         if (VECTORIZED) {
@@ -88,7 +74,7 @@ public final class RowMath {
             }
         }
         for (; row < count; row++) {
-            addScaledBf16(acc, weights == null ? 1f : weights[row], src[row], offsets[row], n);
+            addScaledBf16(acc, weights[row], src[row], offsets[row], n);
         }
     }
 

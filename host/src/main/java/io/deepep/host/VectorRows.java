@@ -1,5 +1,6 @@
 package io.deepep.host;
 
+import io.deepep.Bf16;
 import io.deepep.Fp8E4m3;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -37,6 +38,9 @@ final class VectorRows {
      * accumulators are read and written once for all.
      */
     static final int ROWS_AT_ONCE = 4;
+
+    /** Rows that {@link #sumGroup} and {@link #addGroup} read side by side. */
+    static final int GROUP_ROWS = 8;
 
     private static final short INFINITY = 0x7f80;
 
@@ -109,18 +113,66 @@ final class VectorRows {
         return weights == null ? 1f : weights[row];
     }
 
+    /**
+     * Stores the sum of the first {@link #GROUP_ROWS} rows of the arrays, rounded once: no
+     * accumulator in memory.
+     */
+    static void sumGroup(
+            MemorySegment[] src, long[] offsets, MemorySegment dst, long offset, int n) {
+        MemorySegment s0 = src[0];
+        MemorySegment s1 = src[1];
+        MemorySegment s2 = src[2];
+        MemorySegment s3 = src[3];
+        MemorySegment s4 = src[4];
+        MemorySegment s5 = src[5];
+        MemorySegment s6 = src[6];
+        MemorySegment s7 = src[7];
+        int whole = FLOATS.loopBound(n);
+        for (int i = 0; i < whole; i += LANES) {
+            long at = 2L * i;
+            FloatVector sum =
+                    FloatVector.zero(FLOATS)
+                            .add(load(s0, offsets[0] + at))
+                            .add(load(s1, offsets[1] + at))
+                            .add(load(s2, offsets[2] + at))
+                            .add(load(s3, offsets[3] + at))
+                            .add(load(s4, offsets[4] + at))
+                            .add(load(s5, offsets[5] + at))
+                            .add(load(s6, offsets[6] + at))
+                            .add(load(s7, offsets[7] + at));
+            round(sum).intoMemorySegment(dst, offset + at, ORDER);
+        }
+        for (int i = whole; i < n; i++) {
+            float sum = 0;
+            for (int row = 0; row < GROUP_ROWS; row++) {
+                sum += PlainRows.element(src[row], offsets[row] + 2L * i);
+            }
+            dst.set(PlainRows.SHORT, offset + 2L * i, Bf16.fromFloat(sum));
+        }
+    }
+
+    /** Adds {@link #GROUP_ROWS} rows, beginning with row {@code first} of the arrays. */
+    static void addGroup(float[] acc, MemorySegment[] src, long[] offsets, int first, int n) {
+        addRows(acc, null, src, offsets, first, n);
+        addRows(acc, null, src, offsets, first + ROWS_AT_ONCE, n);
+    }
+
     static void storeBf16(float[] acc, MemorySegment dst, long offset, int n) {
         int whole = FLOATS.loopBound(n);
         for (int i = 0; i < whole; i += LANES) {
-            FloatVector value = FloatVector.fromArray(FLOATS, acc, i);
-            IntVector bits = value.reinterpretAsInts();
-            IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
-            IntVector rounded = bits.add(0x7fff).add(odd).lanewise(VectorOperators.LSHR, 16);
-            VectorMask<Integer> nan = value.test(VectorOperators.IS_NAN).cast(INTS);
-            ((ShortVector) rounded.blend(0x7fff, nan).convertShape(VectorOperators.I2S, SHORTS, 0))
+            round(FloatVector.fromArray(FLOATS, acc, i))
                     .intoMemorySegment(dst, offset + 2L * i, ORDER);
         }
         PlainRows.storeBf16(acc, dst, offset, whole, n);
+    }
+
+    private static ShortVector round(FloatVector value) {
+        IntVector bits = value.reinterpretAsInts();
+        IntVector odd = bits.lanewise(VectorOperators.LSHR, 16).and(1);
+        IntVector rounded = bits.add(0x7fff).add(odd).lanewise(VectorOperators.LSHR, 16);
+        VectorMask<Integer> nan = value.test(VectorOperators.IS_NAN).cast(INTS);
+        return (ShortVector)
+                rounded.blend(0x7fff, nan).convertShape(VectorOperators.I2S, SHORTS, 0);
     }
 
     static void castFp8(

@@ -107,14 +107,42 @@ class RowMathProperties {
 
     private static void assertSums(
             float[] initial, MemorySegment[] src, long[] offsets, int n, float[] expected) {
-        float[] together = initial.clone();
-        RowMath.addBf16(together, src, offsets, src.length, n);
-        assertSameValues(together, expected);
         float[] oneByOne = initial.clone();
         for (int row = 0; row < src.length; row++) {
             RowMath.addBf16(oneByOne, src[row], offsets[row], n);
         }
         assertSameValues(oneByOne, expected);
+    }
+
+    @Property(tries = 300, edgeCases = EdgeCasesMode.NONE)
+    void sumsThatAreStoredHaveTheBitsOfTheirDefinition(
+            @ForAll long seed,
+            @ForAll @IntRange(max = 40) int eighths,
+            @ForAll @IntRange(max = 20) int rows,
+            @ForAll @IntRange(max = 7) int skew) {
+        Random random = new Random(seed);
+        int n = 8 * eighths;
+        RowSum sum = new RowSum(20, n);
+        float[] expected = new float[n + 1];
+        sum.add(MemorySegment.NULL, 0);
+        sum.clear();
+        try (Arena arena = Arena.ofConfined()) {
+            for (int row = 0; row < rows; row++) {
+                long offset = Math.floorMod(skew + row, 8);
+                MemorySegment src = bf16(arena, random, offset, n);
+                sum.add(src, offset);
+                for (int i = 0; i < n; i++) {
+                    expected[i] += Bf16.toFloat(src.get(SHORT, offset + 2L * i));
+                }
+            }
+            MemorySegment stored = arena.allocate(2L * n + 2 * GUARD).fill((byte) 0x5a);
+            MemorySegment defined = arena.allocate(2L * n + 2 * GUARD).fill((byte) 0x5a);
+            for (int i = 0; i < n; i++) {
+                defined.set(SHORT, skew + 2L * i, Bf16.fromFloat(expected[i]));
+            }
+            sum.store(stored, skew, n);
+            assertThat(stored.mismatch(defined)).isEqualTo(-1);
+        }
     }
 
     @Property(tries = 300, edgeCases = EdgeCasesMode.NONE)

@@ -113,8 +113,11 @@ class RowMathTest {
                 row.setAtIndex(ValueLayout.JAVA_SHORT, 7, Bf16.fromFloat(1.75f));
                 float[] acc = new float[8];
                 RowMath.addBf16(acc, row, 0, 8);
-                RowMath.addBf16(acc, new MemorySegment[] {row}, new long[] {0}, 1, 8);
                 RowMath.storeBf16(acc, row, 0, 8);
+                RowSum twice = new RowSum(2, 8);
+                twice.add(row, 0);
+                twice.add(row, 0);
+                twice.store(row, 0, 8);
                 float sum = Bf16.toFloat(row.getAtIndex(ValueLayout.JAVA_SHORT, 7));
                 System.out.println("vectorized=" + RowMath.isVectorized() + " sum=" + sum);
             }

@@ -2,6 +2,7 @@ package io.deepep.normal.host;
 
 import io.deepep.Config;
 import io.deepep.host.HostWait;
+import io.deepep.host.RowSum;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -44,7 +45,7 @@ final class CombineForwarder implements Role {
         this.hidden = handle.hidden();
         this.numWeights = numWeights;
         this.rings = state.combineRings;
-        this.sum = new RowSum(state.topology.numNvlRanks());
+        this.sum = new RowSum(state.topology.numNvlRanks(), handle.hidden());
         this.numNodes = state.topology.numRdmaRanks();
         this.numChannels = config.numChannels();
         this.next = new int[numChannels * numNodes];

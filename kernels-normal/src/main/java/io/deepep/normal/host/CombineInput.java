@@ -2,6 +2,7 @@ package io.deepep.normal.host;
 
 import io.deepep.CombineRequest;
 import io.deepep.Tensor;
+import io.deepep.host.RowSum;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -28,7 +29,7 @@ final class CombineInput {
         this.dataBytes = 2L * handle.hidden();
         Tensor given = request.topkWeights();
         this.weights = given == null ? null : given.segment();
-        this.sum = new RowSum(Math.max(1, handle.numTopk()));
+        this.sum = new RowSum(Math.max(1, handle.numTopk()), handle.hidden());
         this.inPlace = state.nvlContains(request.x());
         if (inPlace && handle.expanded()) {
             throw new IllegalArgumentException(

@@ -4,6 +4,7 @@ import io.deepep.CombineRequest;
 import io.deepep.Config;
 import io.deepep.Tensor;
 import io.deepep.host.HostWait;
+import io.deepep.host.RowSum;
 import java.lang.foreign.MemorySegment;
 
 /**
@@ -55,8 +56,8 @@ final class CombineReducer implements Role {
         this.rings = state.combineRings;
         this.numNodes = state.topology.numRdmaRanks();
         int maxRows = state.topology.numNvlRanks() + numNodes + 2;
-        this.sum = new RowSum(maxRows);
-        this.weightSum = new RowSum(maxRows);
+        this.sum = new RowSum(maxRows, hidden);
+        this.weightSum = new RowSum(maxRows, 0);
         this.numChannels = config.numChannels();
         this.next = new int[numChannels];
     }

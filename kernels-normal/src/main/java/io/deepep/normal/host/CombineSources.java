@@ -1,6 +1,7 @@
 package io.deepep.normal.host;
 
 import io.deepep.host.HostHeap;
+import io.deepep.host.RowSum;
 import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalHeaders;
 

@@ -1,0 +1,79 @@
+package io.deepep.host;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+
+/**
+ * The sum of a few BF16 rows, in the order in which they were added: fp32 accumulation from zero,
+ * one rounding at the end. Belongs to one thread; allocates nothing after it was made.
+ *
+ * <p>Rows are read side by side in groups of eight, so that as many streams of memory are in flight
+ * and sums stay in registers. A group that is not full is filled up with a row of zeros, which
+ * changes no bits: a sum that began at +0 is never -0.
+ */
+public final class RowSum {
+    private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
+
+    private final MemorySegment[] memories;
+    private final long[] offsets;
+    private final float[] accumulator;
+    private final MemorySegment zeros;
+    private int count;
+
+    /** Sums of at most {@code maxRows} rows of at most {@code maxElements} elements. */
+    public RowSum(int maxRows, int maxElements) {
+        int padded = Math.ceilDiv(maxRows, VectorRows.GROUP_ROWS) * VectorRows.GROUP_ROWS;
+        memories = new MemorySegment[padded];
+        offsets = new long[padded];
+        accumulator = new float[maxElements];
+        // Off-heap like every row, so that the loops see one kind of memory.
+        zeros = HostMemory.allocate(Arena.ofAuto(), 2L * maxElements);
+    }
+
+    /** Begins a new sum. */
+    public void clear() {
+        count = 0;
+    }
+
+    /** Adds the row that begins at byte {@code offset} of {@code memory}. */
+    public void add(MemorySegment memory, long offset) {
+        memories[count] = memory;
+        offsets[count++] = offset;
+    }
+
+    /** Writes the sum of the first {@code n} elements of the rows; zeros if there are none. */
+    public void store(MemorySegment target, long offset, int n) {
+        if (RowMath.isVectorized()) {
+            int padded = Math.ceilDiv(count, VectorRows.GROUP_ROWS) * VectorRows.GROUP_ROWS;
+            Arrays.fill(memories, count, padded, zeros);
+            Arrays.fill(offsets, count, padded, 0);
+            if (padded == VectorRows.GROUP_ROWS) {
+                VectorRows.sumGroup(memories, offsets, target, offset, n);
+                return;
+            }
+            RowMath.clear(accumulator, n);
+            for (int first = 0; first < padded; first += VectorRows.GROUP_ROWS) {
+                VectorRows.addGroup(accumulator, memories, offsets, first, n);
+            }
+        } else {
+            RowMath.clear(accumulator, n);
+            for (int row = 0; row < count; row++) {
+                RowMath.addBf16(accumulator, memories[row], offsets[row], n);
+            }
+        }
+        RowMath.storeBf16(accumulator, target, offset, n);
+    }
+
+    /** Writes the sums of {@code n} floats that lie at the offsets added. */
+    public void storeFloats(MemorySegment target, long offset, int n) {
+        for (int k = 0; k < n; k++) {
+            float sum = 0;
+            for (int row = 0; row < count; row++) {
+                sum += memories[row].get(FLOAT, offsets[row] + 4L * k);
+            }
+            target.set(FLOAT, offset + 4L * k, sum);
+        }
+    }
+}
