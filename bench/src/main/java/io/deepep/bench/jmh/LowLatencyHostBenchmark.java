@@ -50,6 +50,7 @@ public class LowLatencyHostBenchmark {
                     new MeasuredOperation(
                             fixture.team(),
                             fixture.dispatch(format),
+                            fixture.dispatchBytes(format).moved(),
                             fixture.dispatchBytes(format).moved());
         }
 
@@ -95,6 +96,7 @@ public class LowLatencyHostBenchmark {
                     new MeasuredOperation(
                             fixture.team(),
                             fixture.combine(kind == Kind.ZERO_COPY, logFmt),
+                            fixture.combineBytes(logFmt).moved(),
                             fixture.combineBytes(logFmt).moved());
         }
 

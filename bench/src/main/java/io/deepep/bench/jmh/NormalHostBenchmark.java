@@ -1,6 +1,7 @@
 package io.deepep.bench.jmh;
 
 import io.deepep.DType;
+import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.normal.NormalFixture;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.RankTeam;
@@ -20,8 +21,8 @@ import org.openjdk.jmh.annotations.Warmup;
 
 /**
  * Normal mode on the host: 8 ranks x 1024 tokens x 7168 BF16, top-8 of 256. One invocation is one
- * collective operation; its share of the memory-copy bandwidth of the same run is printed after
- * each iteration. Bytes are the least that must move: every token once and every received row once.
+ * collective operation; its share of the memory-copy bandwidth of the same moment is printed after
+ * each iteration.
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.MILLISECONDS)
@@ -38,13 +39,22 @@ public class NormalHostBenchmark {
         /** What is measured. */
         abstract RankTeam.Work operation(NormalFixture ready);
 
+        /** Bytes it reads and writes, from those of all received rows and of all tokens. */
+        abstract long bytesMoved(long received, long tokens);
+
         /** Opens the buffers, verifies, and measures the copy bandwidth. */
         @Setup
         public void open() {
             fixture = NormalFixture.open(Job.onHost(8, 1024, 7168, 256, 8));
+            OperationBytes bytes = fixture.bytes(DType.BF16);
+            long received = bytes.logical();
+            long tokens = bytes.moved() - received;
             operation =
                     new MeasuredOperation(
-                            fixture.team(), operation(fixture), fixture.bytes(DType.BF16).moved());
+                            fixture.team(),
+                            operation(fixture),
+                            bytesMoved(received, tokens),
+                            bytes.moved());
         }
 
         void run() {
@@ -70,6 +80,12 @@ public class NormalHostBenchmark {
         RankTeam.Work operation(NormalFixture ready) {
             return ready.dispatch(DType.BF16);
         }
+
+        @Override
+        long bytesMoved(long received, long tokens) {
+            // Every received row is read at its source and written.
+            return 2 * received;
+        }
     }
 
     /** Combine of rows that lie in the buffer. */
@@ -78,6 +94,12 @@ public class NormalHostBenchmark {
         RankTeam.Work operation(NormalFixture ready) {
             return ready.combine(true);
         }
+
+        @Override
+        long bytesMoved(long received, long tokens) {
+            // Every row is read once, every sum written.
+            return received + tokens;
+        }
     }
 
     /** Combine of rows that are staged first. */
@@ -85,6 +107,12 @@ public class NormalHostBenchmark {
         @Override
         RankTeam.Work operation(NormalFixture ready) {
             return ready.combine(false);
+        }
+
+        @Override
+        long bytesMoved(long received, long tokens) {
+            // As in place, and every row is first copied into the buffer.
+            return 3 * received + tokens;
         }
     }
 

@@ -3,6 +3,7 @@ package io.deepep.normal.host;
 import io.deepep.CombineRequest;
 import io.deepep.Tensor;
 import io.deepep.host.RowSum;
+import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -55,20 +56,30 @@ final class CombineInput {
      */
     void stage() {
         MemorySegment target = state.context.nvl().local();
-        for (int row = 0; row < handle.numReceived(); row++) {
-            if (handle.expanded()) {
+        int numRows = handle.numReceived();
+        if (handle.expanded()) {
+            for (int row = 0; row < numRows; row++) {
                 sumSelections(row, target);
-            } else if (!inPlace) {
-                MemorySegment.copy(
-                        x,
-                        row * rowBytes,
-                        target,
-                        state.nvlLayout.combineRows().at(row),
-                        dataBytes);
             }
-            if (weights != null) {
+        } else if (!inPlace) {
+            copyRows(numRows, target);
+        }
+        if (weights != null) {
+            for (int row = 0; row < numRows; row++) {
                 stageWeights(row, target);
             }
+        }
+    }
+
+    private void copyRows(int numRows, MemorySegment target) {
+        Region rows = state.nvlLayout.combineRows();
+        if (rowBytes == dataBytes && rowBytes == rows.recordBytes()) {
+            // One long copy passes the caches by, which saves reading the target's lines.
+            MemorySegment.copy(x, 0, target, rows.offset(), numRows * rowBytes);
+            return;
+        }
+        for (int row = 0; row < numRows; row++) {
+            MemorySegment.copy(x, row * rowBytes, target, rows.at(row), dataBytes);
         }
     }
 
