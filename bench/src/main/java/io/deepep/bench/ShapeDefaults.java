@@ -13,7 +13,7 @@ import io.deepep.Backend;
 record ShapeDefaults(int hostTokens, int cudaTokens, int numExperts) {
     static final ShapeDefaults INTRANODE = new ShapeDefaults(128, 4096, 256);
     static final ShapeDefaults INTERNODE = new ShapeDefaults(64, 4096, 256);
-    static final ShapeDefaults LOW_LATENCY = new ShapeDefaults(16, 128, 288);
+    static final ShapeDefaults LOW_LATENCY = new ShapeDefaults(128, 128, 288);
     static final ShapeDefaults BENCH_NORMAL = new ShapeDefaults(1024, 4096, 256);
     static final ShapeDefaults BENCH_LOW_LATENCY = new ShapeDefaults(128, 128, 288);
 

@@ -124,9 +124,10 @@ class LogFmt10Properties {
             }
             MemorySegment block = arena.allocate(LogFmt10.BLOCK_BYTES, 4);
             block.fill((byte) 0x5a);
-            LogFmt10.encodeRow(bf16, 0, block, 0, values.length);
+            LogFmt10 codec = new LogFmt10();
+            codec.encodeRow(bf16, 0, block, 0, values.length);
             float[] decoded = new float[values.length];
-            LogFmt10.addScaledRow(decoded, 1f, block, 0, values.length);
+            codec.addScaledRow(decoded, 1f, block, 0, values.length);
             return decoded;
         }
     }

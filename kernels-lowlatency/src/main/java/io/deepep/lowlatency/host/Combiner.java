@@ -32,6 +32,7 @@ final class Combiner {
     private final int hidden;
     private final boolean[] reachable;
     private final boolean[] came;
+    private final LogFmt10 logFmt = new LogFmt10();
     private final float[] sum;
     private final float[] weights;
     private final long[] slots;
@@ -167,7 +168,7 @@ final class Combiner {
                                     bank.srcSelection.get(INT, place));
             long at = 2L * (x.stride(0) * expert + x.stride(1) * row);
             if (request.logFmt()) {
-                LogFmt10.encodeRow(from, at, to, slot, hidden);
+                logFmt.encodeRow(from, at, to, slot, hidden);
             } else {
                 MemorySegment.copy(from, at, to, slot, 2L * hidden);
             }
@@ -257,7 +258,7 @@ final class Combiner {
         RowMath.clear(sum, hidden);
         if (request.logFmt()) {
             for (int i = 0; i < count; i++) {
-                LogFmt10.addScaledRow(sum, weights[i], rdma.local(), slots[i], hidden);
+                logFmt.addScaledRow(sum, weights[i], rdma.local(), slots[i], hidden);
             }
         } else {
             RowMath.addScaledBf16(sum, weights, sources, slots, count, hidden);

@@ -105,8 +105,8 @@ class ChainTest {
      * the JVM itself may allocate on the thread, not for one object in each run.
      */
     @ParameterizedTest
-    @EnumSource(LowLatencyFormat.class)
-    void runsAllocateNothing(LowLatencyFormat format) throws Exception {
+    @CsvSource({"BF16, false", "FP8, true", "FP8_POWER_OF_TWO, false", "FP8_UE8M0, true"})
+    void runsAllocateNothing(LowLatencyFormat format, boolean logFmt) throws Exception {
         var limits = new LowLatencyLimits(2, 128, 4, 2);
         Batch batch = Batch.cyclic(limits, 2, 2, 2);
         var threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
@@ -115,13 +115,20 @@ class ChainTest {
                         rank -> {
                             var dispatch = rank.dispatch(batch, format);
                             Tensor outputs = Tensor.allocate(Arena.ofAuto(), DType.BF16, 2, 4, 128);
+                            for (int i = 0; i < 8 * 128; i++) {
+                                outputs.segment()
+                                        .setAtIndex(
+                                                ValueLayout.JAVA_SHORT, i, (short) (0x3f80 + i));
+                            }
                             dispatch.begin();
                             dispatch.complete();
                             var first = dispatch.result(Event.completed(), null);
                             var combine =
                                     rank.kernels()
                                             .prepareCombine(
-                                                    rank.home(batch, outputs, first).build());
+                                                    rank.home(batch, outputs, first)
+                                                            .logFmt(logFmt)
+                                                            .build());
                             combine.begin();
                             combine.complete();
                             long before = 0;

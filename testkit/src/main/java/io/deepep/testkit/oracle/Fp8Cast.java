@@ -2,10 +2,11 @@ package io.deepep.testkit.oracle;
 
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
+import java.util.Arrays;
 
 /**
  * The cast of one row to FP8 E4M3 with a scale for each 128 channels, element by element: the
- * nearest code is searched in the table of all values.
+ * nearest code is looked up in the table of all values.
  *
  * <p>With {@code amax} the largest magnitude of a group, at least 1e-4: plain scales are {@code
  * amax * (1f/448f)} and elements are multiplied by {@code 448f/amax}; powers of two are the
@@ -33,17 +34,18 @@ public final class Fp8Cast {
         int hidden = (int) x.size(1);
         byte[] codes = new byte[hidden];
         float[] scales = new float[hidden / GROUP];
+        float[] values = new float[GROUP];
         for (int group = 0; group < scales.length; group++) {
             float amax = MIN_AMAX;
             for (int i = 0; i < GROUP; i++) {
-                amax = Math.max(amax, Math.abs(x.getFloat(row, group * GROUP + i)));
+                values[i] = x.getFloat(row, group * GROUP + i);
+                amax = Math.max(amax, Math.abs(values[i]));
             }
             boolean plain = format == LowLatencyFormat.FP8;
             scales[group] = plain ? amax * (1f / MAX) : powerOfTwoNotBelow(amax / (double) MAX);
             float multiplier = plain ? MAX / amax : 1 / scales[group];
             for (int i = 0; i < GROUP; i++) {
-                int h = group * GROUP + i;
-                codes[h] = nearest(x.getFloat(row, h) * multiplier);
+                codes[group * GROUP + i] = nearest(values[i] * multiplier);
             }
         }
         return new Fp8Cast(codes, scales);
@@ -72,16 +74,19 @@ public final class Fp8Cast {
     /** The nearest code; of two equally near ones the even; beyond 448 the largest. */
     static byte nearest(float value) {
         double magnitude = Math.abs((double) value);
-        int best = 0;
-        for (int code = 1; code < NUM_MAGNITUDES; code++) {
-            double closer =
-                    Math.abs(magnitude - MAGNITUDES[best]) - Math.abs(magnitude - MAGNITUDES[code]);
-            if (closer > 0 || (closer == 0 && code % 2 == 0)) {
-                best = code;
-            }
-        }
+        int place = Arrays.binarySearch(MAGNITUDES, magnitude);
+        int best = place >= 0 ? place : nearer(magnitude, -place - 1);
         boolean negative = Float.floatToRawIntBits(value) < 0;
         return (byte) (negative ? best | 0x80 : best);
+    }
+
+    /** Of the codes {@code above} and the one before it, between which {@code magnitude} lies. */
+    private static int nearer(double magnitude, int above) {
+        if (above == NUM_MAGNITUDES) {
+            return above - 1;
+        }
+        double farther = (MAGNITUDES[above] - magnitude) - (magnitude - MAGNITUDES[above - 1]);
+        return farther < 0 || (farther == 0 && above % 2 == 0) ? above : above - 1;
     }
 
     static float powerOfTwoNotBelow(double value) {

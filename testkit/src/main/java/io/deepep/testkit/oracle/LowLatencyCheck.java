@@ -6,6 +6,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -79,21 +80,38 @@ public record LowLatencyCheck(
         }
         Fp8Cast cast = Fp8Cast.of(sent, source.token(), format);
         byte[] codes = cast.codes();
-        for (int h = 0; h < codes.length; h++) {
-            OracleMismatch.require(
-                    x.getLong(row, h) == (codes[h] & 0xff),
-                    what + ", code of channel " + h,
-                    codes[h] & 0xff,
-                    x.getLong(row, h));
+        long at = x.offsetBytes(row, 0);
+        long h =
+                MemorySegment.mismatch(
+                        MemorySegment.ofArray(codes),
+                        0,
+                        codes.length,
+                        x.segment(),
+                        at,
+                        at + codes.length);
+        if (h >= 0) {
+            throw new OracleMismatch(
+                    what
+                            + ", code of channel "
+                            + h
+                            + ": expected "
+                            + (codes[(int) h] & 0xff)
+                            + ", saw "
+                            + x.getLong(row, h));
         }
         long[] expected = scaleBits(cast);
         for (int i = 0; i < expected.length; i++) {
             long seen = scales.getLong(expert, row, i);
-            OracleMismatch.require(
-                    seen == expected[i],
-                    what + ", bits of scale " + i,
-                    Long.toHexString(expected[i]),
-                    Long.toHexString(seen));
+            if (seen != expected[i]) {
+                throw new OracleMismatch(
+                        what
+                                + ", bits of scale "
+                                + i
+                                + ": expected "
+                                + Long.toHexString(expected[i])
+                                + ", saw "
+                                + Long.toHexString(seen));
+            }
         }
     }
 
