@@ -104,6 +104,11 @@ public final class CudaModule implements AutoCloseable {
         return detailed;
     }
 
+    /** What it was called when it was loaded. */
+    public String name() {
+        return name;
+    }
+
     /** The context it is loaded into. */
     public CudaContext context() {
         return context;
