@@ -14,6 +14,7 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
@@ -50,8 +51,13 @@ final class CudaTestBackend implements TestBackend {
     }
 
     @Override
+    public Optional<String> unavailabilityReason() {
+        return CudaDriver.unavailabilityReason();
+    }
+
+    @Override
     public boolean supports(EpTopology topology) {
-        return CudaDriver.isAvailable() && !topology.isInternode();
+        return !topology.isInternode();
     }
 
     @Override
