@@ -27,14 +27,28 @@ struct LayoutShared {
     int32_t running[kMaxRanks];
 };
 
-// Ranks that token t goes to, as a bit mask. Counts its selections in hist; a bad one is kept in state.bad_expert.
-__device__ inline uint32_t token_mask(const DispatchParams& p, int t, uint32_t* hist) {
+// Keeps the first bad selection of a call: token t's k, or its receiver k - kFirstMaskKey.
+constexpr int kFirstMaskKey = 128;
+static_assert(kMaxTopk <= kFirstMaskKey && kFirstMaskKey + kMaxRanks <= 256);
+
+__device__ __forceinline__ void keep_bad_selection(const DispatchParams& p, int t, int k) {
+    uint64_t key = ~(static_cast<uint64_t>(t) << 8 | k);
+    atomicMax(reinterpret_cast<unsigned long long*>(&state_of(p.group)->bad_selection), key);
+}
+
+// Ranks that the layout sends token t to, as a bit mask.
+__device__ inline uint32_t layout_mask(const DispatchParams& p, int t) {
     uint32_t mask = 0;
-    if (p.topk == 0) {
-        auto row = at<const uint8_t>(p.is_token_in_rank) + static_cast<size_t>(t) * p.group.num_ranks;
-        for (int d = 0; d < p.group.num_ranks; ++d) mask |= (row[d] != 0) << d;
-        return mask;
-    }
+    auto row = at<const uint8_t>(p.is_token_in_rank) + static_cast<size_t>(t) * p.group.num_ranks;
+    for (int d = 0; d < p.group.num_ranks; ++d) mask |= (row[d] != 0) << d;
+    return mask;
+}
+
+// Ranks that token t goes to, as a bit mask. Counts its selections in hist; keeps bad ones, and layouts that differ.
+__device__ inline uint32_t token_mask(const DispatchParams& p, int t, uint32_t* hist) {
+    if (p.topk == 0) return layout_mask(p, t);
+    uint32_t mask = 0;
+    bool good = true;
     auto row = at<const int64_t>(p.topk_idx) + static_cast<size_t>(t) * p.topk;
     uint32_t experts_per_rank = p.num_experts / p.group.num_ranks;
     for (int k0 = 0; k0 < p.topk; k0 += kSelectionBatch) {
@@ -45,13 +59,17 @@ __device__ inline uint32_t token_mask(const DispatchParams& p, int t, uint32_t* 
         for (int j = 0; j < kSelectionBatch; ++j) {
             if (expert[j] == -1) continue;
             if (expert[j] < 0 || expert[j] >= p.num_experts) {
-                uint64_t key = ~(static_cast<uint64_t>(t) << 8 | (k0 + j));
-                atomicMax(reinterpret_cast<unsigned long long*>(&state_of(p.group)->bad_expert), key);
+                keep_bad_selection(p, t, k0 + j);
+                good = false;
                 continue;
             }
             mask |= 1u << (static_cast<uint32_t>(expert[j]) / experts_per_rank);
             atomicAdd(&hist[expert[j]], 1);
         }
+    }
+    if (p.is_token_in_rank && good) {
+        uint32_t wrong = mask ^ layout_mask(p, t);
+        if (wrong != 0) keep_bad_selection(p, t, kFirstMaskKey + __ffs(wrong) - 1);
     }
     return mask;
 }

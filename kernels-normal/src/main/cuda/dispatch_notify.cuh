@@ -23,19 +23,17 @@ __device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable
             case kHasWeights: value = p.topk_weights != 0; break;
             case kRowLimit: value = p.row_limit; break;
         }
-        uint64_t bad = p.cached ? 0 : state->bad_expert;
+        if (p.cached) value = handle_word(p.handle_epoch, lane, value);
+        uint64_t bad = p.cached ? 0 : state->bad_selection;
         if (bad != 0) {
-            uint64_t key = ~bad;
-            int64_t expert = at<const int64_t>(p.topk_idx)[(key >> 8) * p.topk + (key & 255)];
-            switch (lane) {
-                case kStatus: value = kExpertOutOfRange; break;
-                case kStatusToken: value = static_cast<int32_t>(key >> 8); break;
-                case kStatusK: value = static_cast<int32_t>(key & 255); break;
-                case kStatusValueLow: value = static_cast<int32_t>(expert); break;
-                case kStatusValueHigh: value = static_cast<int32_t>(expert >> 32); break;
-            }
+            int token = static_cast<int>(~bad >> 8), k = static_cast<int>(~bad & 255);
+            bool mask = k >= kFirstMaskKey;
+            if (mask) k -= kFirstMaskKey;
+            int64_t seen = mask ? layout_mask(p, token) >> k & 1
+                                : at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k];
+            value = status_word(lane, value, mask ? kLayoutMask : kExpertOutOfRange, token, k, seen);
             __syncwarp();
-            state->bad_expert = 0;
+            state->bad_selection = 0;
         }
         if (lane < kHeaderCounts) table.mine[lane] = value;
     } else if (warp < kMaxRanks) {
@@ -48,10 +46,38 @@ __device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable
     __syncthreads();
 }
 
+// Holds the counts that a layout claims against those of table.mine and hist. All threads of the announcing block.
+__device__ inline void check_layout(const DispatchParams& p, HeaderTable& table, const uint32_t* hist) {
+    __shared__ int first_wrong;  // an expert, or num_experts + a rank
+    if (p.tokens_per_rank == 0) return;
+    auto per_rank = at<const int32_t>(p.tokens_per_rank), per_expert = at<const int32_t>(p.tokens_per_expert);
+    int num_ranks = p.group.num_ranks, num_checks = p.num_experts + num_ranks;
+    if (threadIdx.x == 0) first_wrong = num_checks;
+    __syncthreads();
+    for (int i = threadIdx.x; i < num_checks; i += kThreads) {
+        int rank = i - p.num_experts;
+        bool good = rank >= 0 ? per_rank[rank] == table.mine[kHeaderCounts + rank]
+                              : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
+        if (!good) atomicMin(&first_wrong, i);
+    }
+    __syncthreads();
+    if (threadIdx.x < kHeaderCounts && first_wrong < num_checks && table.mine[kStatus] == kOk) {
+        int rank = first_wrong - p.num_experts, i = rank >= 0 ? rank : first_wrong;
+        int said = rank >= 0 ? per_rank[rank] : per_expert[i];
+        int64_t seen = rank >= 0 ? table.mine[kHeaderCounts + rank] : static_cast<int64_t>(hist[i]);
+        int32_t value = table.mine[threadIdx.x];
+        __syncwarp((1u << kHeaderCounts) - 1);
+        table.mine[threadIdx.x] = status_word(threadIdx.x, value, rank >= 0 ? kLayoutRankCount : kLayoutExpertCount, i,
+                                              said, seen);
+    }
+    __syncthreads();
+}
+
 // The block that laid out its tokens last announces them.
 __device__ inline void announce_dispatch(const DispatchParams& p, uint32_t epoch, HeaderTable& table) {
     auto hist = at<uint32_t>(p.expert_hist);
     fill_dispatch_header(p, table);
+    check_layout(p, table, hist);
     send_header(p.group, epoch, table, hist, p.num_experts / p.group.num_ranks);
     __syncthreads();
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;

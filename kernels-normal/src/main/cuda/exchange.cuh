@@ -29,20 +29,35 @@ __device__ __forceinline__ uint64_t* meta_flag(const Group& g, int holder, int s
     return at<uint64_t>(g.heap[holder], g.meta_flag_offset + static_cast<uint64_t>(source) * kFlagStrideBytes);
 }
 
-// The first fault of an epoch is the one the host reads; the others are consequences.
+// What peers learn of a fault beside its code: whom this rank gave up on, or the rows it needs and has room for.
+__device__ inline uint64_t fault_detail(const Group& g, const Fault& fault) {
+    switch (fault.code) {
+        case kTooManyExpanded:
+            return static_cast<uint64_t>(fault.expected) << 32 | static_cast<uint32_t>(fault.seen);
+        case kPeerAborted: return fault.k;
+        case kGridNotResident: return g.rank;
+        default: return fault.peer;
+    }
+}
+
+// The first fault of an epoch is the one the host reads; the others are consequences. The host may have one of an
+// earlier launch to read first.
 __device__ inline void record_fault(const Group& g, uint32_t epoch, const Fault& fault) {
     LocalState* state = state_of(g);
     if (atomicExch(&state->claimed_epoch, epoch) == epoch) return;
     auto status = at<volatile StatusBlock>(g.status);
-    status->code = fault.code;
-    status->phase = fault.phase;
-    status->rank = fault.rank;
-    status->peer = fault.peer;
-    status->token = fault.token;
-    status->k = fault.k;
-    status->expected = fault.expected;
-    status->seen = fault.seen;
+    if (status->code == kOk) {
+        status->phase = fault.phase;
+        status->rank = fault.rank;
+        status->peer = fault.peer;
+        status->token = fault.token;
+        status->k = fault.k;
+        status->expected = fault.expected;
+        status->seen = fault.seen;
+        status->code = fault.code;
+    }
     fence_sys();
+    state->detail = fault_detail(g, fault);
     atomicExch(&state->code, fault.code);
 }
 
@@ -57,14 +72,29 @@ __device__ inline Fault wait_fault(const Group& g, Code code, Phase phase, int p
     return fault;
 }
 
+// The fault that a peer's done flag tells.
+__device__ inline Fault told_fault(const Group& g, uint32_t code, Phase phase, int peer, uint32_t epoch) {
+    uint64_t detail = load_relaxed_sys(done_flag(g, g.rank, peer) + 1);  // written before the flag, which was acquired
+    Fault fault = wait_fault(g, kPeerAborted, phase, peer, epoch, code);
+    fault.k = static_cast<int32_t>(detail);
+    if (code == kTooManyExpanded) {
+        fault.code = kTooManyExpanded;
+        fault.rank = peer;
+        fault.expected = detail >> 32;
+        fault.seen = static_cast<uint32_t>(detail);
+    }
+    return fault;
+}
+
 // Waits for a flag of every peer, one thread per peer. A peer that gave up says so in its flag.
 __device__ inline bool wait_peers(const Group& g, uint32_t epoch, Phase phase, uint64_t deadline, int peer) {
     uint64_t seen;
     auto flag = phase == kPhaseMeta ? meta_flag(g, g.rank, peer) : done_flag(g, g.rank, peer);
-    Code code = wait_word<true>(flag, epoch, deadline, seen);  // acquire; pairs with announce()
-    if (code == kOk && word_value(seen) != kOk) code = kPeerAborted;
-    if (code == kOk) return true;
-    record_fault(g, epoch, wait_fault(g, code, phase, peer, epoch, code == kPeerAborted ? word_value(seen) : seen));
+    Code code = wait_word<true>(flag, epoch, deadline, seen);  // acquire; pairs with finish_call or exchange_metadata
+    uint32_t told = word_value(seen);
+    if (code == kOk && told == kOk) return true;
+    record_fault(g, epoch,
+                 code == kOk ? told_fault(g, told, phase, peer, epoch) : wait_fault(g, code, phase, peer, epoch, seen));
     return false;
 }
 
@@ -76,6 +106,25 @@ struct HeaderTable {
     int32_t num_rows;             // dispatch: rows that this rank receives
     int32_t row_base[kMaxRanks];  // dispatch: first row of this rank's tokens at each destination
 };
+
+// Word `lane` of a header that reports a status; `value` where it is another word.
+__device__ inline int32_t status_word(int lane, int32_t value, Code code, int token, int k, int64_t seen) {
+    switch (lane) {
+        case kStatus: return code;
+        case kStatusToken: return token;
+        case kStatusK: return k;
+        case kStatusValueLow: return static_cast<int32_t>(seen);
+        case kStatusValueHigh: return static_cast<int32_t>(seen >> 32);
+        default: return value;
+    }
+}
+
+// Word `lane` of a header of a call that uses the routing of an earlier dispatch: all ranks must use the same one.
+__device__ inline int32_t handle_word(uint64_t handle_epoch, int lane, int32_t value) {
+    uint64_t routed = *at<const uint64_t>(handle_epoch);
+    if (lane == kHandleEpoch) return static_cast<int32_t>(routed);
+    return routed == 0 ? status_word(lane, value, kHandleInvalid, -1, -1, 0) : value;
+}
 
 // Sends table.mine, and each receiver the counts of its own experts. All threads of one block; at least num_ranks
 // warps. To peers the words announce nothing that this launch has written; to this rank's own blocks, the layout.
@@ -102,14 +151,17 @@ __device__ inline bool read_headers(const Group& g, uint32_t epoch, HeaderTable&
         Code code = wait_word<true>(header_slot(g, g.rank, warp, epoch) + lane, epoch, now_ns() + g.timeout_ns, seen);
         table.of[warp][lane] = word_value(seen);
         int32_t ahead = static_cast<int32_t>(word_epoch(flag) - epoch);
-        if (code == kOk && (ahead > 0 || (ahead == 0 && word_value(flag) != kOk))) {
-            code = ahead > 0 ? kOutOfStep : kPeerAborted;
-            seen = ahead > 0 ? flag : word_value(flag);
+        bool told = code == kOk && ahead == 0 && word_value(flag) != kOk;
+        if (code == kOk && ahead > 0) {
+            code = kOutOfStep;
+            seen = flag;
         }
-        arrived = code == kOk;
+        arrived = code == kOk && !told;
         if (!arrived) {
             if (warp == g.rank) code = kGridNotResident;  // this rank's own header waits for all of its blocks
-            record_fault(g, epoch, wait_fault(g, code, kPhaseHeader, warp, epoch, seen));
+            record_fault(g, epoch,
+                         told ? told_fault(g, word_value(flag), kPhaseHeader, warp, epoch)
+                              : wait_fault(g, code, kPhaseHeader, warp, epoch, seen));
         }
     }
     return __syncthreads_and(arrived);
@@ -163,14 +215,18 @@ __device__ __forceinline__ bool is_abort(uint32_t code) {
 }
 
 // Tells every peer that this rank is done with the epoch (or has given up), waits until all are, and ends the call.
-// All threads of the block that leaves last. Nothing waits in a call that never got past the headers: there was
-// no data, and a peer that is still on its way concludes the same from the headers or reads it in the done flag.
-__device__ inline void finish_call(const Group& g, uint32_t epoch, bool ok) {
+// All threads of the block that leaves last; thread 0 gets the call's code. Nothing waits in a call that never got past
+// the headers: there was no data, and a peer that is still on its way concludes the same from the headers or reads it
+// in the done flag.
+__device__ inline uint32_t finish_call(const Group& g, uint32_t epoch, bool ok) {
     LocalState* state = state_of(g);
     uint32_t code = state->claimed_epoch == epoch ? state->code : kOk;
+    bool told = is_abort(code) || code == kTooManyExpanded;
     if (threadIdx.x < g.num_ranks) {
+        uint64_t* flag = done_flag(g, threadIdx.x, g.rank);
+        if (told) store_relaxed_sys(flag + 1, state->detail);
         // release; pairs with the acquire in wait_peers. Rows, metadata and pulls of all blocks come before it.
-        store_release_sys(done_flag(g, threadIdx.x, g.rank), pack_word(epoch, is_abort(code) ? code : kOk));
+        store_release_sys(flag, pack_word(epoch, told ? code : kOk));
         if (ok && !is_abort(code)) wait_peers(g, epoch, kPhaseDone, now_ns() + g.timeout_ns, threadIdx.x);
     }
     __syncthreads();
@@ -181,6 +237,7 @@ __device__ inline void finish_call(const Group& g, uint32_t epoch, bool ok) {
         code = state->claimed_epoch == epoch ? atomicOr(&state->code, 0) : kOk;
         store_release_sys(&at<StatusBlock>(g.status)->done, pack_word(epoch, code));  // release; pairs with the host
     }
+    return code;
 }
 
 }  // namespace deepep::normal

@@ -5,7 +5,7 @@
 // ranks, adds the biases in order and rounds once to bf16. Weights are summed likewise. The closing flags say that
 // x may be overwritten.
 //
-// Writes: out, out_weights, the status block. Reads: the peers' x and weights, token_rows, biases.
+// Writes: out, out_weights, the status block. Reads: the peers' x and weights, token_rows, handle_epoch, biases.
 //
 // Launch: any number of blocks up to 256, all of them resident together. Threads: 64 + consumers, where consumers is a
 // multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 sums weights, the others sum rows.
@@ -59,7 +59,7 @@ __device__ inline void announce_combine(const CombineParams& p, uint32_t epoch, 
             case kWeightsStride: value = static_cast<int32_t>(p.weights_stride); break;
             case kWeightsAbsolute: value = p.weights_absolute; break;
         }
-        table.mine[threadIdx.x] = value;
+        table.mine[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value);
     }
     fence_sys();  // x, written by earlier launches, comes before the words that offer it
     __syncthreads();

@@ -5,8 +5,8 @@
 // and send_metadata -> write_outputs -> completion flags, exchanged by the block that leaves last.
 //
 // Writes: rows and metadata in the heaps of all ranks, at row sum(counts of lower ranks) + (number among this rank's
-// tokens to that receiver); token_rows; outputs; the status block. Reads: x, scales, top-k or is_token_in_rank, or
-// token_rows when cached. When the kernel ends, this rank's rows are complete.
+// tokens to that receiver); token_rows; outputs; the status block; handle_epoch, for the calls that use token_rows.
+// Reads: x, scales, top-k or is_token_in_rank (or both, which must agree), or token_rows when cached. When the kernel ends, this rank's rows are complete.
 // After a fault seen by all ranks (bad expert, headers that differ, too many rows) no row has been written anywhere.
 //
 // Launch: any number of blocks up to 256, all of them resident together, kThreads threads each. Dynamic shared memory:
@@ -52,7 +52,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
             write_outputs(p, table.num_rows, thread, gridDim.x * num_meta_warps * 32);
         }
     }
-    if (arrive_last(&state->exit_arrivals)) finish_call(p.group, epoch, ok);
+    if (arrive_last(&state->exit_arrivals)) {
+        uint32_t code = finish_call(p.group, epoch, ok);
+        if (threadIdx.x == 0 && !p.cached) *at<uint64_t>(p.handle_epoch) = code == kOk ? epoch : 0;
+    }
 }
 
 }  // namespace deepep::normal

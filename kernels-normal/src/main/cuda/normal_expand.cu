@@ -3,7 +3,7 @@
 // kCopyRows: row i to row i of the outputs. kBuildMap: row i to one row per selection of a local expert, experts one
 // after the other, each padded to expert_alignment with rows of zeros; within an expert in the order of (row, k), which
 // is the order of (source rank, token, k). kUseMap: the same with the map of an earlier kBuildMap.
-// Launched after the dispatch on its stream, by each rank for itself. Rows past out_limit are dropped (the dispatch has
+// Launched after the dispatch on its stream, by each rank for itself; it adds to the dispatch's status block. Rows past out_limit are dropped (the dispatch has
 // reported kTooManyExpanded).
 //
 // Launch: any number of blocks up to 256, resident together for kBuildMap; kThreads threads. Dynamic shared memory:
@@ -182,10 +182,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) deepep_normal_expand(c
     uint8_t* stage = dynamic_shared + p.stages_offset + static_cast<size_t>(warp) * p.row_stride;
     if (ok && warp < p.num_copy_warps) copy_rows(p, stage, &barriers[warp], rows, warp);
     if (ok && p.mode != kCopyRows) zero_padding(p, bases);
-    LocalState* state = state_of(p.group);
-    if (arrive_last(&state->exit_arrivals) && threadIdx.x == 0) {
-        // release; pairs with the host's acquire of `done`
-        store_release_sys(&at<StatusBlock>(p.group.status)->done, pack_word(state->epoch, ok ? kOk : kGridNotResident));
+    if (!ok && threadIdx.x == 0) {
+        Fault fault;
+        fault.code = kGridNotResident;
+        fault.phase = kPhaseGrid;
+        fault.rank = fault.peer = p.group.rank;
+        record_fault(p.group, state_of(p.group)->epoch, fault);
     }
 }
 

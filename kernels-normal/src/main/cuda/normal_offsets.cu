@@ -6,6 +6,8 @@
 // Launch: one block of one warp; no dynamic shared memory.
 #include <cstdint>
 
+#include "normal_params.cuh"
+
 namespace deepep::normal {
 
 extern "C" __global__ void __launch_bounds__(32, 1)

@@ -30,3 +30,18 @@ extern "C" __global__ void reverse(int* words, int n) {
 
 // One thread; stores to any address.
 extern "C" __global__ void poke(int* target, int value) { *target = value; }
+
+// One thread; words[1] says how far it is: 1 waits for words[0] to become 1, 2 saw it, 3 gave up after timeout_ns.
+extern "C" __global__ void hold(volatile int* words, long long timeout_ns) {
+    long long start, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+    words[1] = 1;
+    do {
+        if (words[0] == 1) {
+            words[1] = 2;
+            return;
+        }
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    } while (now - start < timeout_ns);
+    words[1] = 3;
+}

@@ -2,9 +2,8 @@ package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.CudaMemory;
 import io.deepep.cuda.PeerAccess;
-import io.deepep.normal.cuda.CudaNormalKernels;
+import io.deepep.cuda.VirtualMemory;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -12,9 +11,11 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * The symmetric heap of ranks that are threads of one process: plain device memory, peers'
- * addresses used directly. Freed when the last rank has closed, because a peer's kernel may still
- * read it.
+ * The symmetric heap of ranks that are threads of one process: device memory whose addresses peers
+ * use directly. Unmapped when the last rank has closed, because a peer's kernel may still read it.
+ *
+ * <p>Virtual memory, because freeing plain device memory waits for every kernel of the GPU, also
+ * for one of another buffer that waits for a rank which is just freeing.
  */
 final class CudaHeaps implements AutoCloseable {
     private final int rank;
@@ -36,40 +37,33 @@ final class CudaHeaps implements AutoCloseable {
     /** What each rank shows the others. */
     private record Share(CudaContext context, long address) {}
 
-    /** All ranks' memory and contexts, closed by the last. */
-    private record Group(
-            Queue<CudaNormalKernels> kernels,
-            Queue<CudaMemory> memories,
-            Queue<CudaContext> contexts,
-            AtomicInteger users) {
+    /** All ranks' memory, closed by the last. */
+    private record Group(Queue<VirtualMemory> memories, AtomicInteger users) {
         Group(int numRanks) {
-            this(
-                    new ConcurrentLinkedQueue<>(),
-                    new ConcurrentLinkedQueue<>(),
-                    new ConcurrentLinkedQueue<>(),
-                    new AtomicInteger(numRanks));
+            this(new ConcurrentLinkedQueue<>(), new AtomicInteger(numRanks));
         }
 
         void release() {
             if (users.decrementAndGet() == 0) {
-                kernels.forEach(CudaNormalKernels::close);
-                memories.forEach(CudaMemory::close);
-                contexts.forEach(CudaContext::close);
+                memories.forEach(VirtualMemory::close);
             }
         }
     }
 
-    /** Allocates, zeroes, and meets the peers: collective. */
+    /**
+     * Allocates, zeroes, and meets the peers: collective. Peers can reach the memory once all ranks
+     * have returned.
+     */
     @SuppressWarnings("unchecked")
     static CudaHeaps open(BufferOptions options, CudaContext context) {
         int numRanks = options.topology().numRanks();
         List<Object> groups =
                 options.communicator().exchangeReferences(new Group(numRanks), options.timeout());
         Group group = (Group) groups.getFirst();
-        CudaMemory memory = CudaMemory.allocate(context, options.numNvlBytes());
+        VirtualMemory memory =
+                VirtualMemory.allocate(context, options.numNvlBytes(), VirtualMemory.Export.NONE);
         memory.clear();
         group.memories().add(memory);
-        group.contexts().add(context);
         List<Share> shares =
                 (List<Share>)
                         (List<?>)
@@ -80,9 +74,14 @@ final class CudaHeaps implements AutoCloseable {
         List<Long> addresses = new ArrayList<>();
         int ranksHere = 0;
         for (int peer = 0; peer < numRanks; peer++) {
-            PeerAccess.enable(context, shares.get(peer).context());
+            CudaContext other = shares.get(peer).context();
+            boolean here = other.device().equals(context.device());
+            if (!here) {
+                PeerAccess.enable(context, other);
+                memory.allowAccess(other);
+            }
+            ranksHere += here ? 1 : 0;
             addresses.add(shares.get(peer).address());
-            ranksHere += shares.get(peer).context().device().equals(context.device()) ? 1 : 0;
         }
         return new CudaHeaps(
                 options.topology().rank(),
@@ -108,14 +107,6 @@ final class CudaHeaps implements AutoCloseable {
     /** Ranks that share this rank's GPU, itself included. */
     int ranksOnDevice() {
         return ranksOnDevice;
-    }
-
-    /**
-     * Leaves the kernels to the last rank to close: unloading and freeing wait for the whole GPU,
-     * also for peers that wait for this rank.
-     */
-    void closeWithGroup(CudaNormalKernels kernels) {
-        group.kernels().add(kernels);
     }
 
     @Override

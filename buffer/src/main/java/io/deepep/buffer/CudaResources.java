@@ -18,6 +18,10 @@ import io.deepep.normal.cuda.CudaNormalKernels;
 /**
  * The CUDA backend of one rank. Operations are enqueued on the communication stream; a synchronous
  * call without a compute stream waits on the host, with one the compute stream waits.
+ *
+ * <p>What may wait for other kernels of the GPU (making streams, loading kernels) is done while the
+ * buffer opens, between two meetings of all ranks. Later calls do nothing of the kind, so that a
+ * rank never waits for a kernel that waits for it.
  */
 final class CudaResources implements Resources {
     private final CudaContext context;
@@ -35,7 +39,7 @@ final class CudaResources implements Resources {
 
     /** Allocates and meets the peers: collective. */
     static CudaResources open(BufferOptions options) {
-        CudaContext context = CudaContext.retain(CudaDevice.of(options.device().index()));
+        CudaContext context = CudaContext.shared(CudaDevice.of(options.device().index()));
         CudaStream stream = CudaStream.create(context, context.greatestStreamPriority());
         CudaHeaps heaps = CudaHeaps.open(options, context);
         CudaNormalKernels normal =
@@ -74,16 +78,43 @@ final class CudaResources implements Resources {
     @Override
     public <R> R run(PlannedOperation<R> operation, CallOptions options) {
         start(options);
+        if (stream.isCapturing()) {
+            requireCapturable((CudaOperation<R>) operation.operation(), options);
+        }
         operation.beginWork().run();
-        DeviceEvent event = ((CudaOperation<R>) operation.operation()).event();
         if (!options.asyncFinish()) {
             if (options.computeStream() != null) {
-                options.computeStream().waitFor(event);
+                options.computeStream().waitFor(operation.event());
             } else {
                 operation.completeWork().run();
             }
         }
-        return operation.result(event);
+        return operation.result(operation.event());
+    }
+
+    private static void requireCapturable(CudaOperation<?> operation, CallOptions options) {
+        if (!operation.isCapturable()) {
+            throw new IllegalStateException(
+                    "a dispatch with exact counts waits for them on the CPU and cannot go into a graph; give"
+                            + " numWorstTokens or a handle");
+        }
+        if (!options.asyncFinish() && options.computeStream() == null) {
+            throw new IllegalStateException(
+                    "a synchronous call without a compute stream waits on the CPU and cannot go into a graph; use"
+                            + " CallOptions.async() or on(stream)");
+        }
+    }
+
+    /** Preparing allocates, and zeroes what is to be zero once and not at every replay. */
+    @Override
+    public void requirePreparable(CallOptions options) {
+        boolean capturing =
+                options.computeStream() instanceof CudaStream compute && compute.isCapturing();
+        if (capturing || stream.isCapturing()) {
+            throw new IllegalStateException(
+                    "the first call of a request allocates and cannot go into a graph; make the call once before the"
+                            + " capture");
+        }
     }
 
     private void start(CallOptions options) {
@@ -109,6 +140,7 @@ final class CudaResources implements Resources {
 
     @Override
     public void await(CallOptions options) {
+        requirePreparable(options);
         start(options);
     }
 
@@ -131,7 +163,7 @@ final class CudaResources implements Resources {
     @Override
     public void close() {
         stream.synchronize();
-        heaps.closeWithGroup(normal);
+        normal.close();
         stream.close();
         heaps.close();
     }

@@ -95,6 +95,11 @@ final class HostResources implements Resources {
     }
 
     @Override
+    public void requirePreparable(CallOptions options) {
+        // Preparing only allocates Java's own memory.
+    }
+
+    @Override
     public <R> R run(PlannedOperation<R> operation, CallOptions options) {
         if (options.asyncFinish()) {
             return runAsync(operation, options);

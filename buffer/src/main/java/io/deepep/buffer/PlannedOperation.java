@@ -1,6 +1,9 @@
 package io.deepep.buffer;
 
 import io.deepep.Event;
+import io.deepep.cuda.CudaEvent;
+import io.deepep.cuda.CudaOperation;
+import io.deepep.cuda.DeviceEvent;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
@@ -17,6 +20,10 @@ final class PlannedOperation<R> {
     private final boolean hooked;
     private final boolean fixedShape;
     private final Runnable hook;
+
+    /** The end of the latest run on a GPU; null on the host. */
+    private final DeviceEvent event;
+
     private final HostStream.Work beginWork = this::begin;
     private final HostStream.Work completeWork = this::complete;
     private final HostStream.Work wholeWork = this::runWhole;
@@ -33,10 +40,37 @@ final class PlannedOperation<R> {
         this.hooked = hooked;
         this.fixedShape = fixedShape;
         this.hook = hooked ? () -> owner.receive(this) : null;
+        this.event =
+                operation instanceof CudaOperation<R> cuda
+                        ? new GpuEvent(cuda.event(), completeWork)
+                        : null;
+    }
+
+    /** Streams wait for the GPU alone; the host also learns what went wrong there. */
+    private record GpuEvent(DeviceEvent end, HostStream.Work complete) implements DeviceEvent {
+        @Override
+        public CudaEvent cudaEvent() {
+            return end.cudaEvent();
+        }
+
+        @Override
+        public boolean isDone() {
+            return end.isDone();
+        }
+
+        @Override
+        public void synchronize() {
+            complete.run();
+        }
     }
 
     Operation<R> operation() {
         return operation;
+    }
+
+    /** The end of the latest run on a GPU; null on the host. */
+    DeviceEvent event() {
+        return event;
     }
 
     boolean belongsTo(RankBuffer buffer) {

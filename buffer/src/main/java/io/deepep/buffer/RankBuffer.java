@@ -57,6 +57,7 @@ final class RankBuffer implements Buffer {
         NormalKernels normal = normal();
         PlannedOperation<DispatchResult> plan = planOf(request);
         if (plan == null) {
+            resources.requirePreparable(callOptions);
             plan =
                     keep(
                             request,
@@ -72,6 +73,7 @@ final class RankBuffer implements Buffer {
         NormalKernels normal = normal();
         PlannedOperation<CombineResult> plan = planOf(request);
         if (plan == null) {
+            resources.requirePreparable(callOptions);
             plan = keep(request, normal.prepareCombine(request), false, true);
         }
         return resources.run(plan, callOptions);
@@ -88,6 +90,7 @@ final class RankBuffer implements Buffer {
         LowLatencyKernels lowLatency = lowLatency();
         PlannedOperation<LowLatencyDispatchResult> plan = planOf(request);
         if (plan == null) {
+            resources.requirePreparable(callOptions);
             plan = keep(request, lowLatency.prepareDispatch(request), request.receiveHook(), false);
         }
         return resources.run(plan, callOptions);
@@ -99,6 +102,7 @@ final class RankBuffer implements Buffer {
         LowLatencyKernels lowLatency = lowLatency();
         PlannedOperation<LowLatencyCombineResult> plan = planOf(request);
         if (plan == null) {
+            resources.requirePreparable(callOptions);
             plan = keep(request, lowLatency.prepareCombine(request), request.receiveHook(), false);
         }
         return resources.run(plan, callOptions);

@@ -21,6 +21,13 @@ interface Resources extends AutoCloseable {
     /** The stream of asynchronous calls. */
     Stream communicationStream();
 
+    /**
+     * Refuses to prepare an operation where that cannot be done now.
+     *
+     * @throws IllegalStateException with the cure
+     */
+    void requirePreparable(CallOptions options);
+
     /** Runs a planned operation in stream order and gives its result. */
     <R> R run(PlannedOperation<R> operation, CallOptions options);
 

@@ -14,32 +14,28 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The CUDA backend in tests. Ranks share the GPUs there are; copies run on a stream per rank
- * thread, because waiting for a whole GPU would wait for peers' kernels that wait for this rank.
+ * The CUDA backend in tests. Ranks share the GPUs there are; all of them copy on one stream per GPU
+ * that is made before any kernel waits, because making streams can wait for all kernels.
  */
 final class CudaTestBackend implements TestBackend {
-    private static final ConcurrentHashMap<Integer, CudaContext> CONTEXTS =
-            new ConcurrentHashMap<>();
+    private static final long RESERVED_BYTES = 256L << 20;
+    private static final ConcurrentHashMap<Integer, Lane> LANES = new ConcurrentHashMap<>();
 
-    /** One thread's stream and memory on one GPU. */
-    private record Lane(CudaStream stream, DevicePool pool) {}
-
-    private static final ThreadLocal<ConcurrentHashMap<Integer, Lane>> LANES =
-            ThreadLocal.withInitial(ConcurrentHashMap::new);
-
-    private static Lane lane(Device device) {
-        CudaContext context =
-                CONTEXTS.computeIfAbsent(device.index(), i -> CudaContext.retain(CudaDevice.of(i)));
-        return LANES.get()
-                .computeIfAbsent(
-                        device.index(),
-                        i -> {
-                            CudaStream stream = CudaStream.create(context);
-                            return new Lane(stream, new DevicePool(stream));
-                        });
+    /** A stream and memory on one GPU. */
+    private record Lane(CudaStream stream, DevicePool pool) {
+        static Lane of(Device device) {
+            return LANES.computeIfAbsent(
+                    device.index(),
+                    index -> {
+                        CudaStream stream =
+                                CudaStream.create(CudaContext.shared(CudaDevice.of(index)));
+                        return new Lane(stream, new DevicePool(stream, RESERVED_BYTES));
+                    });
+        }
     }
 
     @Override
@@ -49,17 +45,24 @@ final class CudaTestBackend implements TestBackend {
 
     @Override
     public Device device(int rank, int numRanks) {
-        return Device.cuda(rank % CudaDriver.numDevices());
+        Device device = Device.cuda(rank % CudaDriver.numDevices());
+        Lane.of(device);
+        return device;
+    }
+
+    @Override
+    public Optional<String> unavailabilityReason() {
+        return CudaDriver.unavailabilityReason();
     }
 
     @Override
     public boolean supports(EpTopology topology) {
-        return CudaDriver.isAvailable() && !topology.isInternode();
+        return !topology.isInternode();
     }
 
     @Override
     public Tensor upload(Device device, Tensor hostTensor) {
-        Lane lane = lane(device);
+        Lane lane = Lane.of(device);
         long bytes = hostTensor.segment().byteSize();
         DevicePool.Block block = lane.pool().allocate(bytes);
         lane.stream().copy(block.address(), hostTensor.address(), bytes);
@@ -86,7 +89,7 @@ final class CudaTestBackend implements TestBackend {
     private static Tensor image(Tensor deviceTensor) {
         long bytes = extentBytes(deviceTensor);
         MemorySegment memory = Arena.ofAuto().allocate(Math.max(bytes, 1), 128);
-        Lane lane = lane(deviceTensor.device());
+        Lane lane = Lane.of(deviceTensor.device());
         if (bytes > 0) {
             lane.stream().copy(memory.address(), deviceTensor.address(), bytes);
             lane.stream().synchronize();
@@ -115,7 +118,7 @@ final class CudaTestBackend implements TestBackend {
     public void write(Tensor hostTensor, Tensor deviceTensor) {
         Tensor image = image(deviceTensor);
         HostTensors.copy(hostTensor, image);
-        Lane lane = lane(deviceTensor.device());
+        Lane lane = Lane.of(deviceTensor.device());
         long bytes = extentBytes(deviceTensor);
         if (bytes > 0) {
             lane.stream().copy(deviceTensor.address(), image.address(), bytes);

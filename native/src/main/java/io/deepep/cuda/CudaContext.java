@@ -6,6 +6,8 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.Device;
 import java.lang.foreign.MemorySegment;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
@@ -27,22 +29,40 @@ public final class CudaContext implements AutoCloseable {
             CuCall.of("cuCtxGetStreamPriorityRange", ADDRESS, ADDRESS);
     private static final CuCall MEM_GET_INFO = CuCall.of("cuMemGetInfo_v2", ADDRESS, ADDRESS);
 
+    private static final Map<Integer, CudaContext> SHARED = new ConcurrentHashMap<>();
+
     private final CudaDevice cudaDevice;
     private final Device device;
     private final long handle;
+    private final boolean shared;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    private CudaContext(CudaDevice cudaDevice, long handle) {
+    private CudaContext(CudaDevice cudaDevice, long handle, boolean shared) {
         this.cudaDevice = cudaDevice;
         this.device = cudaDevice.device();
         this.handle = handle;
+        this.shared = shared;
     }
 
     /** Retains the primary context of a GPU and makes it current on this thread. */
     public static CudaContext retain(CudaDevice cudaDevice) {
+        return retain(cudaDevice, false);
+    }
+
+    /**
+     * The primary context of a GPU as this process keeps it until it ends: one object, which {@link
+     * #close} leaves alone. For what outlives the buffer that made it, such as memory that the
+     * garbage collector returns.
+     */
+    public static CudaContext shared(CudaDevice cudaDevice) {
+        return SHARED.computeIfAbsent(cudaDevice.ordinal(), _ -> retain(cudaDevice, true));
+    }
+
+    private static CudaContext retain(CudaDevice cudaDevice, boolean shared) {
         CudaDriver.ensureAvailable();
         PRIMARY_RETAIN.call(CallSlots.first(), cudaDevice.ordinal());
-        CudaContext context = new CudaContext(cudaDevice, CallSlots.asLong(CallSlots.first()));
+        long handle = CallSlots.asLong(CallSlots.first());
+        CudaContext context = new CudaContext(cudaDevice, handle, shared);
         context.makeCurrent();
         return context;
     }
@@ -109,12 +129,12 @@ public final class CudaContext implements AutoCloseable {
     }
 
     /**
-     * Gives the context back; the driver destroys it once nobody in this process holds it.
-     * Idempotent.
+     * Gives the context back; the driver destroys it once nobody in this process holds it. Nothing
+     * happens to a {@link #shared} one. Idempotent.
      */
     @Override
     public void close() {
-        if (closed.compareAndSet(false, true)) {
+        if (!shared && closed.compareAndSet(false, true)) {
             PRIMARY_RELEASE.call(cudaDevice.ordinal());
         }
     }

@@ -27,6 +27,8 @@ public final class CudaModule implements AutoCloseable {
             CuCall.of("cuModuleGetFunction", ADDRESS, JAVA_LONG, ADDRESS);
     private static final CuCall GET_GLOBAL =
             CuCall.of("cuModuleGetGlobal_v2", ADDRESS, ADDRESS, JAVA_LONG, ADDRESS);
+    private static final CuCall COPY_TO_HOST =
+            CuCall.of("cuMemcpyDtoH_v2", ADDRESS, JAVA_LONG, JAVA_LONG);
     private static final CuCall FUNC_LOAD = CuCall.of("cuFuncLoad", JAVA_LONG);
     private static final boolean HAS_FUNC_LOAD = CuLibrary.has("cuFuncLoad");
 
@@ -102,6 +104,11 @@ public final class CudaModule implements AutoCloseable {
         return detailed;
     }
 
+    /** What it was called when it was loaded. */
+    public String name() {
+        return name;
+    }
+
     /** The context it is loaded into. */
     public CudaContext context() {
         return context;
@@ -139,6 +146,13 @@ public final class CudaModule implements AutoCloseable {
             throw withLog(
                     e, context.device() + ", variable " + variable + " of module " + name, "");
         }
+        return CallSlots.asLong(CallSlots.first());
+    }
+
+    /** The value of a {@code __device__} variable of 8 bytes. */
+    public long globalLong(String variable) {
+        long address = globalAddress(variable);
+        COPY_TO_HOST.call(CallSlots.first(), address, (long) Long.BYTES);
         return CallSlots.asLong(CallSlots.first());
     }
 

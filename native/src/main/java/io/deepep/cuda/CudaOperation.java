@@ -10,8 +10,14 @@ import io.deepep.spi.Operation;
  */
 public interface CudaOperation<R> extends Operation<R> {
     /**
-     * The end of the latest run; the same object for every run. Its synchronize throws what
-     * complete would.
+     * The end of the latest run on the GPU, or of the latest replay of the graph it went into; the
+     * same object for every run. What went wrong there only {@link #complete} tells.
      */
     DeviceEvent event();
+
+    /**
+     * Whether {@link #begin} only enqueues, so that it can go into a graph. Preparing the operation
+     * never can: it allocates.
+     */
+    boolean isCapturable();
 }

@@ -20,6 +20,7 @@ public final class CudaStream implements Stream, AutoCloseable {
     private static final int WAIT_GREATER_OR_EQUAL = 0;
     private static final int CAPTURE_THREAD_LOCAL = 1;
     private static final int CAPTURE_NONE = 0;
+    private static final int RECORD_EXTERNAL = 1;
 
     private static final CuCall CREATE =
             CuCall.of("cuStreamCreateWithPriority", ADDRESS, JAVA_INT, JAVA_INT);
@@ -28,6 +29,8 @@ public final class CudaStream implements Stream, AutoCloseable {
     private static final CuCall QUERY =
             CuCall.of("cuStreamQuery", JAVA_LONG).tolerating(CuError.NOT_READY);
     private static final CuCall EVENT_RECORD = CuCall.of("cuEventRecord", JAVA_LONG, JAVA_LONG);
+    private static final CuCall EVENT_RECORD_WITH_FLAGS =
+            CuCall.of("cuEventRecordWithFlags", JAVA_LONG, JAVA_LONG, JAVA_INT);
     private static final CuCall WAIT_EVENT =
             CuCall.of("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
     private static final CuCall COPY =
@@ -118,6 +121,16 @@ public final class CudaStream implements Stream, AutoCloseable {
     public void record(CudaEvent event) {
         context.makeCurrent();
         EVENT_RECORD.call(event.handle(), handle());
+    }
+
+    /**
+     * In a capture: has every replay of the graph record the event, so that it tells the end of the
+     * replay launched last. Work in the graph cannot wait for it; {@link #record(CudaEvent)} is for
+     * that.
+     */
+    public void recordEveryReplay(CudaEvent event) {
+        context.makeCurrent();
+        EVENT_RECORD_WITH_FLAGS.call(event.handle(), handle(), RECORD_EXTERNAL);
     }
 
     /**

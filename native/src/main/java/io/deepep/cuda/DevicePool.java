@@ -2,35 +2,57 @@ package io.deepep.cuda;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
+import io.deepep.error.NativeCallException;
 import java.lang.ref.Cleaner;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.TreeMap;
 
 /**
  * Device memory for outputs of one stream's operations, which engines hold as long as they like: a
  * block returns to the pool when nobody can reach it any more.
  *
- * <p>Blocks are never given back to the driver before {@link #close}, because freeing waits for all
- * kernels of the GPU, among them those of other ranks that wait for this one. A returned block may
- * still be in use by work enqueued earlier, so all work on this pool's memory must be ordered by
- * its one stream.
+ * <p>Blocks are cut from slabs of {@link VirtualMemory}, whose mapping and unmapping wait for no
+ * kernel. Plain device memory is not used: freeing that waits for all kernels of the GPU, among
+ * them those of other ranks that wait for this one. Slabs stay until {@link #close}.
+ *
+ * <p>A returned block may still be in use by work enqueued earlier, so all work on this pool's
+ * memory must be ordered by its one stream.
  */
 public final class DevicePool implements AutoCloseable {
     private static final Cleaner CLEANER = Cleaner.create();
     private static final long GRANULE_BYTES = 512;
+    private static final long SLAB_BYTES = 16L << 20;
+    private static final int MAX_COLLECTIONS = 5;
+    private static final long COLLECTION_MILLIS = 100;
 
-    private final CudaContext context;
     private final CudaStream stream;
-    private final List<CudaMemory> all = new ArrayList<>();
-    private final TreeMap<Long, List<CudaMemory>> free = new TreeMap<>();
+    private final List<Slab> slabs = new ArrayList<>();
     private boolean closed;
 
-    /** A pool whose memory is used in the order of {@code stream}. */
+    /** A pool without memory as yet, used in the order of {@code stream}. */
     public DevicePool(CudaStream stream) {
-        this.context = stream.context();
         this.stream = stream;
     }
+
+    /** A pool that has {@code reservedBytes} from the beginning. */
+    public DevicePool(CudaStream stream, long reservedBytes) {
+        this(stream);
+        slabs.add(new Slab(stream.context(), reservedBytes));
+    }
+
+    /** A mapped range and its free parts. */
+    private static final class Slab {
+        private final VirtualMemory memory;
+        private final FreeRanges free;
+
+        Slab(CudaContext context, long numBytes) {
+            long whole = roundUp(numBytes);
+            memory = VirtualMemory.allocate(context, whole, VirtualMemory.Export.NONE);
+            free = new FreeRanges(whole);
+        }
+    }
+
+    private record Piece(Slab slab, long offset, long numBytes) {}
 
     /** Memory out of a pool. Tensors over it keep it. */
     public static final class Block {
@@ -38,13 +60,13 @@ public final class DevicePool implements AutoCloseable {
         private final long address;
         private final long numBytes;
 
-        private Block(CudaMemory memory) {
-            this.context = memory.context();
-            this.address = memory.address();
-            this.numBytes = memory.numBytes();
+        private Block(CudaContext context, Piece piece) {
+            this.context = context;
+            this.address = piece.slab().memory.address() + piece.offset();
+            this.numBytes = piece.numBytes();
         }
 
-        /** Device address of the first byte, a multiple of 256. */
+        /** Device address of the first byte, a multiple of 512. */
         public long address() {
             return address;
         }
@@ -67,12 +89,16 @@ public final class DevicePool implements AutoCloseable {
         }
     }
 
-    /** A block of undefined content. */
+    /**
+     * A block of undefined content.
+     *
+     * @throws NativeCallException {@code CUDA_ERROR_OUT_OF_MEMORY}, after the garbage collector has
+     *     had its chance to return blocks
+     */
     public Block allocate(long numBytes) {
-        CudaMemory memory =
-                take(Math.ceilDiv(Math.max(numBytes, 1), GRANULE_BYTES) * GRANULE_BYTES);
-        Block block = new Block(memory);
-        CLEANER.register(block, () -> giveBack(memory));
+        Piece piece = take(roundUp(Math.max(numBytes, 1)));
+        Block block = new Block(stream.context(), piece);
+        CLEANER.register(block, () -> giveBack(piece));
         return block;
     }
 
@@ -83,41 +109,66 @@ public final class DevicePool implements AutoCloseable {
         return block;
     }
 
-    private synchronized CudaMemory take(long numBytes) {
-        if (closed) {
-            throw new IllegalStateException("the pool of " + context + " is closed");
-        }
-        var fit = free.ceilingEntry(numBytes);
-        // A much larger block would be wasted on a small wish.
-        if (fit != null && fit.getKey() <= 2 * numBytes) {
-            CudaMemory memory = fit.getValue().removeLast();
-            if (fit.getValue().isEmpty()) {
-                free.remove(fit.getKey());
-            }
-            return memory;
-        }
-        CudaMemory memory = CudaMemory.allocate(context, numBytes);
-        all.add(memory);
-        return memory;
+    private static long roundUp(long numBytes) {
+        return Math.ceilDiv(numBytes, GRANULE_BYTES) * GRANULE_BYTES;
     }
 
-    private synchronized void giveBack(CudaMemory memory) {
-        if (!closed) {
-            free.computeIfAbsent(memory.numBytes(), size -> new ArrayList<>()).add(memory);
+    private synchronized Piece take(long numBytes) {
+        if (closed) {
+            throw new IllegalStateException("the pool of " + stream.context() + " is closed");
+        }
+        Piece piece = takeFree(numBytes);
+        for (int collections = 0; piece == null; collections++) {
+            try {
+                slabs.add(new Slab(stream.context(), Math.max(numBytes, SLAB_BYTES)));
+            } catch (NativeCallException full) {
+                if (full.code() != CuError.OUT_OF_MEMORY || collections == MAX_COLLECTIONS) {
+                    throw full;
+                }
+                // Unreachable blocks are as good as free, but the collector knows nothing of them.
+                System.gc();
+                try {
+                    wait(COLLECTION_MILLIS);
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+            piece = takeFree(numBytes);
+        }
+        return piece;
+    }
+
+    private Piece takeFree(long numBytes) {
+        for (Slab slab : slabs) {
+            long offset = slab.free.take(numBytes);
+            if (offset >= 0) {
+                return new Piece(slab, offset, numBytes);
+            }
+        }
+        return null;
+    }
+
+    private synchronized void giveBack(Piece piece) {
+        piece.slab().free.giveBack(piece.offset(), piece.numBytes());
+        if (closed && piece.slab().free.isWhole() && !stream.context().isClosed()) {
+            piece.slab().memory.close();
         }
     }
 
     /** Bytes held, in use or not. */
     public synchronized long numBytes() {
-        return all.stream().mapToLong(CudaMemory::numBytes).sum();
+        return slabs.stream().mapToLong(slab -> slab.memory.numBytes()).sum();
     }
 
-    /** Frees all memory; waits for the GPU. Tensors over it are invalid afterwards. */
+    /**
+     * Unmaps what nobody can reach, now that the GPU is done with it; the rest as soon as it
+     * becomes unreachable. Waits for nothing. Idempotent.
+     */
     @Override
     public synchronized void close() {
-        closed = true;
-        all.forEach(CudaMemory::close);
-        all.clear();
-        free.clear();
+        if (!closed) {
+            closed = true;
+            slabs.stream().filter(slab -> slab.free.isWhole()).forEach(slab -> slab.memory.close());
+        }
     }
 }

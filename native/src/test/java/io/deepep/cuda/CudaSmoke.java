@@ -20,6 +20,7 @@ public final class CudaSmoke {
         MemoryChecks.addTo(checks);
         StreamChecks.addTo(checks);
         LaunchChecks.addTo(checks);
+        SharingChecks.addTo(checks);
         ProcessChecks.addTo(checks);
         return checks;
     }

@@ -5,6 +5,7 @@ import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
+import java.util.Optional;
 
 /**
  * What a backend gives to tests: memory of its device, and ways in and out. Called by all rank
@@ -35,7 +36,12 @@ public interface TestBackend {
     /** Overwrites the elements of a device tensor; ready when the call returns. */
     void write(Tensor hostTensor, Tensor deviceTensor);
 
-    /** Whether this machine can run the group. */
+    /** Why the backend cannot be used on this machine; empty if it can. */
+    default Optional<String> unavailabilityReason() {
+        return Optional.empty();
+    }
+
+    /** Whether the backend has what such a group needs, on whatever machine. */
     default boolean supports(EpTopology topology) {
         return true;
     }

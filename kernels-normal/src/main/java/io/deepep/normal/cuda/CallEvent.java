@@ -1,34 +1,54 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.cuda.CudaEvent;
+import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DeviceEvent;
 
-/**
- * The end of a prepared operation's latest run; waiting for it on the host reports what went wrong
- * on the GPU.
- */
+/** The end of an operation's latest run, or of the latest replay of the graph it went into. */
 final class CallEvent implements DeviceEvent {
-    private final CudaEvent event;
-    private final Runnable check;
+    private final CudaStream stream;
+    private final CudaEvent finished;
 
-    CallEvent(CudaEvent event, Runnable check) {
-        this.event = event;
-        this.check = check;
+    /** The same point for work that goes into the same graph. */
+    private final CudaEvent captured;
+
+    private boolean inGraph;
+
+    /** Nothing has run on {@code stream} yet. */
+    CallEvent(CudaStream stream) {
+        this.stream = stream;
+        this.finished = CudaEvent.create(stream.context());
+        this.captured = CudaEvent.create(stream.context());
+    }
+
+    /** The present end of the stream is the end of the run. */
+    void record() {
+        inGraph = stream.isCapturing();
+        if (inGraph) {
+            stream.recordEveryReplay(finished);
+            stream.record(captured);
+        } else {
+            stream.record(finished);
+        }
+    }
+
+    /** What the host and other graphs wait for. */
+    CudaEvent finished() {
+        return finished;
     }
 
     @Override
     public CudaEvent cudaEvent() {
-        return event;
+        return inGraph && stream.isCapturing() ? captured : finished;
     }
 
     @Override
     public boolean isDone() {
-        return event.isDone();
+        return finished.isDone();
     }
 
     @Override
     public void synchronize() {
-        event.synchronize();
-        check.run();
+        finished.synchronize();
     }
 }

@@ -6,12 +6,12 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
+import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
+import io.deepep.cuda.StatusStruct;
 import io.deepep.normal.NormalConfigs;
-import io.deepep.normal.cuda.KernelStruct.Params;
 import io.deepep.spi.Layout;
 import java.lang.foreign.Arena;
 
@@ -36,7 +36,6 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private final Tensor out;
     private final Tensor outWeights;
     private final StatusBlock status;
-    private final CudaEvent finished;
     private final CallEvent event;
     private final Params params;
     private final LaunchConfig launch;
@@ -63,16 +62,17 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
         this.outWeights =
                 request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
-        PinnedSlots.Slot slot = state.slots.take(this);
+        this.event = new CallEvent(state.stream);
+        long statusBytes = StatusStruct.BLOCK.numBytes();
         this.status =
-                new StatusBlock(
-                        slot.page(), slot.offset(), state.topology.rank(), state.timeoutNanos);
-        this.finished = CudaEvent.create(state.context);
-        this.event = new CallEvent(finished, this::check);
+                state.status(
+                        state.slots.take(this, statusBytes, event.finished()),
+                        "combine",
+                        handle.numExperts());
         Arena arena = Arena.ofAuto();
-        this.params = KernelStruct.COMBINE.allocate(arena);
+        this.params = NormalStructs.COMBINE.allocate(arena);
         this.launch = new LaunchConfig(arena, config.numSms(), MIN_CONSUMERS + SERVICE_THREADS);
-        this.stageParams = KernelStruct.STAGE.allocate(arena);
+        this.stageParams = NormalStructs.STAGE.allocate(arena);
         this.stageLaunch = new LaunchConfig(arena, config.numSms(), STAGE_THREADS);
         fillCombine(config);
         fillStage();
@@ -122,6 +122,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 .set("weights", nvl.combineWeights().offset())
                 .set("weights_stride", handle.numTopk())
                 .set("token_rows", handle.tokenRows.address())
+                .set("handle_epoch", handle.epoch.address())
                 .set("bias", 0, addressOf(request.bias0()))
                 .set("bias", 1, addressOf(request.bias1()))
                 .set("bias_stride", 0, strideOf(request.bias0()))
@@ -175,12 +176,12 @@ final class CudaCombine implements CudaOperation<CombineResult> {
             params.setInt("num_rows", handle.expanded() ? state.nvlLayout.capacity() : numRows);
         }
         if (!state.stream.isCapturing()) {
-            finished.synchronize();
-            status.clear();
+            event.synchronize();
+            status.beginRun();
         }
         stage();
         state.kernels.combine.launch(launch, params.memory(), state.stream);
-        state.stream.record(finished);
+        event.record();
     }
 
     private void stage() {
@@ -197,10 +198,15 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     @Override
     public void complete() {
         event.synchronize();
+        RuntimeException failure = status.failure();
+        if (failure != null) {
+            throw failure;
+        }
     }
 
-    private void check() {
-        status.check("combine", handle.numExperts());
+    @Override
+    public boolean isCapturable() {
+        return true;
     }
 
     @Override

@@ -2,16 +2,16 @@ package io.deepep.normal.cuda;
 
 import io.deepep.Config;
 import io.deepep.DType;
+import io.deepep.DispatchLayout;
 import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
+import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.normal.NormalConfigs;
-import io.deepep.normal.cuda.KernelStruct.Params;
 import io.deepep.spi.Layout;
 import java.lang.foreign.Arena;
 
@@ -30,7 +30,6 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     private final boolean cached;
     private final CudaDispatchHandle handle;
     private final StatusBlock status;
-    private final CudaEvent finished;
     private final CallEvent event;
     private final DispatchOutputs outputs;
     private final ExpandLaunch expand;
@@ -51,16 +50,15 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                         state.dispatchConfig,
                         state.dispatchConfig.covering(state.combineConfig));
         this.handle = cached ? given : newHandle(state, request);
-        PinnedSlots.Slot slot = state.slots.take(this);
+        this.event = new CallEvent(state.stream);
+        PinnedSlots.Slot slot =
+                state.slots.take(this, DispatchOutputs.slotBytes(handle), event.finished());
         this.status =
-                new StatusBlock(
-                        slot.page(), slot.offset(), state.topology.rank(), state.timeoutNanos);
-        this.finished = CudaEvent.create(state.context);
-        this.event = new CallEvent(finished, this::check);
+                state.status(slot, cached ? "cached dispatch" : "dispatch", handle.numExperts());
         this.outputs = new DispatchOutputs(state, handle, request, slot);
-        this.expand = ExpandLaunch.of(state, handle, request, config, outputs);
+        this.expand = ExpandLaunch.of(state, handle, request, config, outputs, status);
         Arena arena = Arena.ofAuto();
-        this.params = KernelStruct.DISPATCH.allocate(arena);
+        this.params = NormalStructs.DISPATCH.allocate(arena);
         this.launch = new LaunchConfig(arena, config.numSms(), THREADS);
         this.waiter = new HostWaiter(state, status);
         fillParams(config);
@@ -124,6 +122,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 .set("x", request.x().address())
                 .set("x_stride", request.x().stride(0) * dtype.sizeBytes())
                 .set("token_rows", handle.tokenRows.address())
+                .set("handle_epoch", handle.epoch.address())
                 .setInt("num_tokens", handle.numTokens())
                 .setInt("num_experts", numExperts)
                 .setInt("expert_alignment", request.expertAlignment())
@@ -151,8 +150,10 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         params.set("token_order", state.tokenOrder.address())
                 .set("expert_hist", state.expertHist.address())
                 .set("out_num_rows", handle.numRows.address());
+        if (request.layout() != null) {
+            fillLayout(request.layout());
+        }
         if (request.topkIdx() == null) {
-            params.set("is_token_in_rank", request.layout().isTokenInRank().address());
             return;
         }
         params.setInt("topk", handle.numTopk())
@@ -164,29 +165,38 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         outputs.fill(params);
     }
 
+    private void fillLayout(DispatchLayout layout) {
+        Tensor perExpert = request.topkIdx() == null ? null : layout.numTokensPerExpert();
+        params.set("is_token_in_rank", layout.isTokenInRank().address())
+                .set("tokens_per_rank", layout.numTokensPerRank().address())
+                .set("tokens_per_expert", perExpert == null ? 0 : perExpert.address());
+    }
+
+    /** Whether the host has to wait for counts in the middle. */
+    private boolean isExact() {
+        return !cached && handle.numWorstTokens() == 0;
+    }
+
+    @Override
+    public boolean isCapturable() {
+        return !isExact();
+    }
+
     @Override
     public void begin() {
         if (cached) {
             handle.requireValid();
-        } else {
-            handle.invalidate();
         }
         if (!state.stream.isCapturing()) {
-            finished.synchronize();
-            status.clear();
+            event.synchronize();
+            status.beginRun();
+        }
+        if (!cached) {
+            handle.invalidate();
         }
         state.kernels.dispatch.launch(launch, params.memory(), state.stream);
-        if (!cached && handle.numWorstTokens() == 0) {
-            // The kernel goes on copying while the host learns how much arrives.
-            if (!waiter.awaitReady()) {
-                state.stream.record(finished);
-                finished.synchronize();
-                check();
-            }
-            handle.validate(
-                    status.numRows(),
-                    request.expanded() ? status.numExpandedRows() : status.numRows());
-            outputs.copyCounts();
+        if (isExact()) {
+            awaitCounts();
         } else if (!cached) {
             handle.validate(handle.numWorstTokens(), handle.numWorstTokens());
         }
@@ -194,18 +204,35 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         if (expand != null) {
             expand.run(handle.numResultRows());
         }
-        state.stream.record(finished);
+        event.record();
+    }
+
+    /** The kernel goes on copying while the host learns how much arrives. */
+    private void awaitCounts() {
+        if (!waiter.awaitCounts()) {
+            event.record();
+            complete();
+            throw new IllegalStateException("the dispatch ended without counts or an error");
+        }
+        int numRows = status.numRows();
+        handle.validate(numRows, request.expanded() ? status.numExpandedRows() : numRows);
     }
 
     @Override
     public void complete() {
         event.synchronize();
-    }
-
-    private void check() {
-        status.check(cached ? "cached dispatch" : "dispatch", handle.numExperts());
+        RuntimeException failure = status.failure();
         if (!cached) {
+            if (failure != null) {
+                handle.invalidate();
+            } else if (!isExact()) {
+                // A replay may have succeeded after one that failed.
+                handle.validate(handle.numWorstTokens(), handle.numWorstTokens());
+            }
             outputs.copyCounts();
+        }
+        if (failure != null) {
+            throw failure;
         }
     }
 

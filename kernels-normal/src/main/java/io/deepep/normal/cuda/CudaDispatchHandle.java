@@ -13,6 +13,9 @@ final class CudaDispatchHandle implements DispatchHandle {
     /** i32: rows received. */
     final DevicePool.Block numRows;
 
+    /** u64: epoch of the call that the routing is of, as the GPU saw it end; 0 if it failed. */
+    final DevicePool.Block epoch;
+
     /** i32 [El]: selections of each local expert; null without top-k. */
     final DevicePool.Block rawCounts;
 
@@ -50,6 +53,7 @@ final class CudaDispatchHandle implements DispatchHandle {
         int numRanks = owner.topology.numRanks();
         this.tokenRows = owner.memory.allocate(4L * numTokens * numRanks);
         this.numRows = owner.memory.allocateZeroed(4);
+        this.epoch = owner.memory.allocateZeroed(8);
         this.rawCounts =
                 numTopk == 0 ? null : owner.memory.allocateZeroed(4L * (numExperts / numRanks));
         this.expandedRows =

@@ -15,10 +15,10 @@ import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalKernels;
-import io.deepep.normal.cuda.KernelStruct.Params;
 import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
 import java.util.List;
@@ -48,7 +48,10 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
 
     private final CudaNormalState state;
 
-    /** Loads the kernels and allocates the rank's scratch memory. */
+    /**
+     * Loads the kernels unless this process has them, and allocates the rank's scratch memory:
+     * while no kernel on this GPU waits for another rank.
+     */
     public CudaNormalKernels(
             Place place, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
         this.state = new CudaNormalState(place, limits, dispatchConfig, combineConfig);
@@ -64,7 +67,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
         DevicePool.Block inRank = state.memory.allocate((long) numTokens * numRanks);
         DevicePool.Block bad = state.memory.allocateZeroed(8);
         try (Arena arena = Arena.ofConfined()) {
-            Params p = KernelStruct.LAYOUT.allocate(arena);
+            Params p = NormalStructs.LAYOUT.allocate(arena);
             p.set("topk_idx", topkIdx.address())
                     .set("out_tokens_per_rank", perRank.address())
                     .set("out_tokens_per_expert", perExpert.address())
@@ -138,6 +141,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
                 new long[] {rowElements, 1});
     }
 
+    /** Releases the rank's memory, now that its stream is done; waits for nothing. */
     @Override
     public void close() {
         state.close();

@@ -7,15 +7,12 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.normal.NormalChecks;
-import io.deepep.normal.cuda.KernelStruct.Params;
-import io.deepep.spi.Layout;
 import java.lang.foreign.ValueLayout;
 
 /** What the operations of one rank's normal mode share. */
 final class CudaNormalState implements AutoCloseable {
-    private static final long LOCAL_STATE_BYTES = 48 + 256 * 8 * 4;
-
     final CudaContext context;
     final CudaStream stream;
     final EpTopology topology;
@@ -29,9 +26,6 @@ final class CudaNormalState implements AutoCloseable {
     final DevicePool memory;
     final PinnedSlots slots;
 
-    /** Where launches report that have nothing to report. */
-    final PinnedSlots.Slot scratchStatus;
-
     /**
      * i32 [maxTokens][R] and u32 [maxExperts]: scratch of a dispatch, which operations in stream
      * order can share.
@@ -41,8 +35,7 @@ final class CudaNormalState implements AutoCloseable {
     final DevicePool.Block expertHist;
     private final long[] heaps;
     private final int ranksOnDevice;
-
-    /** {@code LocalState} of normal_params.cuh. */
+    private final PinnedSlots.Slot readSlot;
     private final DevicePool.Block localState;
 
     CudaNormalState(
@@ -62,16 +55,27 @@ final class CudaNormalState implements AutoCloseable {
         this.heaps = place.heaps().stream().mapToLong(Long::longValue).toArray();
         this.nvlLayout = CudaNvlLayout.of(limits, topology);
         this.checks = new NormalChecks(limits, topology, context.device());
-        this.kernels = new NormalModule(context);
-        int numLocalExperts = Math.ceilDiv(limits.maxExperts(), topology.numRanks());
-        this.memory = new DevicePool(stream);
-        this.slots =
-                new PinnedSlots(
-                        context, StatusBlock.BYTES + Layout.alignToLine(4L * numLocalExperts));
-        this.scratchStatus = slots.take(this);
+        NormalGpu gpu = NormalGpu.of(context);
+        this.kernels = gpu.kernels;
+        this.slots = gpu.slots;
+        this.memory = new DevicePool(stream, reservedBytes());
+        this.readSlot = slots.take(this, Long.BYTES, null);
         this.tokenOrder = memory.allocate(4L * limits.maxTokens() * topology.numRanks());
         this.expertHist = memory.allocateZeroed(4L * limits.maxExperts());
-        this.localState = memory.allocateZeroed(LOCAL_STATE_BYTES);
+        this.localState = memory.allocateZeroed(NormalStructs.LOCAL_STATE.numBytes());
+    }
+
+    /**
+     * Room for the scratch below, and for routing and received indices of two requests. Rows that
+     * are copied out come on top, when a request is prepared that wants them.
+     */
+    private long reservedBytes() {
+        long routing = 4L * limits.maxTokens() * topology.numRanks();
+        long received = (8L + 4L) * nvlLayout.capacity() * limits.maxTopk();
+        return 3 * routing
+                + 2 * received
+                + 4L * limits.maxExperts()
+                + NormalStructs.LOCAL_STATE.numBytes();
     }
 
     /**
@@ -93,10 +97,15 @@ final class CudaNormalState implements AutoCloseable {
         return address >= heap() && address < heap() + nvlLayout.layout().sizeBytes();
     }
 
+    /** The status of an operation, in its slot. */
+    StatusBlock status(PinnedSlots.Slot slot, String operation, int numExperts) {
+        return new StatusBlock(
+                slot, new FaultMessages(operation, topology.rank(), timeoutNanos, numExperts));
+    }
+
     /** Fills the group at the beginning of {@code params}. */
     void setGroup(Params params, StatusBlock status) {
-        KernelStruct group = KernelStruct.GROUP;
-        Params p = new Params(group, params.memory());
+        Params p = new Params(NormalStructs.GROUP, params.memory());
         for (int rank = 0; rank < heaps.length; rank++) {
             p.set("heap", rank, heaps[rank]);
         }
@@ -139,16 +148,13 @@ final class CudaNormalState implements AutoCloseable {
 
     /** Reads 8 bytes of device memory after all work of the stream. */
     long readLong(long address) {
-        PinnedSlots.Slot slot = slots.take(new Object());
-        stream.copy(slot.page().deviceAddress() + slot.offset(), address, Long.BYTES);
+        stream.copy(readSlot.deviceAddress(), address, Long.BYTES);
         stream.synchronize();
-        return slot.page().segment().get(ValueLayout.JAVA_LONG, slot.offset());
+        return readSlot.page().segment().get(ValueLayout.JAVA_LONG, readSlot.offset());
     }
 
     @Override
     public void close() {
-        kernels.close();
-        slots.close();
         memory.close();
     }
 }

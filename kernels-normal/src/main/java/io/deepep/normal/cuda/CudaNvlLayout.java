@@ -13,7 +13,7 @@ import io.deepep.spi.Region;
  * <pre>
  *   headers        [2][R]      32 + experts per rank words, each epoch | value << 32, by parity of the epoch and source
  *   metaFlags      [R]         epoch of the dispatch whose metadata from this source is complete, a line each
- *   doneFlags      [R]         epoch | code << 32 of the call this rank has left, a line each
+ *   doneFlags      [R]         epoch | code << 32 of the call this rank has left, and what the code is about, a line each
  *   recvRows       [capacity]  received rows in their final order
  *   recvSrc        [capacity]  i32 index of the token at its source
  *   recvTopk       [capacity]  i32 [K] local expert or -1
@@ -34,15 +34,15 @@ public record CudaNvlLayout(
         Region recvWeights,
         Region combineRows,
         Region combineWeights) {
-    private static final int HEADER_WORDS = 32;
-
     /** The layout for a buffer; the topology's rank does not matter. */
     public static CudaNvlLayout of(NormalLimits limits, EpTopology topology) {
         int numRanks = topology.numRanks();
         int capacity = limits.recvCapacity(numRanks);
         long headerBytes =
                 Layout.alignToLine(
-                        8L * (HEADER_WORDS + Math.ceilDiv(limits.maxExperts(), numRanks)));
+                        8L
+                                * (NormalStructs.HEADER_WORDS
+                                        + Math.ceilDiv(limits.maxExperts(), numRanks)));
         long bf16Row = rowStride(DType.BF16, limits.hidden());
         long anyRow = Math.max(bf16Row, rowStride(DType.FP8_E4M3, limits.hidden()));
         Layout.Builder builder = Layout.builder("CudaNvlLayout");

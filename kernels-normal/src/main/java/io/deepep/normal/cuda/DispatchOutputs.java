@@ -6,8 +6,9 @@ import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
 import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.normal.cuda.KernelStruct.Params;
+import io.deepep.cuda.StatusStruct;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -15,6 +16,9 @@ import java.lang.foreign.MemorySegment;
  * What a dispatch hands out: views of the heap, or memory of its own that grows with what arrives.
  */
 final class DispatchOutputs {
+    /** Of the counts per expert, behind the status block in the slot. */
+    private static final long COUNTS_OFFSET = StatusStruct.BLOCK.numBytes();
+
     private final CudaNormalState state;
     private final CudaDispatchHandle handle;
     private final DispatchRequest request;
@@ -65,6 +69,11 @@ final class DispatchOutputs {
                         : null;
     }
 
+    /** Bytes of the slot that {@code request} needs. */
+    static long slotBytes(CudaDispatchHandle handle) {
+        return COUNTS_OFFSET + 4L * handle.numLocalExperts();
+    }
+
     boolean copies() {
         return copies;
     }
@@ -81,9 +90,7 @@ final class DispatchOutputs {
         params.set("out_topk_idx", topkIdx == null ? 0 : topkIdx.address())
                 .set("out_topk_weights", topkWeights == null ? 0 : topkWeights.address())
                 .set("out_expert_counts", deviceCounts.address())
-                .set(
-                        "host_expert_counts",
-                        slot.page().deviceAddress() + slot.offset() + StatusBlock.BYTES)
+                .set("host_expert_counts", slot.deviceAddress() + COUNTS_OFFSET)
                 .setInt("num_worst_rows", topkIdx == null ? 0 : handle.numWorstTokens());
         if (handle.expanded()) {
             params.setInt(
@@ -97,7 +104,7 @@ final class DispatchOutputs {
         if (counts != null) {
             MemorySegment.copy(
                     slot.page().segment(),
-                    slot.offset() + StatusBlock.BYTES,
+                    slot.offset() + COUNTS_OFFSET,
                     counts.segment(),
                     0,
                     4L * handle.numLocalExperts());

@@ -4,8 +4,8 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchRequest;
 import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.normal.cuda.KernelStruct.Params;
 import io.deepep.spi.Layout;
 import java.lang.foreign.Arena;
 
@@ -33,16 +33,19 @@ final class ExpandLaunch {
             CudaDispatchHandle handle,
             DispatchRequest request,
             Config config,
-            DispatchOutputs outputs) {
+            DispatchOutputs outputs,
+            StatusBlock status) {
         this.state = state;
         this.outputs = outputs;
         Arena arena = Arena.ofAuto();
-        this.params = KernelStruct.EXPAND.allocate(arena);
+        this.params = NormalStructs.EXPAND.allocate(arena);
         this.launch = new LaunchConfig(arena, config.numSms(), THREADS);
         this.oneWarp = new LaunchConfig(arena, 1, 32);
         this.offsetsParams = new OffsetsParams(arena);
         int numLocalExperts = handle.expanded() ? handle.numLocalExperts() : 0;
         this.blockHist = state.memory.allocate(4L * config.numSms() * Math.max(numLocalExperts, 1));
+        // The group's local state has the kernel's barrier; it has no peers.
+        state.setGroup(params, status);
         fillParams(handle, request, config, numLocalExperts);
     }
 
@@ -52,8 +55,11 @@ final class ExpandLaunch {
             CudaDispatchHandle handle,
             DispatchRequest request,
             Config config,
-            DispatchOutputs outputs) {
-        return outputs.copies() ? new ExpandLaunch(state, handle, request, config, outputs) : null;
+            DispatchOutputs outputs,
+            StatusBlock status) {
+        return outputs.copies()
+                ? new ExpandLaunch(state, handle, request, config, outputs, status)
+                : null;
     }
 
     private void fillParams(
@@ -80,14 +86,6 @@ final class ExpandLaunch {
         state.requireResident(state.kernels.expand, config.numSms(), THREADS, sharedBytes);
         launch.sharedBytes(sharedBytes);
         var nvl = state.nvlLayout;
-        // The kernel's barrier is of the group's local state; it has no peers and reports nothing.
-        state.setGroup(
-                params,
-                new StatusBlock(
-                        state.scratchStatus.page(),
-                        state.scratchStatus.offset(),
-                        0,
-                        state.timeoutNanos));
         params.set("rows", state.heap() + nvl.recvRows().offset())
                 .set("num_rows", handle.numRows.address())
                 .set("block_hist", blockHist.address())

@@ -18,13 +18,12 @@ final class HostWaiter {
         this.status = status;
     }
 
-    /** Waits; false if the launch ended before its counts were known. */
-    boolean awaitReady() {
+    /** Waits; false if the launch ended without counts. */
+    boolean awaitCounts() {
         long start = System.nanoTime();
         for (int spins = 1; !status.isReady(); spins++) {
             if (status.isDone()) {
-                // The last word comes after the counts, so look once more.
-                return status.isReady();
+                break; // the last word comes after the counts
             }
             if (spins % SPINS_BETWEEN_LOOKS == 0) {
                 state.stream.isIdle(); // throws if the GPU has failed
@@ -36,6 +35,6 @@ final class HostWaiter {
             }
             Thread.onSpinWait();
         }
-        return true;
+        return status.isReady() && status.hasCounts();
     }
 }

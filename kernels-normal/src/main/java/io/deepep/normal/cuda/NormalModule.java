@@ -5,10 +5,10 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 
 /**
- * The kernels of normal mode, loaded onto one GPU. Loaded whole when a buffer opens: a first launch
- * must not wait behind a kernel that waits for it.
+ * The kernels of normal mode, loaded onto one GPU. Loaded whole when the first buffer opens: a
+ * first launch must not wait behind a kernel that waits for it.
  */
-final class NormalModule implements AutoCloseable {
+final class NormalModule {
     /** Static shared memory and what the driver reserves stay below this. */
     private static final int RESERVED_SHARED_BYTES = 4096;
 
@@ -22,34 +22,26 @@ final class NormalModule implements AutoCloseable {
     /** Dynamic shared memory a block can have. */
     final int sharedBytes;
 
-    private final CudaModule[] modules = new CudaModule[6];
-
     NormalModule(CudaContext context) {
         sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
-        dispatch = load(context, 0, "dispatch");
-        combine = load(context, 1, "combine");
-        expand = load(context, 2, "expand");
-        stage = load(context, 3, "stage");
-        layout = load(context, 4, "layout");
-        offsets = load(context, 5, "offsets");
+        dispatch = load(context, "dispatch");
+        combine = load(context, "combine");
+        expand = load(context, "expand");
+        stage = load(context, "stage");
+        layout = load(context, "layout");
+        offsets = load(context, "offsets");
         dispatch.setMaxDynamicSharedBytes(sharedBytes);
         combine.setMaxDynamicSharedBytes(sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);
     }
 
-    private CudaFunction load(CudaContext context, int idx, String name) {
-        modules[idx] =
+    private static CudaFunction load(CudaContext context, String name) {
+        CudaModule module =
                 CudaModule.loadResource(
                         context,
                         CudaNormalKernels.class,
                         "/io/deepep/normal/normal_" + name + ".fatbin");
-        return modules[idx].function("deepep_normal_" + name);
-    }
-
-    @Override
-    public void close() {
-        for (CudaModule module : modules) {
-            module.close();
-        }
+        NormalStructs.HEADER.requireSame(module);
+        return module.function("deepep_normal_" + name);
     }
 }

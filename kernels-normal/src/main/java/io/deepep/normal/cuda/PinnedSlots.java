@@ -1,56 +1,71 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.PinnedMemory;
 import java.lang.ref.Cleaner;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
- * Equal pieces of mapped host memory for operations. A piece comes back when its operation is
- * collected.
+ * Pieces of mapped host memory for operations. A piece comes back when its operation is collected,
+ * and is given out again when the GPU is done with it. The memory is kept for ever.
  */
-final class PinnedSlots implements AutoCloseable {
-    private static final int SLOTS_PER_PAGE = 64;
+final class PinnedSlots {
+    private static final long PAGE_BYTES = 1 << 16;
+    private static final long MIN_SLOT_BYTES = 128;
     private static final Cleaner CLEANER = Cleaner.create();
 
-    /** A piece of a page. */
-    record Slot(PinnedMemory page, long offset) {}
-
-    private final CudaContext context;
-    private final long slotBytes;
-    private final List<PinnedMemory> pages = new ArrayList<>();
-    private final List<Slot> free = new ArrayList<>();
-
-    PinnedSlots(CudaContext context, long slotBytes) {
-        this.context = context;
-        this.slotBytes = slotBytes;
+    /**
+     * A piece of a page.
+     *
+     * @param lastUse the event after which the GPU no longer writes to it
+     */
+    record Slot(PinnedMemory page, long offset, long numBytes, CudaEvent lastUse) {
+        long deviceAddress() {
+            return page.deviceAddress() + offset;
+        }
     }
 
-    /** A piece for as long as {@code owner} is reachable. */
-    Slot take(Object owner) {
-        Slot slot = takeFree();
+    private final CudaContext context;
+
+    /** Free pieces by their size, a power of two. */
+    private final Map<Long, ArrayDeque<Slot>> free = new HashMap<>();
+
+    PinnedSlots(CudaContext context) {
+        this.context = context;
+    }
+
+    /**
+     * A piece of at least {@code numBytes}, for as long as {@code owner} is reachable and until
+     * {@code lastUse} after that.
+     */
+    Slot take(Object owner, long numBytes, CudaEvent lastUse) {
+        Slot found = takeFree(Math.max(Long.highestOneBit(2 * numBytes - 1), MIN_SLOT_BYTES));
+        Slot slot = new Slot(found.page(), found.offset(), found.numBytes(), lastUse);
         CLEANER.register(owner, () -> giveBack(slot));
         return slot;
     }
 
-    private synchronized Slot takeFree() {
-        if (free.isEmpty()) {
-            PinnedMemory page = PinnedMemory.allocate(context, SLOTS_PER_PAGE * slotBytes);
-            pages.add(page);
-            for (int i = 0; i < SLOTS_PER_PAGE; i++) {
-                free.add(new Slot(page, i * slotBytes));
+    private synchronized Slot takeFree(long numBytes) {
+        ArrayDeque<Slot> slots = free.computeIfAbsent(numBytes, _ -> new ArrayDeque<>());
+        for (int i = slots.size(); i > 0; i--) {
+            Slot oldest = slots.removeFirst();
+            if (oldest.lastUse() == null || oldest.lastUse().isDone()) {
+                return oldest;
             }
+            slots.addLast(oldest);
         }
-        return free.removeLast();
+        long pageBytes = Math.max(PAGE_BYTES, numBytes);
+        PinnedMemory page = PinnedMemory.allocate(context, pageBytes);
+        for (long offset = 0; offset < pageBytes; offset += numBytes) {
+            slots.addLast(new Slot(page, offset, numBytes, null));
+        }
+        return slots.removeFirst();
     }
 
     private synchronized void giveBack(Slot slot) {
-        free.add(slot);
-    }
-
-    @Override
-    public synchronized void close() {
-        pages.forEach(PinnedMemory::close);
+        free.get(slot.numBytes()).addLast(slot);
     }
 }

@@ -8,6 +8,7 @@ import io.deepep.RankFailedException;
 import io.deepep.testkit.TestBackend;
 import java.time.Duration;
 import java.util.function.Consumer;
+import org.junit.jupiter.api.Assumptions;
 
 /** Runs a test body on every rank of a group, each on its thread. */
 final class Ranks {
@@ -48,10 +49,7 @@ final class Ranks {
 
     /** Runs {@code body} on every rank of a new group. */
     static void runBare(TestBackend backend, EpTopology topology, Bare body) {
-        RequiredBackends.assume(
-                backend.kind(),
-                backend.supports(topology),
-                topology + " is too large for this machine");
+        assumeSupported(backend, topology);
         try (InProcessGroup group = InProcessGroup.of(topology.numRanks())) {
             group.run(body::run);
         } catch (RankFailedException failed) {
@@ -62,6 +60,17 @@ final class Ranks {
         }
     }
 
+    /**
+     * Skips the calling test where the backend has no such groups; where it cannot be used at all,
+     * fails it if the backend is required.
+     */
+    static void assumeSupported(TestBackend backend, EpTopology topology) {
+        String reason = backend.unavailabilityReason().orElse("");
+        RequiredBackends.assume(backend.kind(), reason.isEmpty(), reason);
+        Assumptions.assumeTrue(
+                backend.supports(topology), backend.kind() + " has no groups like " + topology);
+    }
+
     static Buffer.Builder builder(
             TestBackend backend, Communicator communicator, EpTopology topology) {
         return Buffer.builder(communicator)
@@ -69,6 +78,12 @@ final class Ranks {
                 .backend(backend.kind())
                 .device(backend.device(communicator.rank(), communicator.size()))
                 .timeout(TIMEOUT);
+    }
+
+    /** Four ranks, on two nodes if the backend can do that. */
+    static EpTopology four(TestBackend backend) {
+        EpTopology twoNodes = topology(2, 2);
+        return backend.supports(twoNodes) ? twoNodes : topology(1, 4);
     }
 
     /** A group of {@code nodes} nodes with {@code ranksPerNode} ranks each. */

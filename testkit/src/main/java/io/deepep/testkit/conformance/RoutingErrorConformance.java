@@ -1,19 +1,25 @@
 package io.deepep.testkit.conformance;
 
+import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
+import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.CombineRequest;
+import io.deepep.CombineResult;
+import io.deepep.DType;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchRequest;
-import io.deepep.LowLatencyDispatchRequest;
-import io.deepep.LowLatencyFormat;
+import io.deepep.DispatchResult;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.routing.RoutingSpec;
-import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import java.util.concurrent.Callable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -28,6 +34,9 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
     @ParameterizedTest
     @CsvSource({
         "1, 4, 16",
+        "1, 4, -2",
+        "1, 4, 9223372036854775807",
+        "1, 4, -9223372036854775808",
         "2, 2, 16",
         "2, 2, -2",
         "2, 2, 9223372036854775807",
@@ -46,7 +55,8 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                             rank.bare().topk(idx, rank.weights(), EXPERTS).build();
                     for (int i = 0; i < 2; i++) {
                         requireRouting(
-                                () -> context.buffer().dispatch(request).event().synchronize());
+                                () -> context.buffer().dispatch(request).event().synchronize(),
+                                "=" + expert);
                     }
                     rank.roundTrip();
                 });
@@ -56,13 +66,6 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
         Tensor idx = rank.context().download(rank.topkIdx());
         idx.setLong(expert, idx.size(0) - 1, 2);
         return rank.context().upload(idx);
-    }
-
-    private static void requireRouting(ThrowingCallable call) {
-        RoutingException error = catchThrowableOfType(RoutingException.class, call);
-        assertThat(error).as("a RoutingException on every rank").isNotNull();
-        assertThat(error.rank()).isEqualTo(CULPRIT);
-        assertThat(error).hasMessageContaining("rank " + CULPRIT);
     }
 
     @ParameterizedTest
@@ -88,43 +91,7 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                 });
     }
 
-    @ParameterizedTest
-    @CsvSource({
-        "1, 4, 8",
-        "2, 2, 8",
-        "2, 2, -2",
-        "2, 2, 9223372036854775807",
-        "2, 2, -9223372036854775808"
-    })
-    public void lowLatencyExpertOutOfRange(int nodes, int ranksPerNode, long expert) {
-        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 10, 128, 3, 8);
-        LowLatencyWorld world = shape.world(9);
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()),
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    Tensor idx = context.download(rank.topkIdx());
-                    if (context.rank() == CULPRIT) {
-                        idx.setLong(expert, 9, 2);
-                    }
-                    LowLatencyDispatchRequest request =
-                            LowLatencyDispatchRequest.builder(rank.x(), context.upload(idx))
-                                    .build();
-                    for (int i = 0; i < 2; i++) {
-                        requireRouting(
-                                () ->
-                                        context.buffer()
-                                                .lowLatencyDispatch(request)
-                                                .event()
-                                                .synchronize());
-                    }
-                    rank.roundTrip(LowLatencyFormat.FP8);
-                });
-    }
-
-    /** A mask that leaves out where the indices go. */
+    /** A layout that is not that of the indices, in one of its parts. */
     @ParameterizedTest
     @CsvSource({"1, 4", "2, 2"})
     public void contradictoryLayout(int nodes, int ranksPerNode) {
@@ -135,32 +102,144 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                 b -> b.normal(NormalMisuses.LIMITS),
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchLayout layout =
+                    DispatchLayout good =
                             context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS);
-                    if (context.rank() == CULPRIT) {
-                        layout = withoutFirstDestination(context, layout);
-                    }
-                    DispatchRequest request = rank.request().layout(layout).build();
-                    requireRouting(() -> context.buffer().dispatch(request).event().synchronize());
+                    Tensor perRank = changed(context, good.numTokensPerRank(), 2);
+                    Tensor perExpert = changed(context, good.numTokensPerExpert(), EXPERTS - 1);
+                    Tensor mask = changed(context, good.isTokenInRank(), 3, 1);
+                    requireContradiction(
+                            context,
+                            rank.request(),
+                            good,
+                            with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
+                            "numTokensPerRank[2]");
+                    requireContradiction(
+                            context,
+                            rank.request(),
+                            good,
+                            with(good, good.numTokensPerRank(), perExpert, good.isTokenInRank()),
+                            "numTokensPerExpert[15]");
+                    requireContradiction(
+                            context,
+                            rank.request(),
+                            good,
+                            with(good, good.numTokensPerRank(), good.numTokensPerExpert(), mask),
+                            "isTokenInRank[3][1]");
+                    requireContradiction(
+                            context,
+                            rank.bare(),
+                            good,
+                            with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
+                            "numTokensPerRank[2]");
                     rank.roundTrip();
                 });
     }
 
-    private static DispatchLayout withoutFirstDestination(
-            RankContext context, DispatchLayout layout) {
-        Tensor mask = context.download(layout.isTokenInRank());
-        for (long rank = 0; rank < mask.size(1); rank++) {
-            if (mask.getLong(0, rank) == 1) {
-                mask.setLong(0, 0, rank);
-                break;
-            }
-        }
+    private static void requireContradiction(
+            RankContext context,
+            DispatchRequest.Builder routing,
+            DispatchLayout good,
+            DispatchLayout bad,
+            String mention) {
+        DispatchRequest request = routing.layout(context.rank() == CULPRIT ? bad : good).build();
+        requireRouting(() -> context.buffer().dispatch(request).event().synchronize(), mention);
+    }
+
+    /** The tensor with one element off by one; a truth is turned round. */
+    private static Tensor changed(RankContext context, Tensor tensor, long... at) {
+        Tensor copy = context.download(tensor);
+        copy.setLong(copy.getLong(at) ^ 1, at);
+        return context.upload(copy);
+    }
+
+    private static DispatchLayout with(
+            DispatchLayout layout, Tensor perRank, Tensor perExpert, Tensor mask) {
         return new DispatchLayout(
-                layout.numTokensPerRank(),
-                layout.numTokensPerRdmaRank(),
-                layout.numTokensPerExpert(),
-                context.upload(mask),
-                layout.event());
+                perRank, layout.numTokensPerRdmaRank(), perExpert, mask, layout.event());
+    }
+
+    /** More than the caller has room for in the expanded layout, which only the receiver sees. */
+    @ParameterizedTest
+    @CsvSource({"1, 4", "2, 2"})
+    public void moreExpandedThanFits(int nodes, int ranksPerNode) {
+        NormalWorld world = NormalMisuses.world(4);
+        int room = 9;
+        Ranks.run(
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    int limit = context.rank() == CULPRIT ? room : 10_000;
+                    DispatchRequest request =
+                            rank.request()
+                                    .expanded(true)
+                                    .expertAlignment(2)
+                                    .numWorstTokens(limit)
+                                    .build();
+                    for (int i = 0; i < 2; i++) {
+                        CapacityExceededException error =
+                                catchThrowableOfType(
+                                        CapacityExceededException.class,
+                                        () ->
+                                                context.buffer()
+                                                        .dispatch(request)
+                                                        .event()
+                                                        .synchronize());
+                        assertThat(error).as("an exception on every rank").isNotNull();
+                        assertThat(error.rank()).isEqualTo(CULPRIT);
+                        assertThat(error.capacity()).isEqualTo(room);
+                        assertThat(error.needed())
+                                .isEqualTo(world.oracle().expandedRows(CULPRIT, 2).size());
+                    }
+                    rank.roundTrip();
+                });
+    }
+
+    /** A handle without a routing: combines and cached dispatches with it fail on every rank. */
+    @ParameterizedTest
+    @CsvSource({"1, 4", "2, 2"})
+    public void handleOfFailedDispatch(int nodes, int ranksPerNode) {
+        NormalWorld world = NormalMisuses.world(4);
+        int rows = NormalMisuses.LIMITS.recvCapacity(4);
+        Ranks.run(
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    Tensor idx =
+                            context.rank() == CULPRIT ? spoiled(rank, EXPERTS) : rank.topkIdx();
+                    DispatchRequest request =
+                            rank.bare()
+                                    .topk(idx, rank.weights(), EXPERTS)
+                                    .numWorstTokens(rows)
+                                    .build();
+                    Tensor x = context.poisoned(DType.BF16, rows, world.hidden());
+                    Buffer buffer = context.buffer();
+                    DispatchResult failed = buffer.dispatch(request, CallOptions.async());
+                    CombineRequest combine = CombineRequest.builder(x, failed.handle()).build();
+                    requireInvalidHandle(() -> buffer.combine(combine, CallOptions.async()));
+                    requireRouting(failed.event()::synchronize, "=" + EXPERTS);
+                    requireRouting(failed.event()::synchronize, "=" + EXPERTS);
+                    requireInvalidHandle(() -> buffer.combine(combine));
+                    DispatchRequest cached = rank.bare().handle(failed.handle()).build();
+                    requireInvalidHandle(() -> buffer.dispatch(cached));
+                    rank.roundTrip();
+                });
+    }
+
+    /** Refused, or, where the failure was not known then, failed. */
+    private static void requireInvalidHandle(Callable<?> call) {
+        assertThatThrownBy(
+                        () -> {
+                            Object result = call.call();
+                            if (result instanceof CombineResult combined) {
+                                combined.event().synchronize();
+                            }
+                        })
+                .isInstanceOfAny(IllegalArgumentException.class, RoutingException.class)
+                .hasMessageContaining("the dispatch of the handle has not run, or failed");
     }
 
     @ParameterizedTest

@@ -1,0 +1,70 @@
+package io.deepep.buffer;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import io.deepep.Device;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaGraph;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.PinnedMemory;
+import io.deepep.testkit.Recording;
+import io.deepep.testkit.TestStream;
+
+/** A {@link CudaStream} of an engine. Made while no kernel of the GPU waits for another rank. */
+final class CudaTestStream implements TestStream {
+    private final CudaStream stream;
+
+    /** A word that the stream waits for; kept, because freeing it would wait for all kernels. */
+    private final PinnedMemory gate;
+
+    private int numHolds;
+
+    CudaTestStream(Device device) {
+        CudaContext context = CudaContext.shared(CudaDevice.of(device.index()));
+        stream = CudaStream.create(context);
+        gate = PinnedMemory.allocate(context, Integer.BYTES);
+    }
+
+    /** Records a graph of what {@code calls} enqueue. */
+    static Recording record(Stream stream, Runnable calls) {
+        CudaStream cuda = (CudaStream) stream;
+        CudaGraph graph = CudaGraph.capture(cuda, calls);
+        graph.upload(cuda);
+        return new Recording() {
+            @Override
+            public void replay() {
+                graph.launch(cuda);
+            }
+
+            @Override
+            public void close() {
+                graph.close();
+            }
+        };
+    }
+
+    @Override
+    public Stream stream() {
+        return stream;
+    }
+
+    @Override
+    public void copy(Tensor from, Tensor to) {
+        stream.copy(to.address(), from.address(), from.numElements() * from.dtype().sizeBytes());
+    }
+
+    @Override
+    public Runnable hold() {
+        int hold = ++numHolds;
+        stream.waitForInt(gate.deviceAddress(), hold);
+        return () -> JAVA_INT.varHandle().setRelease(gate.segment(), 0L, hold);
+    }
+
+    @Override
+    public void close() {
+        stream.close();
+    }
+}

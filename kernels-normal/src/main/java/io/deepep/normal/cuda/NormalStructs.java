@@ -1,0 +1,206 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.EpTopology;
+import io.deepep.NormalLimits;
+import io.deepep.cuda.KernelHeader;
+import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.StatusStruct;
+import io.deepep.spi.Layout;
+
+/**
+ * What the normal kernels and Java share: the definition of {@code normal_structs.cuh}. Every
+ * offset and stride is computed here on the host; the device only indexes.
+ */
+final class NormalStructs {
+    /** Words of a header before the counts per expert. */
+    static final int HEADER_WORDS = 32;
+
+    /** Most blocks of a launch. */
+    static final int MAX_BLOCKS = 256;
+
+    static final KernelStruct GROUP =
+            KernelStruct.builder(
+                            "Group",
+                            "A rank and its peers; the same for every call, save for the status.")
+                    .u64("heap", "peers' heaps as mapped here", EpTopology.MAX_NVL_RANKS)
+                    .u64("state", "LocalState, zeroed once by the host")
+                    .u64("status", "StatusBlock, device address of mapped host memory")
+                    .u64("timeout_ns", "")
+                    .u64("header_offset", "[epoch parity][source][32 + experts per rank] u64")
+                    .u64("header_parity_stride", "bytes")
+                    .u64("header_rank_stride", "bytes")
+                    .u64("meta_flag_offset", "u64 per source, kFlagStrideBytes apart")
+                    .u64("done_flag_offset", "two u64 per source, kFlagStrideBytes apart")
+                    .i32("rank", "")
+                    .i32("num_ranks", "")
+                    .build();
+
+    static final KernelStruct LOCAL_STATE =
+            KernelStruct.builder("LocalState", "A rank's own; zeroed once by the host.")
+                    .u64("barrier", "generation of the grid barrier of expand")
+                    .u64("bad_selection", "~(token << 8 | k) of the first bad one, or 0")
+                    .u64("detail", "of the fault `code`, for the peers")
+                    .u32("epoch", "of the last call that ended")
+                    .u32("claimed_epoch", "the epoch whose fault record has been claimed")
+                    .u32("code", "first fault of this epoch")
+                    .u32("cursor", "tokens handed out, beyond each copy warp's first")
+                    .u32("layout_arrivals", "blocks; each counter returns to 0")
+                    .u32("meta_arrivals", "")
+                    .u32("exit_arrivals", "")
+                    .u32("barrier_arrivals", "")
+                    .i32(
+                            "block_counts",
+                            "tokens to each rank",
+                            MAX_BLOCKS,
+                            EpTopology.MAX_NVL_RANKS)
+                    .build();
+
+    static final KernelStruct DISPATCH =
+            KernelStruct.builder("DispatchParams", "See normal_dispatch.cu.")
+                    .struct("group", GROUP)
+                    .u64("recv_offset", "rows: [capacity][row_stride]")
+                    .u64("recv_src_offset", "i32 [capacity]")
+                    .u64("recv_topk_offset", "i32 [capacity][topk], rank-local expert or -1")
+                    .u64("recv_weights_offset", "f32 [capacity][topk], 0 where not local")
+                    .u64("x", "[num_tokens], x_bytes each")
+                    .u64("x_stride", "bytes")
+                    .u64("scales", "f32 [num_tokens][num_scales]")
+                    .u64("scales_token_stride", "floats")
+                    .u64("scales_group_stride", "floats")
+                    .u64("topk_idx", "i64 [num_tokens][topk]; 0: is_token_in_rank decides")
+                    .u64("topk_weights", "f32 [num_tokens][topk], or 0")
+                    .u64("is_token_in_rank", "bool [num_tokens][num_ranks], or 0")
+                    .u64("tokens_per_rank", "i32 [num_ranks] that the layout claims, or 0")
+                    .u64("tokens_per_expert", "i32 [num_experts] that the layout claims, or 0")
+                    .u64("token_rows", "i32 [num_tokens][num_ranks], -1: not sent; read if cached")
+                    .u64("token_order", "i32 [num_tokens][num_ranks] workspace, 0 if cached")
+                    .u64("expert_hist", "u32 [num_experts] workspace, zeroed once by the host")
+                    .u64("handle_epoch", "u64: epoch of the routing, 0: none; read if cached")
+                    .u64("out_topk_idx", "i64 [num_rows or num_worst_rows][topk], or 0")
+                    .u64("out_topk_weights", "f32, likewise, or 0")
+                    .u64("out_src_idx", "i32 [num_rows], or 0")
+                    .u64("out_expert_counts", "i32 [experts per rank], aligned, or 0")
+                    .u64("out_raw_expert_counts", "i32 [experts per rank], or 0")
+                    .u64("out_source_rows", "i32 [num_ranks + 1]: s owns [s] .. [s + 1], or 0")
+                    .u64("out_num_rows", "i32, or 0")
+                    .u64("host_expert_counts", "i32 [experts per rank] in host memory, or 0")
+                    .i32("num_tokens", "")
+                    .i32("topk", "0 without topk_idx")
+                    .i32("num_experts", "0 without topk_idx")
+                    .i32("expert_alignment", "")
+                    .i32("hidden", "")
+                    .i32("x_bytes", "of a row of x")
+                    .i32("num_scales", "0: none")
+                    .i32("scales_offset", "in a row, bytes")
+                    .i32("row_stride", "bytes, a multiple of 128")
+                    .i32("row_limit", "rows this rank takes: capacity or num_worst_rows")
+                    .i32("num_worst_rows", "rows of out_topk_idx to fill with -1; 0: none")
+                    .i32("num_copy_warps", "1 .. 15")
+                    .i32("cached", "token_rows is read, no counting, no metadata")
+                    .i32("expanded_limit", "rows the expanded layout takes; 0: not asked for")
+                    .i32("bases_offset", "in dynamic shared memory, a multiple of 128")
+                    .i32("stages_offset", "likewise")
+                    .build();
+
+    static final KernelStruct COMBINE =
+            KernelStruct.builder("CombineParams", "See normal_combine.cu.")
+                    .struct("group", GROUP)
+                    .u64("x", "rows this rank offers: heap offset, or address if x_absolute")
+                    .u64("x_stride", "bytes")
+                    .u64("weights", "f32 [num_rows][topk]: likewise; ignored where topk = 0")
+                    .u64("weights_stride", "floats")
+                    .u64("token_rows", "i32 [num_tokens][num_ranks] of the dispatch")
+                    .u64("handle_epoch", "u64: epoch of the routing, 0: none")
+                    .u64("bias", "bf16 [num_tokens][hidden], or 0", 2)
+                    .u64("bias_stride", "bytes", 2)
+                    .u64("out", "bf16 [num_tokens][hidden]")
+                    .u64("out_stride", "bytes")
+                    .u64("out_weights", "f32 [num_tokens][topk], or 0")
+                    .i32("x_absolute", "")
+                    .i32("weights_absolute", "")
+                    .i32("num_rows", "rows of x that peers may read")
+                    .i32("num_tokens", "")
+                    .i32("hidden", "")
+                    .i32("topk", "0: no weights")
+                    .i32("chunk_bytes", "rows are summed in such chunks; <= 16384, 16-aligned")
+                    .i32("num_chunks", "ceil(hidden * 2 / chunk_bytes)")
+                    .i32("num_slots", "chunks in shared memory, 8 .. kMaxSlots")
+                    .i32("reserved", "")
+                    .build();
+
+    static final KernelStruct EXPAND =
+            KernelStruct.builder("ExpandParams", "See normal_expand.cu. Addresses, not offsets.")
+                    .struct("group", GROUP)
+                    .u64("rows", "received rows: [*num_rows][row_stride]")
+                    .u64("topk", "i32 [*num_rows][num_topk], local expert or -1; 0: kCopyRows")
+                    .u64("weights", "f32 [*num_rows][num_topk], or 0")
+                    .u64("num_rows", "i32")
+                    .u64("raw_expert_counts", "i32 [num_local_experts]")
+                    .u64("block_hist", "u32 [blocks][num_local_experts] workspace")
+                    .u64("expanded_rows", "i32 [*num_rows][num_topk]: kBuildMap writes it")
+                    .u64("out_x", "x_bytes each")
+                    .u64("out_x_stride", "bytes")
+                    .u64("out_scales", "f32, or 0")
+                    .u64("out_scales_token_stride", "floats")
+                    .u64("out_scales_group_stride", "floats")
+                    .u64("out_weights", "f32 [expanded rows], or 0")
+                    .i32("mode", "ExpandMode")
+                    .i32("num_topk", "")
+                    .i32("num_local_experts", "")
+                    .i32("expert_alignment", "")
+                    .i32("out_limit", "rows of out_x")
+                    .i32("x_bytes", "")
+                    .i32("num_scales", "")
+                    .i32("scales_offset", "in a row, bytes")
+                    .i32("row_stride", "bytes")
+                    .i32("num_copy_warps", "1 .. 16")
+                    .i32("stages_offset", "in dynamic shared memory, a multiple of 128")
+                    .i32("reserved", "")
+                    .build();
+
+    static final KernelStruct STAGE =
+            KernelStruct.builder("StageParams", "See normal_stage.cu. Addresses, not offsets.")
+                    .u64("x", "bf16 [rows][hidden]")
+                    .u64("x_stride", "bytes")
+                    .u64("out", "bf16 [*num_rows][hidden], 16-byte aligned as is its stride")
+                    .u64("out_stride", "bytes")
+                    .u64("num_rows", "i32")
+                    .u64("expanded_rows", "i32 [*num_rows][topk]; 0: rows are copied one to one")
+                    .u64("weights", "f32 [*num_rows][topk]; expanded: f32 [rows]; or 0")
+                    .u64("out_weights", "f32 [*num_rows][topk]")
+                    .i32("hidden", "")
+                    .i32("topk", "")
+                    .build();
+
+    static final KernelStruct LAYOUT =
+            KernelStruct.builder("LayoutParams", "See normal_layout.cu. Counters start zeroed.")
+                    .u64("topk_idx", "i64 [num_tokens][topk]")
+                    .u64("out_tokens_per_rank", "i32 [num_ranks]")
+                    .u64("out_tokens_per_expert", "i32 [num_experts]")
+                    .u64("out_is_token_in_rank", "bool [num_tokens][num_ranks]")
+                    .u64("out_bad_selection", "u64: ~(token << 8 | k) of the first bad one")
+                    .i32("num_tokens", "")
+                    .i32("topk", "")
+                    .i32("num_experts", "")
+                    .i32("num_ranks", "")
+                    .build();
+
+    /** {@code normal_structs.cuh}. */
+    static final KernelHeader HEADER =
+            new KernelHeader("deepep::normal", "deepep_normal_structs", NormalStructs.class)
+                    .include("deepep/status_block.cuh", StatusStruct.HEADER)
+                    .constant("kMaxRanks", EpTopology.MAX_NVL_RANKS)
+                    .constant("kMaxTopk", NormalLimits.MAX_TOPK)
+                    .constant("kMaxBlocks", MAX_BLOCKS)
+                    .constant("kFlagStrideBytes", (int) Layout.LINE_BYTES)
+                    .constant("kHeaderWords", HEADER_WORDS)
+                    .struct(GROUP)
+                    .struct(LOCAL_STATE)
+                    .struct(DISPATCH)
+                    .struct(COMBINE)
+                    .struct(EXPAND)
+                    .struct(STAGE)
+                    .struct(LAYOUT);
+
+    private NormalStructs() {}
+}

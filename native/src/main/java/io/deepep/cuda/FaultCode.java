@@ -1,0 +1,77 @@
+package io.deepep.cuda;
+
+/** What can go wrong in a kernel: {@code Code} of {@code deepep/status_block.cuh}. */
+public enum FaultCode {
+    /** Nothing. */
+    OK(0, ""),
+    /** A selection that is neither -1 nor an expert. */
+    EXPERT_OUT_OF_RANGE(1, "rank; token, k, seen = the expert"),
+    /** Ranks do different things. */
+    HEADER_MISMATCH(
+            2, "rank; k = index of the header word, expected = rank 0's, seen = that rank's"),
+    /** More rows than a receiver has room for. */
+    TOO_MANY_ROWS(3, "rank = receiver; expected = its limit, seen = rows"),
+    /** A peer did not come. */
+    TIMEOUT(4, "rank waited for peer in phase; expected, seen = flag words"),
+    /** A peer gave up this call before this rank could notice why. */
+    PEER_ABORTED(5, "seen = peer's code, k = the rank that it gave up on"),
+    /** A peer has gone on to later calls. */
+    OUT_OF_STEP(6, "peer is ahead: expected, seen = epochs"),
+    /** More expanded rows than a receiver has room for. */
+    TOO_MANY_EXPANDED(7, "rank = receiver; expected = its limit, seen = rows"),
+    /** A handle that names rows its owner does not offer. */
+    ROW_OUT_OF_RANGE(8, "this rank only: peer offers `expected` rows, the handle names row `seen`"),
+    /** The blocks of a launch waited for one that could not start. */
+    GRID_NOT_RESIDENT(9, "the blocks of one launch did not run together"),
+    /** A layout whose mask is not that of the selections. */
+    LAYOUT_MASK(10, "rank; token, k = receiver, seen = what the layout says"),
+    /** A layout that miscounts the tokens to a rank. */
+    LAYOUT_RANK_COUNT(11, "rank; token = receiver, k = what the layout says, seen = what it is"),
+    /** A layout that miscounts the selections of an expert. */
+    LAYOUT_EXPERT_COUNT(12, "rank; token = expert, k = what the layout says, seen = what it is"),
+    /** The routing of a dispatch that failed or has not run. */
+    HANDLE_INVALID(13, "rank: the dispatch of its handle failed");
+
+    private final int value;
+    private final String comment;
+
+    FaultCode(int value, String comment) {
+        this.value = value;
+        this.comment = comment;
+    }
+
+    /** The code with that value. */
+    public static FaultCode of(int value) {
+        for (FaultCode code : values()) {
+            if (code.value == value) {
+                return code;
+            }
+        }
+        throw new IllegalStateException("kernel status " + value + " has no meaning");
+    }
+
+    /** As kernels name it. */
+    String deviceName() {
+        StringBuilder name = new StringBuilder("k");
+        boolean capital = true;
+        for (char c : name().toCharArray()) {
+            name.append(capital ? c : Character.toLowerCase(c));
+            capital = c == '_';
+        }
+        return name.toString().replace("_", "");
+    }
+
+    /** The declaration for kernels. */
+    static String declaration() {
+        StringBuilder text = new StringBuilder("// See FaultCode.\nenum Code : uint32_t {\n");
+        for (FaultCode code : values()) {
+            String field = "    " + code.deviceName() + " = " + code.value + ",";
+            text.append(field);
+            if (!code.comment.isEmpty()) {
+                text.append(" ".repeat(30 - field.length())).append("// ").append(code.comment);
+            }
+            text.append('\n');
+        }
+        return text.append("};\n").toString();
+    }
+}

@@ -1,0 +1,32 @@
+package io.deepep.cuda;
+
+/**
+ * {@code StatusBlock} of {@code deepep/status_block.cuh}: what a launch of any mode tells the host,
+ * in mapped host memory.
+ */
+public final class StatusStruct {
+    /** The struct. */
+    public static final KernelStruct BLOCK =
+            KernelStruct.builder("StatusBlock", "See status.cuh.")
+                    .u64("ready", "epoch | code << 32 once the counts are known")
+                    .u64("done", "epoch | code << 32 as the last word")
+                    .i32("num_rows", "rows this rank receives")
+                    .i32("num_expanded_rows", "sum of the aligned expert counts")
+                    .u32("code", "of the first fault since the host set it to 0; below: that fault")
+                    .u32("phase", "")
+                    .i32("rank", "")
+                    .i32("peer", "")
+                    .i32("token", "")
+                    .i32("k", "")
+                    .i64("expected", "")
+                    .i64("seen", "")
+                    .build();
+
+    /** {@code deepep/status_block.cuh}, with {@link FaultCode}. */
+    public static final KernelHeader HEADER =
+            new KernelHeader("deepep", null, StatusStruct.class)
+                    .preamble(FaultCode.declaration())
+                    .struct(BLOCK);
+
+    private StatusStruct() {}
+}

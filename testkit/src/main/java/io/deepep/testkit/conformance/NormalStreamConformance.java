@@ -1,0 +1,155 @@
+package io.deepep.testkit.conformance;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.CombineRequest;
+import io.deepep.CombineResult;
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.Event;
+import io.deepep.Tensor;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestStream;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * The order of normal-mode calls against work of an engine's stream: inputs come into being on it
+ * while the calls are already made, and results are used on it without anybody waiting.
+ */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+public abstract class NormalStreamConformance {
+    private static final String FEW = "io.deepep.testkit.conformance.NormalShape#few";
+    private static final long HELD_MILLIS = 30;
+
+    /** The backend under test. */
+    protected abstract TestBackend backend();
+
+    /** A new stream of an engine. */
+    protected abstract TestStream newStream(Device device);
+
+    /** One rank, whose expert outputs are made on the stream of its engine. */
+    private record Engine(
+            NormalRank rank, NormalDispatchCheck check, int rows, Tensor outputs, Tensor made) {
+        static Engine of(RankContext context, NormalWorld world) {
+            NormalRank rank = new NormalRank(context, world);
+            int rows = world.limits().recvCapacity(world.routing().numRanks());
+            NormalDispatchCheck check = world.check().worstCase(rows);
+            return new Engine(
+                    rank,
+                    check,
+                    rows,
+                    context.poisoned(DType.BF16, rows, world.hidden()),
+                    rank.outputs(check));
+        }
+
+        /** In worst-case mode, so that nobody waits for counts; tokens are still to come. */
+        DispatchRequest request(Tensor x) {
+            return DispatchRequest.builder(x)
+                    .scales(rank.scales())
+                    .topk(rank.topkIdx(), rank.weights(), check.oracle().routing().numExperts())
+                    .numWorstTokens(rows)
+                    .build();
+        }
+    }
+
+    private void run(NormalShape shape, Consumer<RankContext> body) {
+        NormalWorld world = shape.world();
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                builder -> builder.normal(world.limits()),
+                body::accept);
+    }
+
+    /** Makes the rank's stream while no rank waits for another. */
+    private TestStream streamOf(RankContext context) {
+        TestStream stream = newStream(context.device());
+        context.communicator().barrier(Ranks.TIMEOUT);
+        return stream;
+    }
+
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void afterAnEvent(NormalShape shape) {
+        NormalWorld world = shape.world();
+        run(
+                shape,
+                context -> {
+                    Engine engine = Engine.of(context, world);
+                    NormalRank rank = engine.rank();
+                    Tensor x = context.poisoned(rank.x().dtype(), rank.x().shape());
+                    Buffer buffer = context.buffer();
+                    try (TestStream stream = streamOf(context)) {
+                        Runnable release = stream.hold();
+                        stream.copy(rank.x(), x);
+                        Event tokens = Buffer.capture(stream.stream());
+                        DispatchResult result =
+                                buffer.dispatch(
+                                        engine.request(x), CallOptions.async().after(tokens));
+                        stream.copy(engine.made(), engine.outputs());
+                        Event outputs = Buffer.capture(stream.stream());
+                        CombineRequest request =
+                                CombineRequest.builder(engine.outputs(), result.handle()).build();
+                        CombineResult home =
+                                buffer.combine(request, CallOptions.async().after(outputs));
+                        assertThat(tokens.isDone()).isFalse();
+                        release.run();
+                        rank.verify(result, engine.check());
+                        rank.verify(home, engine.check());
+                    }
+                });
+    }
+
+    /** The engine's stream waits for the calls, and they for it; the host need not. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void onAStream(NormalShape shape) {
+        NormalWorld world = shape.world();
+        run(
+                shape,
+                context -> {
+                    Engine engine = Engine.of(context, world);
+                    NormalRank rank = engine.rank();
+                    Tensor x = context.poisoned(rank.x().dtype(), rank.x().shape());
+                    Tensor seen = context.poisoned(DType.BF16, rank.x().size(0), world.hidden());
+                    Buffer buffer = context.buffer();
+                    try (TestStream stream = streamOf(context)) {
+                        releaseLater(stream.hold());
+                        stream.copy(rank.x(), x);
+                        CallOptions options = CallOptions.sync().on(stream.stream());
+                        DispatchResult result = buffer.dispatch(engine.request(x), options);
+                        stream.copy(engine.made(), engine.outputs());
+                        CombineRequest request =
+                                CombineRequest.builder(engine.outputs(), result.handle()).build();
+                        CombineResult home = buffer.combine(request, options);
+                        stream.copy(home.x(), seen);
+                        stream.stream().synchronize();
+                        rank.verify(result, engine.check());
+                        rank.verify(new CombineResult(seen, null, home.event()), engine.check());
+                    }
+                });
+    }
+
+    /** A backend whose calls run on the calling thread waits for the stream in the call. */
+    private static void releaseLater(Runnable release) {
+        Thread.ofVirtual()
+                .start(
+                        () -> {
+                            try {
+                                Thread.sleep(HELD_MILLIS);
+                            } catch (InterruptedException e) {
+                                Thread.currentThread().interrupt();
+                            }
+                            release.run();
+                        });
+    }
+}
