@@ -4,8 +4,11 @@ import io.deepep.DType;
 import io.deepep.Fp8E4m3;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
+import io.deepep.spi.Layout;
+import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.oracle.Traffic;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /** Bytes of normal-mode operations, from the oracle's traffic. */
@@ -14,6 +17,7 @@ final class NormalBytes {
     private final List<Traffic> traffic = new ArrayList<>();
     private final List<Integer> received = new ArrayList<>();
     private long tokens;
+    private long busiestLinkRows;
 
     NormalBytes(Job job, NormalWorkload workload) {
         hidden = job.hidden();
@@ -21,7 +25,21 @@ final class NormalBytes {
             traffic.add(Traffic.normal(workload.routing(), job.topology(), rank));
             received.add(workload.oracle().rows(rank).size());
             tokens += workload.routing().numTokens(rank);
+            busiestLinkRows = Math.max(busiestLinkRows, linkRows(workload.oracle(), rank));
         }
+    }
+
+    /**
+     * Rows that {@code rank} sends to other ranks, or receives from them if these are more. A
+     * single rank has only itself.
+     */
+    private static long linkRows(NormalOracle oracle, int rank) {
+        int[] sent = oracle.tokensPerRank(rank);
+        if (sent.length == 1) {
+            return sent[0];
+        }
+        int own = sent[rank];
+        return Math.max(Arrays.stream(sent).sum() - own, oracle.rows(rank).size() - own);
     }
 
     /** Bytes of a row: elements, then scales of FP8. */
@@ -29,6 +47,16 @@ final class NormalBytes {
         return dtype == DType.FP8_E4M3
                 ? hidden + 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
                 : (long) dtype.sizeBytes() * hidden;
+    }
+
+    /** Bytes of a row as GPUs send it: it begins and ends on a line. */
+    long wireRowBytes(DType dtype) {
+        return Layout.alignToLine(rowBytes(dtype));
+    }
+
+    /** Bytes between the busiest rank and the others, in one direction, as GPUs send rows. */
+    long busiestLinkBytes(DType dtype) {
+        return busiestLinkRows * wireRowBytes(dtype);
     }
 
     /** Rows that {@code rank} receives. */
