@@ -22,8 +22,8 @@ import java.util.List;
  * waits for its counts on the host has that inside.
  */
 public final class CudaStopwatch implements Stopwatch {
-    /** Longer than the host takes to enqueue an operation on all ranks. */
-    private static final Duration PAUSE = Duration.ofNanos(200_000);
+    /** Longer than the host takes to enqueue an operation on all ranks, code not yet compiled. */
+    private static final Duration PAUSE = Duration.ofMillis(1);
 
     private static final double NANOS_PER_MICRO = 1e3;
 

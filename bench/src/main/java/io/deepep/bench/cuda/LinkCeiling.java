@@ -5,6 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.deepep.bench.measure.Ceiling;
 import io.deepep.bench.run.Operation;
 import io.deepep.bench.run.RankTeam;
+import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.KernelParams;
@@ -20,6 +21,8 @@ import java.util.TreeMap;
  * What {@code bench_exchange.cu} reaches, timed like an operation: every rank sends or fetches rows
  * to or from every other rank at once, with nothing else to do. Ranks on GPUs of their own so
  * measure the links, ranks that share a GPU its memory.
+ *
+ * <p>Bytes are those of a GPU: of all its ranks together.
  */
 public final class LinkCeiling {
     private static final long BYTES_PER_RANK = 256L << 20;
@@ -40,13 +43,15 @@ public final class LinkCeiling {
 
     private final CudaStopwatch stopwatch;
     private final RankTeam team;
+    private final int ranksPerGpu;
     private final int rowBytes;
     private final int rows;
     private final long halfBytes;
 
-    private LinkCeiling(CudaStopwatch stopwatch, RankTeam team, int rowBytes) {
+    private LinkCeiling(CudaStopwatch stopwatch, Session session, int rowBytes) {
         this.stopwatch = stopwatch;
-        this.team = team;
+        this.team = session.team();
+        this.ranksPerGpu = session.job().placement().ranksPerGpu(team.size());
         this.rowBytes = rowBytes;
         this.rows = (int) Math.max(1, BYTES_PER_RANK / numPeers() / rowBytes);
         this.halfBytes = (long) team.size() * rows * rowBytes;
@@ -65,8 +70,9 @@ public final class LinkCeiling {
      * @throws IllegalStateException if rows did not arrive
      */
     public static Ceiling measure(
-            CudaStopwatch stopwatch, RankTeam team, int rowBytes, Collection<Integer> sms) {
-        LinkCeiling ceiling = new LinkCeiling(stopwatch, team, rowBytes);
+            CudaStopwatch stopwatch, Session session, int rowBytes, Collection<Integer> sms) {
+        RankTeam team = session.team();
+        LinkCeiling ceiling = new LinkCeiling(stopwatch, session, rowBytes);
         try (PeerMemory memory =
                 PeerMemory.allocate(team, stopwatch.contexts(), 2 * ceiling.halfBytes)) {
             List<BenchModule> modules =
@@ -102,7 +108,7 @@ public final class LinkCeiling {
                     return stopwatch.stream(rank).record();
                 };
         double micros = stopwatch.measure(exchange, WARMUPS, REPEATS).work().percentileMicros(50);
-        return (double) rows * numPeers() * rowBytes / (micros * 1e-6);
+        return (double) ranksPerGpu * rows * numPeers() * rowBytes / (micros * 1e-6);
     }
 
     /** One rank's launch. */

@@ -7,6 +7,7 @@ import io.deepep.bench.run.UsageException;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.SortedMap;
 
 /** Records as a table for people and as JSON for programs. */
 public final class BenchReport {
@@ -51,8 +52,13 @@ public final class BenchReport {
                 "%s, commit %s; a buffer takes %.2f GiB of device memory per rank",
                 gpu.driver(), any.commit(), gpu.deviceBytesPerRank() / GIB);
         console.line(
-                "per rank; received: all rows, as DeepEP counts; links: rows from or to other ranks;"
-                        + " enqueue, call: on the host");
+                "received: all rows of a rank, as DeepEP counts; links: rows from or to other ranks,"
+                        + " per GPU; enqueue, call: on the host");
+        if (any.ranks() > gpu.gpus()) {
+            console.line(
+                    "%d ranks share %d GPUs: rows between ranks of one GPU cross its memory and no link",
+                    any.ranks(), gpu.gpus());
+        }
         console.out()
                 .println(
                         times("%.1f")
@@ -99,7 +105,7 @@ public final class BenchReport {
                 "bare copy, rows of %d bytes, pull: %s", ceiling.rowBytes(), line(ceiling.pull()));
     }
 
-    private static String line(java.util.SortedMap<Integer, Double> bySms) {
+    private static String line(SortedMap<Integer, Double> bySms) {
         StringBuilder line = new StringBuilder();
         bySms.forEach(
                 (sms, bytesPerSecond) ->

@@ -6,7 +6,7 @@ import java.util.TreeMap;
 
 /**
  * What a bare copy of rows between all ranks at once reaches, measured in the same run: bytes per
- * second and rank, one direction, by number of multiprocessors.
+ * second and GPU, one direction, by number of multiprocessors per rank.
  *
  * @param rowBytes of the rows copied
  * @param push rows written to the other ranks

@@ -1,9 +1,9 @@
 package io.deepep.bench.measure;
 
 /**
- * What a record says besides when the ranks live on GPUs. Bandwidths are bytes per second and rank,
- * one direction: the rows that the busiest rank sends to or receives from other ranks, padding of
- * rows included, its own rows not.
+ * What a record says besides when the ranks live on GPUs. Bandwidths are bytes per second and GPU,
+ * one direction: the rows that the ranks of the busiest GPU send to other ranks or receive from
+ * them, padding of rows included, rows that stay at their rank not.
  *
  * @param gpu model
  * @param gpus GPUs in use; fewer than ranks where these share them, and then rows between ranks of

@@ -36,8 +36,7 @@ final class CudaNormalMeter extends NormalMeter {
         for (DType dtype : DType.values()) {
             if (dtype == DType.BF16 || (dtype == DType.FP8_E4M3 && job.allowsFp8())) {
                 int row = Math.toIntExact(bytes.wireRowBytes(dtype));
-                ceilings.put(
-                        dtype, LinkCeiling.measure(stopwatch, setup.session().team(), row, sms));
+                ceilings.put(dtype, LinkCeiling.measure(stopwatch, setup.session(), row, sms));
             }
         }
         return new CudaNormalMeter(setup, stopwatch, ceilings);

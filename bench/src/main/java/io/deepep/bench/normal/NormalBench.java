@@ -61,6 +61,7 @@ public final class NormalBench {
         List<IntFunction<NormalOperation>> measured = new ArrayList<>();
         if (setup.session().job().allowsFp8()) {
             measured.add(sms -> operations.dispatch(FP8_E4M3, sms));
+            measured.add(sms -> operations.cachedDispatch(FP8_E4M3, sms));
         }
         measured.add(sms -> operations.dispatch(BF16, sms));
         measured.add(sms -> operations.cachedDispatch(BF16, sms));

@@ -4,12 +4,15 @@ import io.deepep.DType;
 import io.deepep.Fp8E4m3;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.Placement;
 import io.deepep.spi.Layout;
 import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.oracle.Traffic;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
 /** Bytes of normal-mode operations, from the oracle's traffic. */
 final class NormalBytes {
@@ -17,7 +20,7 @@ final class NormalBytes {
     private final List<Traffic> traffic = new ArrayList<>();
     private final List<Integer> received = new ArrayList<>();
     private long tokens;
-    private long busiestLinkRows;
+    private final long busiestLinkRows;
 
     NormalBytes(Job job, NormalWorkload workload) {
         hidden = job.hidden();
@@ -25,21 +28,27 @@ final class NormalBytes {
             traffic.add(Traffic.normal(workload.routing(), job.topology(), rank));
             received.add(workload.oracle().rows(rank).size());
             tokens += workload.routing().numTokens(rank);
-            busiestLinkRows = Math.max(busiestLinkRows, linkRows(workload.oracle(), rank));
         }
+        busiestLinkRows = busiestLinkRows(job.placement(), workload.oracle());
     }
 
     /**
-     * Rows that {@code rank} sends to other ranks, or receives from them if these are more. A
-     * single rank has only itself.
+     * Rows that the ranks of the busiest GPU send to other ranks, or receive from them if these are
+     * more. A single rank has only itself.
      */
-    private static long linkRows(NormalOracle oracle, int rank) {
-        int[] sent = oracle.tokensPerRank(rank);
-        if (sent.length == 1) {
-            return sent[0];
+    private static long busiestLinkRows(Placement placement, NormalOracle oracle) {
+        int numRanks = oracle.routing().numRanks();
+        Map<Object, long[]> sentAndReceived = new HashMap<>();
+        for (int rank = 0; rank < numRanks; rank++) {
+            // Ranks of the host count one by one.
+            Object place = placement.isCuda() ? placement.device(rank) : (Object) rank;
+            long[] sums = sentAndReceived.computeIfAbsent(place, first -> new long[2]);
+            int[] sent = oracle.tokensPerRank(rank);
+            int own = numRanks > 1 ? sent[rank] : 0;
+            sums[0] += Arrays.stream(sent).sum() - own;
+            sums[1] += oracle.rows(rank).size() - own;
         }
-        int own = sent[rank];
-        return Math.max(Arrays.stream(sent).sum() - own, oracle.rows(rank).size() - own);
+        return sentAndReceived.values().stream().flatMapToLong(Arrays::stream).max().orElseThrow();
     }
 
     /** Bytes of a row: elements, then scales of FP8. */
@@ -54,7 +63,7 @@ final class NormalBytes {
         return Layout.alignToLine(rowBytes(dtype));
     }
 
-    /** Bytes between the busiest rank and the others, in one direction, as GPUs send rows. */
+    /** Bytes between the busiest GPU's ranks and all others, one way, as GPUs send rows. */
     long busiestLinkBytes(DType dtype) {
         return busiestLinkRows * wireRowBytes(dtype);
     }
