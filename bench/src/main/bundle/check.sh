@@ -33,4 +33,9 @@ run() { # EXPECTED COMMAND...: the output must contain the expected text
 run "test-intranode" --help
 run " passed, 0 failed" test-intranode --backend host --ranks 2 --num-tokens 4 --hidden 256 --num-experts 8 --num-topk 2
 run " passed, 0 failed" test-low-latency --backend host --ranks 2 --num-tokens 4 --hidden 256 --num-experts 8 --num-topk 2
+
 echo "$archive works without Java installed"
+# File names stand uncompressed in a jar.
+if ! grep -aq '\.fatbin' "$folder"/lib/deepep-kernels-*.jar; then
+    echo "$archive has no device code (built without nvcc): it runs the host backend alone" >&2
+fi
