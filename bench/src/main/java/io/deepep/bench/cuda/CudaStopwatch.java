@@ -127,6 +127,8 @@ public final class CudaStopwatch implements Stopwatch {
 
     @Override
     public Timing measure(Operation operation, int warmups, int repeats) {
+        // A first call allocates, which must not wait behind a gate that waits for it.
+        team.run(operation.synchronous());
         long[] work = new long[repeats];
         long[] calls = new long[repeats];
         long[] enqueues = new long[repeats];
