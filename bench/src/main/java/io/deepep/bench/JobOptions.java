@@ -125,6 +125,7 @@ final class JobOptions {
                             Math.multiplyExact(group.nodes(), group.ranksPerNode()),
                             group.ranksPerNode());
             requireGoodNumbers();
+            requireRoom(placement, topology.numRanks());
             return routing.routing == null
                     ? random(placement, topology, defaults)
                     : recorded(placement, topology);
@@ -140,6 +141,24 @@ final class JobOptions {
         for (int number : sms) {
             if (number < 2 || number % 2 != 0) {
                 throw new UsageException("--sms=" + number + " is not a positive even number");
+            }
+        }
+    }
+
+    private void requireRoom(Placement placement, int numRanks) {
+        int room = placement.smsPerRank(numRanks);
+        for (int number : sms) {
+            if (number > room) {
+                throw new UsageException(
+                        "--sms="
+                                + number
+                                + " is more than the "
+                                + room
+                                + " that each of "
+                                + placement.ranksPerGpu(numRanks)
+                                + " ranks can have on "
+                                + placement.gpu().name()
+                                + "; lower it, or use more GPUs");
             }
         }
     }

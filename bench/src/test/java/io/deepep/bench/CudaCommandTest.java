@@ -77,4 +77,19 @@ final class CudaCommandTest {
                                     / gpu.get("ceilingBytesPerSecond").asDouble());
         }
     }
+
+    @Test
+    void moreMultiprocessorsThanThereAreIsWrongUsage() {
+        StringWriter err = new StringWriter();
+        String arguments = "test-intranode --ranks 8 --num-experts 8 --sms 1000" + SMALL;
+        int exitCode =
+                Main.run(
+                        arguments.split(" +"),
+                        new PrintWriter(new StringWriter()),
+                        new PrintWriter(err));
+        assertThat(err.toString())
+                .matches(
+                        "deepep: --sms=1000 is more than the [0-9]+ that each of 8 ranks can have on .*\\R");
+        assertThat(exitCode).isEqualTo(2);
+    }
 }

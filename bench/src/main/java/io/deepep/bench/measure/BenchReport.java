@@ -13,7 +13,7 @@ import java.util.SortedMap;
 public final class BenchReport {
     private static final double GIGA = 1e9;
     private static final double MEGA = 1e6;
-    private static final double GIB = 1L << 30;
+    private static final double MIB = 1L << 20;
     private static final double MICROS_PER_SECOND = 1e6;
     private static final ObjectMapper JSON =
             new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
@@ -49,8 +49,8 @@ public final class BenchReport {
         OperationRecord any = records.getFirst();
         GpuFigures gpu = any.gpu();
         console.line(
-                "%s, commit %s; a buffer takes %.2f GiB of device memory per rank",
-                gpu.driver(), any.commit(), gpu.deviceBytesPerRank() / GIB);
+                "%s, commit %s; a buffer takes %.1f MiB of device memory per rank",
+                gpu.driver(), any.commit(), gpu.deviceBytesPerRank() / MIB);
         console.line(
                 "received: all rows of a rank, as DeepEP counts; links: rows from or to other ranks,"
                         + " per GPU; enqueue, call: on the host");
