@@ -47,11 +47,12 @@ final class BenchCommand implements Runnable {
 
         @Override
         public Integer call() {
+            bench.validate();
             return TestCommand.exitCode(
-                    NormalBench.run(
-                            console,
-                            options.job(group, ShapeDefaults.BENCH_NORMAL),
-                            bench.validated()));
+                    options.run(
+                            group,
+                            ShapeDefaults.BENCH_NORMAL,
+                            job -> NormalBench.run(console, job, bench)));
         }
     }
 
@@ -76,11 +77,12 @@ final class BenchCommand implements Runnable {
 
         @Override
         public Integer call() {
+            bench.validate();
             return TestCommand.exitCode(
-                    LowLatencyBench.run(
-                            console,
-                            options.job(group, ShapeDefaults.BENCH_LOW_LATENCY),
-                            bench.validated()));
+                    options.run(
+                            group,
+                            ShapeDefaults.BENCH_LOW_LATENCY,
+                            job -> LowLatencyBench.run(console, job, bench)));
         }
     }
 }

@@ -6,11 +6,15 @@ import io.deepep.EpTopology;
 import io.deepep.bench.routing.RecordedRouting;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.MemoryNeed;
+import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.UsageException;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
+import java.util.List;
+import java.util.function.Predicate;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
@@ -23,6 +27,14 @@ final class JobOptions {
             paramLabel = "NAME",
             description = "host, cuda or auto (default: auto: cuda where it works, else host).")
     private Backend backend = Backend.AUTO;
+
+    @Option(
+            names = "--gpus",
+            paramLabel = "N",
+            description =
+                    "GPUs to use, the first N; ranks go round them, several on one if they must"
+                            + " (default: all).")
+    private Integer numGpus;
 
     @Option(
             names = "--num-tokens",
@@ -51,11 +63,13 @@ final class JobOptions {
 
     @Option(
             names = "--sms",
-            paramLabel = "N",
+            paramLabel = "N[,N...]",
+            split = ",",
             description =
-                    "Multiprocessors per operation, even; on the host half of it is the number of RDMA channels"
-                            + " (default: what the library recommends).")
-    private int numSms;
+                    "Multiprocessors per operation, even; on the host half of it is the number of RDMA channels."
+                            + " Several numbers: each is measured, checks run with the first"
+                            + " (default: what the library recommends; on GPUs 8 to 64 are measured).")
+    private List<Integer> sms = List.of();
 
     @Option(
             names = "--timeout",
@@ -66,35 +80,91 @@ final class JobOptions {
     @Mixin private RoutingOptions routing = new RoutingOptions();
 
     /**
-     * The job, or a complaint.
+     * Makes the job and does it. With {@link Backend#AUTO} on GPUs if they can be used and have
+     * what it takes, else on the host; the job says why.
      *
+     * @return what {@code work} returned
      * @throws UsageException if the options do not go together
      */
-    Job job(GroupOptions group, ShapeDefaults defaults) {
+    boolean run(GroupOptions group, ShapeDefaults defaults, Predicate<Job> work) {
+        if (backend == Backend.HOST) {
+            return work.test(job(hostPlacement(""), group, defaults));
+        }
+        try {
+            return work.test(job(Placement.cuda(wantedGpus()), group, defaults));
+        } catch (UsageException | DeepEpUnavailableException refused) {
+            Throwable cause = refused instanceof UsageException ? refused.getCause() : refused;
+            if (backend == Backend.CUDA || !(cause instanceof DeepEpUnavailableException)) {
+                throw refused;
+            }
+            String why = "auto: " + cause.getMessage().replace('\n', ' ');
+            return work.test(job(hostPlacement(why), group, defaults));
+        }
+    }
+
+    private int wantedGpus() {
+        if (numGpus != null && numGpus < 1) {
+            throw new UsageException("--gpus=" + numGpus + " must be at least 1");
+        }
+        return numGpus == null ? 0 : numGpus;
+    }
+
+    private Placement hostPlacement(String note) {
+        if (numGpus != null && backend == Backend.HOST) {
+            throw new UsageException(
+                    "--gpus=" + numGpus + " does not go with --backend=host, which uses none");
+        }
+        return Placement.host(note);
+    }
+
+    private Job job(Placement placement, GroupOptions group, ShapeDefaults defaults) {
         try {
             EpTopology topology =
                     new EpTopology(
                             0,
                             Math.multiplyExact(group.nodes(), group.ranksPerNode()),
                             group.ranksPerNode());
-            requirePositiveTimeout();
-            return routing.routing == null ? random(topology, defaults) : recorded(topology);
+            requireGoodNumbers();
+            requireRoom(placement, topology.numRanks());
+            return routing.routing == null
+                    ? random(placement, topology, defaults)
+                    : recorded(placement, topology);
         } catch (IllegalArgumentException | ArithmeticException refused) {
             throw UsageException.of(refused);
         }
     }
 
-    private void requirePositiveTimeout() {
+    private void requireGoodNumbers() {
         if (timeoutSeconds < 1) {
             throw new UsageException("--timeout=" + timeoutSeconds + " must be at least 1");
         }
-        if (numSms < 0 || numSms % 2 != 0) {
-            throw new UsageException("--sms=" + numSms + " is not a positive even number");
+        for (int number : sms) {
+            if (number < 2 || number % 2 != 0) {
+                throw new UsageException("--sms=" + number + " is not a positive even number");
+            }
         }
     }
 
-    private Job random(EpTopology topology, ShapeDefaults defaults) {
-        int tokens = numTokens != null ? numTokens : defaults.numTokens(backend);
+    private void requireRoom(Placement placement, int numRanks) {
+        int room = placement.smsPerRank(numRanks);
+        for (int number : sms) {
+            if (number > room) {
+                throw new UsageException(
+                        "--sms="
+                                + number
+                                + " is more than the "
+                                + room
+                                + " that each of "
+                                + placement.ranksPerGpu(numRanks)
+                                + " ranks can have on "
+                                + placement.gpu().name()
+                                + "; lower it, or use more GPUs");
+            }
+        }
+    }
+
+    private Job random(Placement placement, EpTopology topology, ShapeDefaults defaults) {
+        int tokens = numTokens != null ? numTokens : defaults.numTokens(placement.backend());
         if (tokens < 1) {
             throw new UsageException("--num-tokens=" + tokens + " must be at least 1");
         }
@@ -112,10 +182,10 @@ final class JobOptions {
                         .withGate(routing.gate())
                         .withMaskedShare(routing.maskedRatio)
                         .withSeed(routing.seed);
-        return job(topology, recipe.generate(), recipe);
+        return job(placement, topology, recipe.generate(), recipe);
     }
 
-    private Job recorded(EpTopology topology) {
+    private Job recorded(Placement placement, EpTopology topology) {
         routing.requireNoRandomOptions();
         if (numTokens != null) {
             throw new UsageException(
@@ -146,17 +216,17 @@ final class JobOptions {
                         false,
                         0,
                         routing.seed);
-        return job(topology, replayed, recipe);
+        return job(placement, topology, replayed, recipe);
     }
 
-    private Job job(EpTopology topology, Routing first, RoutingSpec recipe) {
+    private Job job(Placement placement, EpTopology topology, Routing first, RoutingSpec recipe) {
         return new Job(
-                backend,
+                placement,
                 topology,
                 first,
                 recipe,
                 hidden,
                 Duration.ofSeconds(timeoutSeconds),
-                numSms);
+                sms);
     }
 }

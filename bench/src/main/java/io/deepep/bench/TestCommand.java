@@ -37,7 +37,9 @@ abstract class TestCommand implements Callable<Integer> {
 
         @Override
         public Integer call() {
-            return exitCode(NormalTest.run(console, options.job(group, ShapeDefaults.INTRANODE)));
+            return exitCode(
+                    options.run(
+                            group, ShapeDefaults.INTRANODE, job -> NormalTest.run(console, job)));
         }
     }
 
@@ -57,7 +59,9 @@ abstract class TestCommand implements Callable<Integer> {
 
         @Override
         public Integer call() {
-            return exitCode(NormalTest.run(console, options.job(group, ShapeDefaults.INTERNODE)));
+            return exitCode(
+                    options.run(
+                            group, ShapeDefaults.INTERNODE, job -> NormalTest.run(console, job)));
         }
     }
 
@@ -78,7 +82,10 @@ abstract class TestCommand implements Callable<Integer> {
         @Override
         public Integer call() {
             return exitCode(
-                    LowLatencyTest.run(console, options.job(group, ShapeDefaults.LOW_LATENCY)));
+                    options.run(
+                            group,
+                            ShapeDefaults.LOW_LATENCY,
+                            job -> LowLatencyTest.run(console, job)));
         }
     }
 }

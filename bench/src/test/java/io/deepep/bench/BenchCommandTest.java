@@ -66,7 +66,7 @@ final class BenchCommandTest {
                         "2",
                         "--ranks",
                         "2");
-        assertThat(records).hasSize(5);
+        assertThat(records).hasSize(6);
         JsonNode dispatch = find(records, "dispatch", "bf16");
         assertThat(dispatch.get("backend").asText()).isEqualTo("host");
         assertThat(dispatch.get("ranks").asInt()).isEqualTo(4);

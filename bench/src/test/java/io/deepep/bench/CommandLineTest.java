@@ -149,7 +149,7 @@ final class CommandLineTest {
         assertThat(help.exitCode()).isZero();
         // Where lines break depends on the defaults.
         assertThat(String.join(" ", help.out()).replaceAll("\\s+", " "))
-                .contains("(default: 288)", "--num-topk", "128 on GPUs");
+                .contains("(default: 288)", "--num-topk", "--routing says: 128.");
         assertThat(String.join(" ", run("--help").out()).replaceAll(" +", " "))
                 .contains("2 wrong options", "test-internode");
     }

@@ -6,6 +6,8 @@ import io.deepep.bench.routing.RoutingFiles;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -15,7 +17,9 @@ final class RoutingReplayTest {
     private final StringWriter err = new StringWriter();
 
     private int run(String... arguments) {
-        return Main.run(arguments, new PrintWriter(out), new PrintWriter(err));
+        List<String> onHost = new ArrayList<>(List.of(arguments));
+        onHost.addAll(List.of("--backend", "host"));
+        return Main.run(onHost.toArray(String[]::new), new PrintWriter(out), new PrintWriter(err));
     }
 
     @Test

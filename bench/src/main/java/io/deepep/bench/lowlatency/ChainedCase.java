@@ -82,7 +82,7 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
             results.add(
                     buffer.lowLatencyCombine(
                             LowLatencyCombineRequest.builder(
-                                            workload.outputs().get(rank),
+                                            workload.outputs(rank),
                                             workload.topkIdx(rank),
                                             workload.topkWeights(rank),
                                             received.get(batch).handle())

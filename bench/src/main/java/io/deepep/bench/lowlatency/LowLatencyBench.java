@@ -27,8 +27,7 @@ public final class LowLatencyBench {
      */
     public static boolean run(Console console, Job job, BenchOptions options) {
         try (LowLatencySetup setup = LowLatencySetup.open(job)) {
-            console.line(
-                    "low-latency mode, %s backend, %s", setup.session().backend(), job.describe());
+            console.line("low-latency mode, %s, %s", job.placement().describe(), job.describe());
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));
             if (runner.failed() == 0) {
@@ -61,26 +60,22 @@ public final class LowLatencyBench {
         Job job = setup.session().job();
         LowLatencyOperations operations = new LowLatencyOperations(setup);
         LowLatencyBytes bytes = new LowLatencyBytes(job);
-        OperationRecord.Context context =
-                new OperationRecord.Context(
-                        setup.session().backend().name().toLowerCase(Locale.ROOT),
-                        job,
-                        MemoryCopy.bytesPerSecond(),
-                        Build.current());
+        OperationRecord.Context context = new OperationRecord.Context(job, Build.current());
+        double memoryCopy = MemoryCopy.bytesPerSecond();
         List<OperationRecord> records = new ArrayList<>();
         Recorder recorder =
                 (op, dtype, work, moved) ->
                         records.add(
-                                context.of(
-                                        op,
-                                        dtype,
-                                        job.dispatchConfig().numSms(),
+                                context.onHost(
+                                        new OperationRecord.Subject(
+                                                op, dtype, job.dispatchConfig().numSms()),
                                         Samples.measure(
                                                 setup.session().team(),
                                                 options.warmups(),
                                                 options.repeats(),
                                                 work),
-                                        moved));
+                                        moved,
+                                        memoryCopy));
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             String dtype = format.name().toLowerCase(Locale.ROOT);
             recorder.record(

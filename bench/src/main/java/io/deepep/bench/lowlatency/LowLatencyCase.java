@@ -10,6 +10,7 @@ import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Case;
+import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
@@ -68,17 +69,20 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
                         .format(variant.format())
                         .receiveHook(variant.has(Feature.HOOK));
         if (variant.has(Feature.STATS)) {
-            builder.cumulativeStats(
-                            HostTensors.allocate(DType.I32, workload.routing().numLocalExperts()))
-                    .waitCostStats(HostTensors.allocate(DType.I64, workload.routing().numRanks()));
+            builder.cumulativeStats(zeros(rank, DType.I32, workload.routing().numLocalExperts()))
+                    .waitCostStats(zeros(rank, DType.I64, workload.routing().numRanks()));
         }
         return builder.build();
+    }
+
+    private Tensor zeros(int rank, DType dtype, long size) {
+        return session.memory(rank).upload(HostTensors.allocate(dtype, size));
     }
 
     private LowLatencyCombineRequest combine(
             int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
         Buffer buffer = session.buffer(rank);
-        Tensor input = workload.outputs().get(rank);
+        Tensor input = workload.outputs(rank);
         if (variant.has(Feature.ZERO_COPY)) {
             input = buffer.getNextLowLatencyCombineBuffer(received.handle());
             workload.copyOutputs(rank, input);
@@ -93,9 +97,10 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
                         .logFmt(variant.has(Feature.LOGFMT))
                         .receiveHook(variant.has(Feature.HOOK));
         if (variant.has(Feature.OUT)) {
-            builder.out(
+            Tensor stale =
                     Rows.expertOutputs(
-                            workload.routing().numTokens(rank), session.job().hidden(), rank));
+                            workload.routing().numTokens(rank), session.job().hidden(), rank);
+            builder.out(session.memory(rank).upload(stale));
         }
         return builder.build();
     }
@@ -104,9 +109,18 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         if (!variant.has(Feature.STATS)) {
             return;
         }
+        try (Downloads downloads = session.downloads(rank)) {
+            checkStats(
+                    rank,
+                    downloads.apply(request.cumulativeStats()),
+                    downloads.apply(request.waitCostStats()));
+        }
+    }
+
+    private void checkStats(int rank, Tensor cumulative, Tensor waitCosts) {
         int[] counts = verifier.workload().oracle().counts(rank);
         for (int expert = 0; expert < counts.length; expert++) {
-            long seen = request.cumulativeStats().getLong(expert);
+            long seen = cumulative.getLong(expert);
             if (seen != counts[expert]) {
                 throw new OracleMismatch(
                         "cumulativeStats["
@@ -117,8 +131,8 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
                                 + seen);
             }
         }
-        for (int src = 0; src < request.waitCostStats().size(0); src++) {
-            long waited = request.waitCostStats().getLong(src);
+        for (int src = 0; src < waitCosts.size(0); src++) {
+            long waited = waitCosts.getLong(src);
             if (waited < 0) {
                 throw new OracleMismatch(
                         "waitCostStats[" + src + "]: saw " + waited + ", which is negative");

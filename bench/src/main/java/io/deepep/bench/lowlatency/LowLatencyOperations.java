@@ -45,7 +45,7 @@ final class LowLatencyOperations {
                                     Buffer buffer = session.buffer(rank);
                                     LowLatencyDispatchResult received =
                                             buffer.lowLatencyDispatch(requests.get(rank));
-                                    Tensor input = workload.outputs().get(rank);
+                                    Tensor input = workload.outputs(rank);
                                     if (zeroCopy) {
                                         input =
                                                 buffer.getNextLowLatencyCombineBuffer(

@@ -32,8 +32,7 @@ public final class LowLatencyTest {
     /** Runs all cases and the report; returns whether all passed. */
     public static boolean run(Console console, Job job) {
         try (LowLatencySetup setup = LowLatencySetup.open(job)) {
-            console.line(
-                    "low-latency mode, %s backend, %s", setup.session().backend(), job.describe());
+            console.line("low-latency mode, %s, %s", job.placement().describe(), job.describe());
             printBytes(console, new LowLatencyBytes(job), job);
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));

@@ -2,6 +2,8 @@ package io.deepep.bench.lowlatency;
 
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
+import io.deepep.bench.run.Downloads;
+import io.deepep.bench.run.Mirror;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
 import io.deepep.testkit.HostTensors;
@@ -29,7 +31,9 @@ final class LowLatencyWorkload {
     private final List<Tokens> tokens;
     private final List<Tensor> topkIdx;
     private final List<Tensor> topkWeights;
-    private final List<Tensor> outputs;
+    private final Session session;
+    private final List<Tensor> x;
+    private final List<Mirror> outputs;
 
     LowLatencyWorkload(Session session, Routing routing, int maxTokens) {
         this(session, routing, maxTokens, Set.of());
@@ -37,6 +41,7 @@ final class LowLatencyWorkload {
 
     /** A workload in which the ranks {@code absent} are masked by the others. */
     LowLatencyWorkload(Session session, Routing routing, int maxTokens, Set<Integer> absent) {
+        this.session = session;
         this.routing = routing;
         this.maxTokens = maxTokens;
         this.oracle = new LowLatencyOracle(routing, absent);
@@ -46,22 +51,43 @@ final class LowLatencyWorkload {
         tokens =
                 session.team()
                         .ask(rank -> Tokens.bf16(rank, routing.numTokens(rank), hidden, seed));
-        topkIdx = session.team().ask(rank -> HostTensors.i64(routing.topkIdx(rank), numTopk));
-        topkWeights = session.team().ask(rank -> HostTensors.f32(routing.weights(rank), numTopk));
-        outputs = session.team().ask(rank -> outputs(hidden, seed + 77L * rank));
+        x = session.team().ask(rank -> upload(rank, tokens.get(rank).x()));
+        topkIdx =
+                session.team()
+                        .ask(rank -> upload(rank, HostTensors.i64(routing.topkIdx(rank), numTopk)));
+        topkWeights =
+                session.team()
+                        .ask(rank -> upload(rank, HostTensors.f32(routing.weights(rank), numTopk)));
+        outputs = session.team().ask(rank -> outputs(rank, hidden, seed + 77L * rank));
     }
 
-    private Tensor outputs(int hidden, long seed) {
-        long numExperts = routing.numLocalExperts();
+    private Tensor upload(int rank, Tensor host) {
+        return session.memory(rank).upload(host);
+    }
+
+    private Mirror outputs(int rank, int hidden, long seed) {
         long slots = (long) routing.numRanks() * maxTokens;
-        Tensor rows =
-                Rows.expertOutputs(
-                        Math.toIntExact(slots + EXPERT_SHIFT * numExperts), hidden, seed);
-        return Tensor.strided(
-                rows.segment(),
-                rows.dtype(),
-                new long[] {numExperts, slots, hidden},
-                new long[] {EXPERT_SHIFT * hidden, hidden, 1});
+        long rows = slots + EXPERT_SHIFT * routing.numLocalExperts();
+        Tensor host = Rows.expertOutputs(Math.toIntExact(rows), hidden, seed);
+        Mirror all = Mirror.of(host, session.memory(rank));
+        return new Mirror(byExpert(all.host()), byExpert(all.device()));
+    }
+
+    /** Overlapping views of the rows: [El, R*maxTokens, H]. */
+    private Tensor byExpert(Tensor rows) {
+        long hidden = rows.size(1);
+        long[] shape = {routing.numLocalExperts(), (long) routing.numRanks() * maxTokens, hidden};
+        long[] strides = {EXPERT_SHIFT * hidden, hidden, 1};
+        return rows.device().isHost()
+                ? Tensor.strided(rows.segment(), rows.dtype(), shape, strides)
+                : Tensor.onDevice(
+                        rows.device(),
+                        rows.address(),
+                        rows.capacityBytes(),
+                        rows.dtype(),
+                        shape,
+                        strides,
+                        rows.owner());
     }
 
     Routing routing() {
@@ -72,8 +98,14 @@ final class LowLatencyWorkload {
         return oracle;
     }
 
+    /** A way to bring a rank's results to the host. */
+    Downloads downloads(int rank) {
+        return session.downloads(rank);
+    }
+
+    /** The rank's tokens on its device, as are the other tensors here. */
     Tensor x(int rank) {
-        return tokens.get(rank).x();
+        return x.get(rank);
     }
 
     Tensor topkIdx(int rank) {
@@ -84,17 +116,25 @@ final class LowLatencyWorkload {
         return topkWeights.get(rank);
     }
 
-    /** What each rank's experts compute, BF16 [El, R*maxTokens, H]. */
-    List<Tensor> outputs() {
-        return outputs;
+    /** What the experts of {@code rank} compute, BF16 [El, R*maxTokens, H]. */
+    Tensor outputs(int rank) {
+        return outputs.get(rank).device();
+    }
+
+    /** The same of all ranks, on the host for the oracle. */
+    List<Tensor> hostOutputs() {
+        return outputs.stream().map(Mirror::host).toList();
     }
 
     /** Copies the outputs of one rank's experts, where rows were received, into {@code target}. */
     void copyOutputs(int rank, Tensor target) {
         int[] counts = oracle.counts(rank);
         for (int expert = 0; expert < counts.length; expert++) {
-            Rows.copy(
-                    outputs.get(rank).select(0, expert), target.select(0, expert), counts[expert]);
+            session.memory(rank)
+                    .copyRows(
+                            outputs(rank).select(0, expert),
+                            target.select(0, expert),
+                            counts[expert]);
         }
     }
 

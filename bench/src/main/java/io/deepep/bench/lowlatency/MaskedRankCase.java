@@ -76,7 +76,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
         return session.buffer(rank)
                 .lowLatencyCombine(
                         LowLatencyCombineRequest.builder(
-                                        workload.outputs().get(rank),
+                                        workload.outputs(rank),
                                         workload.topkIdx(rank),
                                         workload.topkWeights(rank),
                                         received.handle())

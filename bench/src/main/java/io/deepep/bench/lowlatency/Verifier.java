@@ -3,11 +3,11 @@ package io.deepep.bench.lowlatency;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
+import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Rows;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.UnaryOperator;
 
 /**
  * Holds results of one workload against the oracle. The oracle's own cast to FP8 is slow, so a
@@ -34,62 +34,76 @@ final class Verifier {
         return workload;
     }
 
-    /** Compares what {@code rank} received. */
+    /** Compares what {@code rank} received, on that rank's thread. */
     void dispatched(int rank, LowLatencyFormat format, LowLatencyDispatchResult result) {
-        Key key = new Key(rank, format);
-        // An oracle's count that differs would make the fingerprint read undefined rows, so counts
-        // come first.
-        long bits =
-                Arrays.equals(counts(result), workload.oracle().counts(rank))
-                        ? fingerprint(result)
-                        : -1;
+        try (Downloads downloads = workload.downloads(rank)) {
+            // An oracle's count that differs would make the fingerprint read undefined rows, so
+            // counts come first.
+            int[] counts = counts(downloads.apply(result.recvCount()));
+            long bits =
+                    Arrays.equals(counts, workload.oracle().counts(rank))
+                            ? fingerprint(result, counts, downloads)
+                            : -1;
+            accept(
+                    new Key(rank, format),
+                    bits,
+                    () -> workload.check(format).checkDispatch(rank, result, downloads));
+        }
+    }
+
+    /** Compares what came home to {@code rank}, on that rank's thread. */
+    void combined(int rank, boolean logFmt, Tensor result) {
+        try (Downloads downloads = workload.downloads(rank)) {
+            Tensor actual = downloads.apply(result);
+            accept(
+                    new Key(rank, logFmt),
+                    31 * Rows.fingerprint(actual, actual.size(0)) + actual.toString().hashCode(),
+                    () ->
+                            workload.check(LowLatencyFormat.BF16)
+                                    .checkCombine(
+                                            rank,
+                                            workload.hostOutputs(),
+                                            logFmt ? LOGFMT_RELATIVE : 0,
+                                            logFmt ? LOGFMT_ABSOLUTE : 0,
+                                            actual));
+        }
+    }
+
+    private void accept(Key key, long bits, Runnable oracle) {
         Long known = accepted.get(key);
         if (known == null || known != bits) {
-            workload.check(format).checkDispatch(rank, result, UnaryOperator.identity());
+            oracle.run();
             accepted.put(key, bits);
         }
     }
 
-    /** Compares what came home to {@code rank}. */
-    void combined(int rank, boolean logFmt, Tensor actual) {
-        Key key = new Key(rank, logFmt);
-        long bits = 31 * Rows.fingerprint(actual, actual.size(0)) + actual.toString().hashCode();
-        Long known = accepted.get(key);
-        if (known == null || known != bits) {
-            workload.check(LowLatencyFormat.BF16)
-                    .checkCombine(
-                            rank,
-                            workload.outputs(),
-                            logFmt ? LOGFMT_RELATIVE : 0,
-                            logFmt ? LOGFMT_ABSOLUTE : 0,
-                            actual);
-            accepted.put(key, bits);
-        }
-    }
-
-    private static int[] counts(LowLatencyDispatchResult result) {
-        int[] counts = new int[(int) result.recvCount().size(0)];
+    private static int[] counts(Tensor recvCount) {
+        int[] counts = new int[(int) recvCount.size(0)];
         for (int expert = 0; expert < counts.length; expert++) {
-            counts[expert] = (int) result.recvCount().getLong(expert);
+            counts[expert] = (int) recvCount.getLong(expert);
         }
         return counts;
     }
 
     /** All that the oracle looks at: shapes, received rows, scales, sources and ranges. */
-    private static long fingerprint(LowLatencyDispatchResult result) {
+    private static long fingerprint(
+            LowLatencyDispatchResult result, int[] counts, Downloads downloads) {
         long hash = result.recvX().toString().hashCode();
         hash = 31 * hash + String.valueOf(result.recvScales()).hashCode();
-        int[] counts = counts(result);
+        Tensor srcInfo = downloads.apply(result.handle().srcInfo());
+        Tensor scales = result.recvScales() == null ? null : downloads.apply(result.recvScales());
         for (int expert = 0; expert < counts.length; expert++) {
-            hash = 31 * hash + Rows.fingerprint(result.recvX().select(0, expert), counts[expert]);
+            // The rows that arrived are few among those that there is room for.
+            Tensor rows = result.recvX().select(0, expert).slice(0, 0, counts[expert]);
+            hash = 31 * hash + Rows.fingerprint(downloads.apply(rows), counts[expert]);
             for (int row = 0; row < counts[expert]; row++) {
-                hash = 31 * hash + result.handle().srcInfo().getLong(expert, row);
+                hash = 31 * hash + srcInfo.getLong(expert, row);
             }
-            if (result.recvScales() != null) {
-                hash = 31 * hash + scales(result.recvScales().select(0, expert), counts[expert]);
+            if (scales != null) {
+                hash = 31 * hash + scales(scales.select(0, expert), counts[expert]);
             }
         }
-        Tensor range = result.handle().layoutRange();
+        Tensor range = downloads.apply(result.handle().layoutRange());
         for (int expert = 0; expert < range.size(0); expert++) {
             for (int src = 0; src < range.size(1); src++) {
                 long packed = range.getLong(expert, src);

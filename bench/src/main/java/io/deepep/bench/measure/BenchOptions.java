@@ -29,11 +29,11 @@ public final class BenchOptions {
     public BenchOptions() {}
 
     /**
-     * These options.
+     * Checks the options.
      *
      * @throws UsageException if they cannot be
      */
-    public BenchOptions validated() {
+    public void validate() {
         if (warmups < 0 || repeats < 1) {
             throw new UsageException(
                     "--warmups="
@@ -48,7 +48,6 @@ public final class BenchOptions {
                 throw new UsageException("--json=" + json + ": there is no folder " + folder);
             }
         }
-        return this;
     }
 
     /** The file, or null. */

@@ -2,21 +2,18 @@ package io.deepep.bench.measure;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
-import com.github.freva.asciitable.AsciiTable;
-import com.github.freva.asciitable.Column;
-import com.github.freva.asciitable.ColumnData;
-import com.github.freva.asciitable.HorizontalAlign;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Locale;
-import java.util.function.Function;
+import java.util.SortedMap;
 
 /** Records as a table for people and as JSON for programs. */
 public final class BenchReport {
     private static final double GIGA = 1e9;
+    private static final double MEGA = 1e6;
+    private static final double MIB = 1L << 20;
     private static final double MICROS_PER_SECOND = 1e6;
     private static final ObjectMapper JSON =
             new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
@@ -25,57 +22,98 @@ public final class BenchReport {
 
     /** Writes the table. */
     public static void print(Console console, List<OperationRecord> records) {
+        if (records.getFirst().gpu() == null) {
+            printHost(console, records);
+        } else {
+            printGpus(console, records);
+        }
+    }
+
+    private static void printHost(Console console, List<OperationRecord> records) {
         OperationRecord any = records.getFirst();
         console.line(
                 "memory copy %.1f GB/s (read + written), %s",
                 any.memoryCopyBytesPerSecond() / GIGA, any.cpu());
         console.out()
                 .println(
-                        AsciiTable.getTable(
-                                records,
-                                List.of(
-                                        left("operation", OperationRecord::op),
-                                        left("dtype", OperationRecord::dtype),
-                                        right("sms", r -> Integer.toString(r.sms())),
-                                        right("p50 us", r -> number("%.0f", r.p50Micros())),
-                                        right("p99 us", r -> number("%.0f", r.p99Micros())),
-                                        right("max us", r -> number("%.0f", r.maxMicros())),
-                                        right(
-                                                "logical MB",
-                                                r -> number("%.1f", r.logicalBytes() / 1e6)),
-                                        right(
-                                                "NVLink MB",
-                                                r -> number("%.1f", r.nvlinkBytes() / 1e6)),
-                                        right("RDMA MB", r -> number("%.1f", r.rdmaBytes() / 1e6)),
-                                        right(
-                                                "moved GB/s",
-                                                r ->
-                                                        number(
-                                                                "%.2f",
-                                                                r.movedBytes()
-                                                                        / r.p50Micros()
-                                                                        * MICROS_PER_SECOND
-                                                                        / GIGA)),
-                                        right(
-                                                "of copy",
-                                                r ->
-                                                        number(
-                                                                "%.0f %%",
-                                                                100 * r.memoryCopyShare())))));
+                        times("%.0f")
+                                .number("logical MB", "%.1f", r -> r.logicalBytes() / MEGA)
+                                .number("NVLink MB", "%.1f", r -> r.nvlinkBytes() / MEGA)
+                                .number("RDMA MB", "%.1f", r -> r.rdmaBytes() / MEGA)
+                                .number("moved GB/s", "%.2f", r -> perSecond(r, r.movedBytes()))
+                                .number("of copy", "%.0f %%", r -> 100 * r.memoryCopyShare())
+                                .of(records));
     }
 
-    private static ColumnData<OperationRecord> left(
-            String header, Function<OperationRecord, String> value) {
-        return new Column().header(header).dataAlign(HorizontalAlign.LEFT).with(value);
+    private static void printGpus(Console console, List<OperationRecord> records) {
+        OperationRecord any = records.getFirst();
+        GpuFigures gpu = any.gpu();
+        console.line(
+                "%s, commit %s; a buffer takes %.1f MiB of device memory per rank",
+                gpu.driver(), any.commit(), gpu.deviceBytesPerRank() / MIB);
+        console.line(
+                "received: all rows of a rank, as DeepEP counts; links: rows from or to other ranks,"
+                        + " per GPU; enqueue, call: on the host");
+        if (any.ranks() > gpu.gpus()) {
+            console.line(
+                    "%d ranks share %d GPUs: rows between ranks of one GPU cross its memory and no link",
+                    any.ranks(), gpu.gpus());
+        }
+        console.out()
+                .println(
+                        times("%.1f")
+                                .number("enqueue us", "%.1f", r -> r.gpu().enqueueP50Micros())
+                                .number("call us", "%.1f", r -> r.gpu().callP50Micros())
+                                .number(
+                                        "received GB/s",
+                                        "%.1f",
+                                        r -> perSecond(r, r.logicalBytes()) / r.ranks())
+                                .number(
+                                        "links GB/s",
+                                        "%.1f",
+                                        r -> r.gpu().linkBytesPerSecond() / GIGA)
+                                .number(
+                                        "of copy, same sms",
+                                        "%.0f %%",
+                                        r -> 100 * r.gpu().sameSmsCeilingShare())
+                                .number(
+                                        "of best copy",
+                                        "%.0f %%",
+                                        r -> 100 * r.gpu().ceilingShare())
+                                .of(records));
     }
 
-    private static ColumnData<OperationRecord> right(
-            String header, Function<OperationRecord, String> value) {
-        return new Column().header(header).dataAlign(HorizontalAlign.RIGHT).with(value);
+    private static Table times(String format) {
+        return new Table()
+                .text("operation", OperationRecord::op)
+                .text("dtype", OperationRecord::dtype)
+                .number("sms", "%.0f", OperationRecord::sms)
+                .number("p50 us", format, OperationRecord::p50Micros)
+                .number("p99 us", format, OperationRecord::p99Micros)
+                .number("max us", format, OperationRecord::maxMicros);
     }
 
-    private static String number(String format, double value) {
-        return String.format(Locale.ROOT, format, value);
+    private static double perSecond(OperationRecord each, long bytes) {
+        return bytes / each.p50Micros() * MICROS_PER_SECOND / GIGA;
+    }
+
+    /** Writes what a bare copy reached, a line for each direction. */
+    public static void print(Console console, Ceiling ceiling) {
+        console.line(
+                "bare copy, rows of %d bytes, push: %s", ceiling.rowBytes(), line(ceiling.push()));
+        console.line(
+                "bare copy, rows of %d bytes, pull: %s", ceiling.rowBytes(), line(ceiling.pull()));
+    }
+
+    private static String line(SortedMap<Integer, Double> bySms) {
+        StringBuilder line = new StringBuilder();
+        bySms.forEach(
+                (sms, bytesPerSecond) ->
+                        line.append(line.isEmpty() ? "" : ", ")
+                                .append(sms)
+                                .append(" SMs ")
+                                .append(Math.round(bytesPerSecond / GIGA)));
+        return line + " GB/s";
     }
 
     /** Writes the records as a JSON array. */

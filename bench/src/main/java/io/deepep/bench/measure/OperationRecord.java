@@ -1,12 +1,19 @@
 package io.deepep.bench.measure;
 
+import com.fasterxml.jackson.annotation.JsonInclude;
 import io.deepep.bench.run.Job;
 import java.time.Instant;
+import java.util.Locale;
 
 /**
  * One measured operation. Times are of the slowest rank in each run; bytes are sums over the ranks,
  * see {@link OperationBytes}; bandwidths are in bytes per second.
+ *
+ * @param memoryCopyBytesPerSecond the host backend's yardstick, left out on GPUs
+ * @param memoryCopyShare of it, left out on GPUs
+ * @param gpu the rest of the story on GPUs, left out on the host backend
  */
+@JsonInclude(JsonInclude.Include.NON_NULL)
 public record OperationRecord(
         String backend,
         int ranks,
@@ -27,29 +34,58 @@ public record OperationRecord(
         long nvlinkBytes,
         long rdmaBytes,
         long movedBytes,
-        double memoryCopyBytesPerSecond,
-        double memoryCopyShare,
+        Double memoryCopyBytesPerSecond,
+        Double memoryCopyShare,
+        GpuFigures gpu,
         String version,
         String commit,
         String jvm,
         String cpu,
         String time) {
-    /** What a bench run has in common, and makes records with. */
-    public record Context(String backend, Job job, double memoryCopyBytesPerSecond, Build build) {
-        /** The record of one operation. */
-        public OperationRecord of(
-                String op, String dtype, int sms, Samples samples, OperationBytes bytes) {
+    /** What is measured: the operation's name, the dtype of its rows, its multiprocessors. */
+    public record Subject(String op, String dtype, int sms) {}
+
+    /** What the records of a run have in common, and are made with. */
+    public record Context(Job job, Build build) {
+        /** A record of the host backend, held against the bandwidth of memory. */
+        public OperationRecord onHost(
+                Subject subject,
+                Samples samples,
+                OperationBytes bytes,
+                double memoryCopyBytesPerSecond) {
+            return record(
+                    subject,
+                    samples,
+                    bytes,
+                    memoryCopyBytesPerSecond,
+                    samples.bytesPerSecond(bytes.moved()) / memoryCopyBytesPerSecond,
+                    null);
+        }
+
+        /** A record of ranks on GPUs. */
+        public OperationRecord onGpus(
+                Subject subject, Samples samples, OperationBytes bytes, GpuFigures gpu) {
+            return record(subject, samples, bytes, null, null, gpu);
+        }
+
+        private OperationRecord record(
+                Subject subject,
+                Samples samples,
+                OperationBytes bytes,
+                Double memoryCopyBytesPerSecond,
+                Double memoryCopyShare,
+                GpuFigures gpu) {
             return new OperationRecord(
-                    backend,
+                    job.placement().backend().name().toLowerCase(Locale.ROOT),
                     job.numRanks(),
                     job.topology().numRdmaRanks(),
                     job.routing().maxTokens(),
                     job.hidden(),
                     job.routing().numTopk(),
                     job.routing().numExperts(),
-                    dtype,
-                    op,
-                    sms,
+                    subject.dtype(),
+                    subject.op(),
+                    subject.sms(),
                     samples.count(),
                     samples.percentileMicros(50),
                     samples.percentileMicros(99),
@@ -60,7 +96,8 @@ public record OperationRecord(
                     bytes.rdma(),
                     bytes.moved(),
                     memoryCopyBytesPerSecond,
-                    samples.bytesPerSecond(bytes.moved()) / memoryCopyBytesPerSecond,
+                    memoryCopyShare,
+                    gpu,
                     build.version(),
                     build.commit(),
                     build.jvm(),

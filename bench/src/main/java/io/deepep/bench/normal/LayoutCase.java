@@ -2,10 +2,10 @@ package io.deepep.bench.normal;
 
 import io.deepep.DispatchLayout;
 import io.deepep.bench.run.Case;
+import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Session;
 import io.deepep.testkit.oracle.LayoutCheck;
 import java.util.List;
-import java.util.function.UnaryOperator;
 
 /** Counts per rank, node and expert, and who goes where. */
 record LayoutCase(Session session, NormalWorkload workload) implements Case {
@@ -31,12 +31,15 @@ record LayoutCase(Session session, NormalWorkload workload) implements Case {
         long nanos = session.team().slowestNanos();
         session.team()
                 .run(
-                        rank ->
+                        rank -> {
+                            try (Downloads downloads = session.downloads(rank)) {
                                 LayoutCheck.check(
                                         workload.oracle(),
                                         session.buffer(rank).topology(),
                                         layouts.get(rank),
-                                        UnaryOperator.identity()));
+                                        downloads);
+                            }
+                        });
         return nanos;
     }
 }

@@ -4,9 +4,15 @@ import io.deepep.DType;
 import io.deepep.Fp8E4m3;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.Placement;
+import io.deepep.spi.Layout;
+import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.oracle.Traffic;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
 /** Bytes of normal-mode operations, from the oracle's traffic. */
 final class NormalBytes {
@@ -14,6 +20,7 @@ final class NormalBytes {
     private final List<Traffic> traffic = new ArrayList<>();
     private final List<Integer> received = new ArrayList<>();
     private long tokens;
+    private final long busiestLinkRows;
 
     NormalBytes(Job job, NormalWorkload workload) {
         hidden = job.hidden();
@@ -22,6 +29,26 @@ final class NormalBytes {
             received.add(workload.oracle().rows(rank).size());
             tokens += workload.routing().numTokens(rank);
         }
+        busiestLinkRows = busiestLinkRows(job.placement(), workload.oracle());
+    }
+
+    /**
+     * Rows that the ranks of the busiest GPU send to other ranks, or receive from them if these are
+     * more. A single rank has only itself.
+     */
+    private static long busiestLinkRows(Placement placement, NormalOracle oracle) {
+        int numRanks = oracle.routing().numRanks();
+        Map<Object, long[]> sentAndReceived = new HashMap<>();
+        for (int rank = 0; rank < numRanks; rank++) {
+            // Ranks of the host count one by one.
+            Object place = placement.isCuda() ? placement.device(rank) : (Object) rank;
+            long[] sums = sentAndReceived.computeIfAbsent(place, first -> new long[2]);
+            int[] sent = oracle.tokensPerRank(rank);
+            int own = numRanks > 1 ? sent[rank] : 0;
+            sums[0] += Arrays.stream(sent).sum() - own;
+            sums[1] += oracle.rows(rank).size() - own;
+        }
+        return sentAndReceived.values().stream().flatMapToLong(Arrays::stream).max().orElseThrow();
     }
 
     /** Bytes of a row: elements, then scales of FP8. */
@@ -29,6 +56,16 @@ final class NormalBytes {
         return dtype == DType.FP8_E4M3
                 ? hidden + 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
                 : (long) dtype.sizeBytes() * hidden;
+    }
+
+    /** Bytes of a row as GPUs send it: it begins and ends on a line. */
+    long wireRowBytes(DType dtype) {
+        return Layout.alignToLine(rowBytes(dtype));
+    }
+
+    /** Bytes between the busiest GPU's ranks and all others, one way, as GPUs send rows. */
+    long busiestLinkBytes(DType dtype) {
+        return busiestLinkRows * wireRowBytes(dtype);
     }
 
     /** Rows that {@code rank} receives. */

@@ -8,6 +8,8 @@ import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Case;
+import io.deepep.bench.run.Downloads;
+import io.deepep.bench.run.Mirror;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
@@ -15,9 +17,9 @@ import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.OracleMismatch;
 import io.deepep.testkit.routing.Tokens;
+import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.UnaryOperator;
 
 /** One variant on one workload: dispatch, check, combine, check, on all ranks. */
 final class NormalCase implements Case {
@@ -60,7 +62,7 @@ final class NormalCase implements Case {
             received = dispatch(cached(received), check().withoutTopk());
         }
         List<DispatchResult> toCombine = received;
-        List<Tensor> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
+        List<Mirror> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
         List<CombineRequest> combines =
                 session.team().ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
         List<CombineResult> combined = combine(combines, outputs, received);
@@ -87,9 +89,10 @@ final class NormalCase implements Case {
     }
 
     private DispatchRequest.Builder bare(int rank) {
-        Tokens tokens = workload.tokens(variant.dtype()).get(rank);
+        Tokens tokens = workload.tokens(rank, variant.dtype());
         return DispatchRequest.builder(tokens.x())
                 .scales(tokens.scales())
+                .config(session.job().dispatchConfig())
                 .receive(
                         variant.has(Feature.COPY)
                                 ? DispatchRequest.Receive.COPY
@@ -111,7 +114,13 @@ final class NormalCase implements Case {
                             result.event().synchronize();
                             return result;
                         });
-        session.team().run(rank -> check.check(rank, results.get(rank), UnaryOperator.identity()));
+        session.team()
+                .run(
+                        rank -> {
+                            try (Downloads downloads = session.downloads(rank)) {
+                                check.check(rank, results.get(rank), downloads);
+                            }
+                        });
         return results;
     }
 
@@ -126,38 +135,47 @@ final class NormalCase implements Case {
     }
 
     /** What this rank's experts give back for the rows it received. */
-    private Tensor outputs(int rank, DispatchResult received) {
+    private Mirror outputs(int rank, DispatchResult received) {
         if (variant.has(Feature.COMBINE_IN_PLACE)) {
-            return received.recvX();
+            return new Mirror(download(rank, received.recvX()), received.recvX());
         }
-        Tensor own = pool.outputs(rank, received.numRecvTokens());
+        Mirror own = pool.outputs(rank, received.numRecvTokens());
         if (!variant.has(Feature.COMBINE_BUFFER)) {
             return own;
         }
         Tensor inside = session.buffer(rank).getCombineBuffer(received.handle());
-        Rows.copy(own, inside, received.numRecvTokens());
-        return inside;
+        session.memory(rank).copyRows(own.device(), inside, received.numRecvTokens());
+        return new Mirror(own.host(), inside);
     }
 
-    private CombineRequest combine(int rank, DispatchResult received, Tensor outputs) {
-        CombineRequest.Builder builder = CombineRequest.builder(outputs, received.handle());
+    /** For all ranks' checks, so it stays until the case is over. */
+    private Tensor download(int rank, Tensor tensor) {
+        return tensor == null ? null : session.memory(rank).download(tensor, Arena.ofAuto());
+    }
+
+    private CombineRequest combine(int rank, DispatchResult received, Mirror outputs) {
+        CombineRequest.Builder builder =
+                CombineRequest.builder(outputs.device(), received.handle())
+                        .config(session.job().combineConfig());
         int numTokens = workload.routing().numTokens(rank);
         if (variant.has(Feature.WEIGHTS)) {
             builder.topkWeights(received.recvTopkWeights());
         }
         if (variant.has(Feature.TWO_BIASES)) {
-            builder.bias(pool.bias(rank, 0, numTokens), pool.bias(rank, 1, numTokens));
+            builder.bias(
+                    pool.bias(rank, 0, numTokens).device(), pool.bias(rank, 1, numTokens).device());
         } else if (variant.has(Feature.BIAS)) {
-            builder.bias(pool.bias(rank, 0, numTokens));
+            builder.bias(pool.bias(rank, 0, numTokens).device());
         }
         if (variant.has(Feature.OUT)) {
-            builder.out(Rows.expertOutputs(numTokens, session.job().hidden(), rank));
+            Tensor stale = Rows.expertOutputs(numTokens, session.job().hidden(), rank);
+            builder.out(session.memory(rank).upload(stale));
         }
         return builder.build();
     }
 
     private List<CombineResult> combine(
-            List<CombineRequest> requests, List<Tensor> outputs, List<DispatchResult> received) {
+            List<CombineRequest> requests, List<Mirror> outputs, List<DispatchResult> received) {
         List<CombineResult> results =
                 timed(
                         rank -> {
@@ -172,14 +190,19 @@ final class NormalCase implements Case {
                         ? NormalCombineOracle.ofExpanded(
                                 workload.oracle(), nodeSize, variant.alignment())
                         : NormalCombineOracle.of(workload.oracle(), nodeSize);
-        List<Tensor> weights = received.stream().map(DispatchResult::recvTopkWeights).toList();
+        List<Tensor> rows = outputs.stream().map(Mirror::host).toList();
+        List<Tensor> weights =
+                session.team().ask(rank -> download(rank, received.get(rank).recvTopkWeights()));
         session.team()
                 .run(
                         rank -> {
                             CombineResult result = results.get(rank);
-                            oracle.check(rank, outputs, biases(rank), result.x());
-                            if (variant.has(Feature.WEIGHTS)) {
-                                oracle.checkWeights(rank, weights, result.topkWeights());
+                            try (Downloads downloads = session.downloads(rank)) {
+                                oracle.check(rank, rows, biases(rank), downloads.apply(result.x()));
+                                if (variant.has(Feature.WEIGHTS)) {
+                                    oracle.checkWeights(
+                                            rank, weights, downloads.apply(result.topkWeights()));
+                                }
                             }
                         });
         return results;
@@ -189,7 +212,7 @@ final class NormalCase implements Case {
         int number = variant.has(Feature.TWO_BIASES) ? 2 : variant.has(Feature.BIAS) ? 1 : 0;
         List<Tensor> biases = new ArrayList<>();
         for (int i = 0; i < number; i++) {
-            biases.add(pool.bias(rank, i, workload.routing().numTokens(rank)));
+            biases.add(pool.bias(rank, i, workload.routing().numTokens(rank)).host());
         }
         return biases;
     }
@@ -200,7 +223,7 @@ final class NormalCase implements Case {
             List<DispatchResult> received,
             List<CombineRequest> combines,
             List<CombineResult> combined,
-            List<Tensor> outputs) {
+            List<Mirror> outputs) {
         List<Long> before = fingerprints(received, combined);
         List<DispatchResult> again = dispatch(requests, check());
         List<CombineResult> combinedAgain = combine(combines, outputs, again);
@@ -217,10 +240,10 @@ final class NormalCase implements Case {
         return session.team()
                 .ask(
                         rank -> {
-                            DispatchResult result = received.get(rank);
-                            Tensor home = combined.get(rank).x();
-                            return 31 * Rows.fingerprint(result.recvX(), result.numRecvTokens())
-                                    + Rows.fingerprint(home, home.size(0));
+                            try (Downloads downloads = session.downloads(rank)) {
+                                return 31 * Fingerprint.of(received.get(rank), downloads)
+                                        + Fingerprint.of(combined.get(rank), downloads);
+                            }
                         });
     }
 

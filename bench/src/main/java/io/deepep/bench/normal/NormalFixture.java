@@ -37,17 +37,23 @@ public final class NormalFixture implements AutoCloseable {
 
     /** Dispatch with top-k. */
     public RankTeam.Work dispatch(DType dtype) {
-        return operations.dispatch(dtype);
+        return operations.dispatch(dtype, dispatchSms()).synchronous();
     }
 
     /** Dispatch with the routing of an earlier one. */
     public RankTeam.Work cachedDispatch() {
-        return operations.cachedDispatch();
+        return operations.cachedDispatch(DType.BF16, dispatchSms()).synchronous();
     }
 
     /** Combine of rows in the buffer's combine memory, else of staged ones. */
     public RankTeam.Work combine(boolean inBuffer) {
-        return operations.combine(inBuffer);
+        return operations
+                .combine(inBuffer, setup.session().job().combineConfig().numSms())
+                .synchronous();
+    }
+
+    private int dispatchSms() {
+        return setup.session().job().dispatchConfig().numSms();
     }
 
     /** Bytes of one operation. */

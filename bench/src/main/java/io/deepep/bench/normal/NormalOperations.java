@@ -1,40 +1,45 @@
 package io.deepep.bench.normal;
 
 import io.deepep.Buffer;
+import io.deepep.CallOptions;
 import io.deepep.CombineRequest;
+import io.deepep.CombineResult;
 import io.deepep.DType;
 import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
+import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.bench.run.RankTeam;
-import io.deepep.bench.run.Rows;
+import io.deepep.bench.run.Downloads;
+import io.deepep.bench.run.Mirror;
 import io.deepep.bench.run.Session;
+import io.deepep.testkit.oracle.NormalCombineOracle;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Tokens;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
-/** Operations of normal mode with reused requests, as they are measured. */
+/**
+ * Makes the operations of normal mode that are measured. Results are the same bits whatever the
+ * number of multiprocessors, so those that the oracle has accepted once are accepted again; any
+ * other goes to the oracle.
+ */
 final class NormalOperations {
+    private record Key(String operation, DType dtype, int rank) {}
+
     private final Session session;
     private final TokenPool pool;
     private final NormalWorkload workload;
-    private final List<DispatchRequest> bf16;
-    private final List<DispatchRequest> fp8;
+    private final Map<Key, Long> accepted = new ConcurrentHashMap<>();
 
     NormalOperations(NormalSetup setup) {
         session = setup.session();
         pool = setup.pool();
         workload = setup.workload();
-        bf16 = session.team().ask(rank -> request(rank, DType.BF16));
-        fp8 =
-                session.job().allowsFp8()
-                        ? session.team().ask(rank -> request(rank, DType.FP8_E4M3))
-                        : List.of();
     }
 
-    private DispatchRequest request(int rank, DType dtype) {
-        Tokens tokens = workload.tokens(dtype).get(rank);
-        return DispatchRequest.builder(tokens.x())
-                .scales(tokens.scales())
+    private DispatchRequest request(int rank, DType dtype, int sms) {
+        return bare(rank, dtype, sms)
                 .topk(
                         workload.topkIdx(rank),
                         workload.topkWeights(rank),
@@ -42,25 +47,34 @@ final class NormalOperations {
                 .build();
     }
 
+    private DispatchRequest.Builder bare(int rank, DType dtype, int sms) {
+        Tokens tokens = workload.tokens(rank, dtype);
+        return DispatchRequest.builder(tokens.x())
+                .scales(tokens.scales())
+                .config(session.job().dispatchConfig().withNumSms(sms));
+    }
+
     /** Dispatch with top-k. */
-    RankTeam.Work dispatch(DType dtype) {
-        List<DispatchRequest> requests = dtype == DType.BF16 ? bf16 : fp8;
-        return rank -> session.buffer(rank).dispatch(requests.get(rank));
+    NormalOperation dispatch(DType dtype, int sms) {
+        List<DispatchRequest> requests = session.team().ask(rank -> request(rank, dtype, sms));
+        return new Dispatch("dispatch", dtype, sms, requests, workload.check(dtype));
     }
 
     /** Dispatch with the routing of an earlier one. Dispatches once, for the handles. */
-    RankTeam.Work cachedDispatch() {
-        List<DispatchResult> first =
-                session.team().ask(rank -> session.buffer(rank).dispatch(bf16.get(rank)));
+    NormalOperation cachedDispatch(DType dtype, int sms) {
         List<DispatchRequest> requests =
                 session.team()
                         .ask(
                                 rank ->
-                                        DispatchRequest.builder(
-                                                        workload.tokens(DType.BF16).get(rank).x())
-                                                .handle(first.get(rank).handle())
+                                        bare(rank, dtype, sms)
+                                                .handle(received(rank, dtype, sms).handle())
                                                 .build());
-        return rank -> session.buffer(rank).dispatch(requests.get(rank));
+        return new Dispatch(
+                "dispatch-cached", dtype, sms, requests, workload.check(dtype).withoutTopk());
+    }
+
+    private DispatchResult received(int rank, DType dtype, int sms) {
+        return session.buffer(rank).dispatch(request(rank, dtype, sms));
     }
 
     /**
@@ -68,21 +82,127 @@ final class NormalOperations {
      *
      * @param inBuffer whether the rows lie in the buffer's combine memory, else they are staged
      */
-    RankTeam.Work combine(boolean inBuffer) {
+    NormalOperation combine(boolean inBuffer, int sms) {
+        List<DispatchResult> received = session.team().ask(rank -> received(rank, DType.BF16, sms));
+        List<Mirror> outputs =
+                session.team().ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));
         List<CombineRequest> requests =
                 session.team()
                         .ask(
-                                rank -> {
-                                    Buffer buffer = session.buffer(rank);
-                                    DispatchResult received = buffer.dispatch(bf16.get(rank));
-                                    Tensor own = pool.outputs(rank, received.numRecvTokens());
-                                    Tensor input = own;
-                                    if (inBuffer) {
-                                        input = buffer.getCombineBuffer(received.handle());
-                                        Rows.copy(own, input, received.numRecvTokens());
-                                    }
-                                    return CombineRequest.builder(input, received.handle()).build();
-                                });
-        return rank -> session.buffer(rank).combine(requests.get(rank));
+                                rank ->
+                                        combineRequest(
+                                                rank,
+                                                received.get(rank),
+                                                outputs.get(rank).device(),
+                                                inBuffer,
+                                                sms));
+        return new Combine(
+                inBuffer ? "combine-zero-copy" : "combine-staged",
+                sms,
+                requests,
+                outputs.stream().map(Mirror::host).toList());
+    }
+
+    private CombineRequest combineRequest(
+            int rank, DispatchResult received, Tensor own, boolean inBuffer, int sms) {
+        Buffer buffer = session.buffer(rank);
+        Tensor input = own;
+        if (inBuffer) {
+            input = buffer.getCombineBuffer(received.handle());
+            session.memory(rank).copyRows(own, input, received.numRecvTokens());
+        }
+        return CombineRequest.builder(input, received.handle())
+                .config(session.job().combineConfig().withNumSms(sms))
+                .build();
+    }
+
+    private void accept(NormalOperation operation, int rank, long bits, Runnable oracle) {
+        Key key = new Key(operation.name(), operation.dtype(), rank);
+        Long known = accepted.get(key);
+        if (known == null || known != bits) {
+            oracle.run();
+            accepted.put(key, bits);
+        }
+    }
+
+    private final class Dispatch extends NormalOperation {
+        private final List<DispatchRequest> requests;
+        private final DispatchResult[] results;
+        private final NormalDispatchCheck check;
+
+        Dispatch(
+                String name,
+                DType dtype,
+                int sms,
+                List<DispatchRequest> requests,
+                NormalDispatchCheck check) {
+            super(name, dtype, sms);
+            this.requests = requests;
+            this.results = new DispatchResult[requests.size()];
+            this.check = check;
+        }
+
+        @Override
+        boolean pushes() {
+            return true;
+        }
+
+        @Override
+        public Event call(int rank, CallOptions options) {
+            results[rank] = session.buffer(rank).dispatch(requests.get(rank), options);
+            return results[rank].event();
+        }
+
+        @Override
+        void verify(int rank) {
+            try (Downloads downloads = session.downloads(rank)) {
+                accept(
+                        this,
+                        rank,
+                        Fingerprint.of(results[rank], downloads),
+                        () -> check.check(rank, results[rank], downloads));
+            }
+        }
+    }
+
+    private final class Combine extends NormalOperation {
+        private final List<CombineRequest> requests;
+        private final CombineResult[] results;
+        private final List<Tensor> outputs;
+
+        Combine(String name, int sms, List<CombineRequest> requests, List<Tensor> outputs) {
+            super(name, DType.BF16, sms);
+            this.requests = requests;
+            this.results = new CombineResult[requests.size()];
+            this.outputs = outputs;
+        }
+
+        @Override
+        boolean pushes() {
+            return false;
+        }
+
+        @Override
+        public Event call(int rank, CallOptions options) {
+            results[rank] = session.buffer(rank).combine(requests.get(rank), options);
+            return results[rank].event();
+        }
+
+        @Override
+        void verify(int rank) {
+            try (Downloads downloads = session.downloads(rank)) {
+                accept(
+                        this,
+                        rank,
+                        Fingerprint.of(results[rank], downloads),
+                        () -> checkAgainstOracle(rank, downloads));
+            }
+        }
+
+        private void checkAgainstOracle(int rank, Downloads downloads) {
+            int nodeSize = session.job().topology().numNvlRanks();
+            NormalCombineOracle.of(workload.oracle(), nodeSize)
+                    .check(rank, outputs, List.of(), downloads.apply(results[rank].x()));
+        }
     }
 }

@@ -1,5 +1,7 @@
 package io.deepep.bench.normal;
 
+import io.deepep.Config;
+import io.deepep.DType;
 import io.deepep.NormalLimits;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.MemoryNeed;
@@ -39,13 +41,25 @@ record NormalSetup(
         int rows =
                 Math.max(1, all.stream().mapToInt(NormalSetup::maxRecvTokens).max().orElseThrow());
         NormalLimits limits = limits(job, maxTokens, rows);
-        MemoryNeed.require(job.numRanks(), perRank(job, limits));
+        if (job.placement().isCuda()) {
+            MemoryNeed.requireOnGpus(
+                    job.placement(), job.numRanks(), perRank(job, limits) + tensorBytes(job, rows));
+        } else {
+            MemoryNeed.require(job.numRanks(), perRank(job, limits));
+        }
         Session session = Session.open(job, builder -> builder.normal(limits));
-        TokenPool pool = new TokenPool(job, session.team(), maxTokens);
+        TokenPool pool = new TokenPool(session, maxTokens);
         Map<String, NormalWorkload> others = new LinkedHashMap<>();
-        routings.forEach((note, routing) -> others.put(note, new NormalWorkload(routing, pool)));
+        routings.forEach(
+                (note, routing) -> others.put(note, new NormalWorkload(session, routing, pool)));
         return new NormalSetup(
-                session, pool, new NormalWorkload(job.routing(), pool), others, rows);
+                session, pool, new NormalWorkload(session, job.routing(), pool), others, rows);
+    }
+
+    /** Roughly what a rank's tokens, expert outputs and copied results take. */
+    private static long tensorBytes(Job job, long rows) {
+        long row = (long) DType.BF16.sizeBytes() * job.hidden();
+        return (4L * job.routing().maxTokens() + 4 * rows) * row;
     }
 
     private static NormalLimits limits(Job job, int maxTokens, int rows) {
@@ -62,8 +76,9 @@ record NormalSetup(
     }
 
     private static long perRank(Job job, NormalLimits limits) {
-        return job.dispatchConfig().nvlBufferSizeHint(limits, job.topology())
-                + job.dispatchConfig().rdmaBufferSizeHint(limits, job.topology());
+        Config widest = job.dispatchConfig().withNumSms(job.mostSms());
+        return widest.nvlBufferSizeHint(limits, job.topology())
+                + widest.rdmaBufferSizeHint(limits, job.topology());
     }
 
     /** The most rows that any rank receives. */
@@ -85,6 +100,10 @@ record NormalSetup(
 
     @Override
     public void close() {
-        session.close();
+        try {
+            session.close();
+        } finally {
+            pool.close();
+        }
     }
 }

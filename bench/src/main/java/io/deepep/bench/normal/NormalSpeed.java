@@ -1,62 +1,87 @@
 package io.deepep.bench.normal;
 
 import io.deepep.DType;
-import io.deepep.bench.measure.OperationBytes;
-import io.deepep.bench.measure.Samples;
+import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Console;
-import io.deepep.bench.run.RankTeam;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.IntFunction;
 
 /**
  * The last lines of a test: bandwidth and time of the main operations, per rank as DeepEP reports
- * them.
+ * them. Where several numbers of multiprocessors are measured, a line for each and then the best.
  */
 final class NormalSpeed {
     private static final int WARMUPS = 2;
-    private static final int REPEATS = 5;
+    private static final int HOST_REPEATS = 5;
+    private static final int CUDA_REPEATS = 20;
     private static final double GIGA = 1e9;
+    private static final double MICROS_PER_SECOND = 1e6;
 
     private NormalSpeed() {}
 
     static void report(Console console, NormalSetup setup) {
         NormalOperations operations = new NormalOperations(setup);
-        NormalBytes bytes = new NormalBytes(setup.session().job(), setup.workload());
-        if (setup.session().job().allowsFp8()) {
-            line(
-                    console,
-                    setup,
-                    "dispatch (FP8) ",
-                    operations.dispatch(DType.FP8_E4M3),
-                    bytes.total(DType.FP8_E4M3));
+        try (NormalMeter meter = NormalMeter.open(console, setup)) {
+            if (setup.session().job().allowsFp8()) {
+                report(
+                        console,
+                        meter,
+                        "dispatch (FP8) ",
+                        sms -> operations.dispatch(DType.FP8_E4M3, sms));
+            }
+            report(console, meter, "dispatch (BF16)", sms -> operations.dispatch(DType.BF16, sms));
+            report(console, meter, "combine (BF16) ", sms -> operations.combine(true, sms));
         }
-        line(
-                console,
-                setup,
-                "dispatch (BF16)",
-                operations.dispatch(DType.BF16),
-                bytes.total(DType.BF16));
-        line(console, setup, "combine (BF16) ", operations.combine(true), bytes.total(DType.BF16));
     }
 
-    private static void line(
+    private static void report(
             Console console,
-            NormalSetup setup,
+            NormalMeter meter,
             String name,
-            RankTeam.Work operation,
-            OperationBytes bytes) {
-        Samples samples = Samples.measure(setup.session().team(), WARMUPS, REPEATS, operation);
-        int ranks = setup.session().job().numRanks();
-        String rdma =
-                setup.session().job().topology().isInternode()
-                        ? String.format(
-                                "%.2f GB/s (RDMA), ",
-                                samples.bytesPerSecond(bytes.rdma()) / ranks / GIGA)
-                        : "";
-        console.line(
-                "%s: %s%.2f GB/s (received rows), %.0f us, per rank, median of %d",
-                name,
-                rdma,
-                samples.bytesPerSecond(bytes.logical()) / ranks / GIGA,
-                samples.percentileMicros(50),
-                REPEATS);
+            IntFunction<NormalOperation> operation) {
+        int repeats = meter.session.job().placement().isCuda() ? CUDA_REPEATS : HOST_REPEATS;
+        List<OperationRecord> records = meter.measure(operation, WARMUPS, repeats);
+        if (records.size() > 1) {
+            records.forEach(
+                    each -> console.line("tuning %s: %2d SMs, %s", name, each.sms(), text(each)));
+        }
+        OperationRecord best =
+                records.stream()
+                        .min(Comparator.comparingDouble(OperationRecord::p50Micros))
+                        .orElseThrow();
+        String which = best.gpu() == null ? "" : "best with " + best.sms() + " SMs, ";
+        console.line("%s: %s%s, per rank, median of %d", name, which, text(best), best.repeats());
+    }
+
+    private static String text(OperationRecord each) {
+        StringBuilder text = new StringBuilder();
+        if (each.nodes() > 1) {
+            text.append(
+                    format("%.2f GB/s (RDMA), ", perSecond(each, each.rdmaBytes()) / each.ranks()));
+        }
+        if (each.gpu() != null) {
+            text.append(
+                    format(
+                            "%.1f GB/s (links), %.0f %% of the best bare copy, ",
+                            each.gpu().linkBytesPerSecond() / GIGA,
+                            100 * each.gpu().ceilingShare()));
+        }
+        return text.append(
+                        format(
+                                "%.2f GB/s (received rows), %.0f us",
+                                perSecond(each, each.logicalBytes()) / each.ranks(),
+                                each.p50Micros()))
+                .toString();
+    }
+
+    private static double perSecond(OperationRecord each, long bytes) {
+        return bytes / each.p50Micros() * MICROS_PER_SECOND / GIGA;
+    }
+
+    @SuppressWarnings("AnnotateFormatMethod") // the annotation would be a dependency for this alone
+    private static String format(String format, Object... values) {
+        return String.format(Locale.ROOT, format, values);
     }
 }

@@ -20,7 +20,7 @@ public final class NormalTest {
     /** Runs all cases and the report; returns whether all passed. */
     public static boolean run(Console console, Job job) {
         try (NormalSetup setup = NormalSetup.open(job, NormalCases.routings(job))) {
-            console.line("normal mode, %s backend, %s", setup.session().backend(), job.describe());
+            console.line("normal mode, %s, %s", job.placement().describe(), job.describe());
             if (!job.allowsFp8()) {
                 console.line("hidden %d is not a multiple of 128: without FP8", job.hidden());
             }

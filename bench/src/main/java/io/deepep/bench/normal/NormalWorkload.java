@@ -2,6 +2,7 @@ package io.deepep.bench.normal;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
+import io.deepep.bench.run.Session;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.NormalOracle;
@@ -14,24 +15,39 @@ import java.util.List;
 final class NormalWorkload {
     private final Routing routing;
     private final NormalOracle oracle;
-    private final List<Tokens> bf16 = new ArrayList<>();
-    private final List<Tokens> fp8 = new ArrayList<>();
-    private final List<Tensor> topkIdx = new ArrayList<>();
-    private final List<Tensor> topkWeights = new ArrayList<>();
+    private final List<TokenPool.Placed> bf16 = new ArrayList<>();
+    private final List<TokenPool.Placed> fp8 = new ArrayList<>();
+    private final List<Tensor> topkIdx;
+    private final List<Tensor> topkWeights;
 
     /** A workload with the first tokens of {@code pool}. */
-    NormalWorkload(Routing routing, TokenPool pool) {
+    NormalWorkload(Session session, Routing routing, TokenPool pool) {
         this.routing = routing;
         this.oracle = new NormalOracle(routing);
         for (int rank = 0; rank < routing.numRanks(); rank++) {
             int numTokens = routing.numTokens(rank);
-            bf16.add(TokenPool.first(pool.bf16(rank), numTokens));
-            if (pool.fp8(rank) != null) {
-                fp8.add(TokenPool.first(pool.fp8(rank), numTokens));
+            bf16.add(pool.tokens(rank, DType.BF16).first(numTokens));
+            if (pool.tokens(rank, DType.FP8_E4M3) != null) {
+                fp8.add(pool.tokens(rank, DType.FP8_E4M3).first(numTokens));
             }
-            topkIdx.add(HostTensors.i64(routing.topkIdx(rank), routing.numTopk()));
-            topkWeights.add(HostTensors.f32(routing.weights(rank), routing.numTopk()));
         }
+        int numTopk = routing.numTopk();
+        topkIdx =
+                session.team()
+                        .ask(
+                                rank ->
+                                        session.memory(rank)
+                                                .upload(
+                                                        HostTensors.i64(
+                                                                routing.topkIdx(rank), numTopk)));
+        topkWeights =
+                session.team()
+                        .ask(
+                                rank ->
+                                        session.memory(rank)
+                                                .upload(
+                                                        HostTensors.f32(
+                                                                routing.weights(rank), numTopk)));
     }
 
     Routing routing() {
@@ -42,28 +58,27 @@ final class NormalWorkload {
         return oracle;
     }
 
-    List<Tokens> tokens(DType dtype) {
-        return dtype == DType.FP8_E4M3 ? fp8 : bf16;
+    /** A rank's tokens as its buffer gets them. */
+    Tokens tokens(int rank, DType dtype) {
+        return placed(dtype).get(rank).device();
     }
 
+    /** On the rank's device. */
     Tensor topkIdx(int rank) {
         return topkIdx.get(rank);
     }
 
+    /** On the rank's device. */
     Tensor topkWeights(int rank) {
         return topkWeights.get(rank);
     }
 
     NormalDispatchCheck check(DType dtype) {
-        return NormalDispatchCheck.of(oracle, tokens(dtype));
+        return NormalDispatchCheck.of(
+                oracle, placed(dtype).stream().map(TokenPool.Placed::host).toList());
     }
 
-    /** The most rows that any rank receives. */
-    int maxRecvTokens() {
-        int most = 0;
-        for (int rank = 0; rank < routing.numRanks(); rank++) {
-            most = Math.max(most, oracle.rows(rank).size());
-        }
-        return most;
+    private List<TokenPool.Placed> placed(DType dtype) {
+        return dtype == DType.FP8_E4M3 ? fp8 : bf16;
     }
 }

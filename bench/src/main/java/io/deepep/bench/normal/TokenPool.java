@@ -1,60 +1,93 @@
 package io.deepep.bench.normal;
 
+import io.deepep.DType;
 import io.deepep.Tensor;
-import io.deepep.bench.run.Job;
-import io.deepep.bench.run.RankTeam;
+import io.deepep.bench.run.Mirror;
 import io.deepep.bench.run.Rows;
+import io.deepep.bench.run.Session;
 import io.deepep.testkit.routing.Tokens;
+import java.lang.foreign.Arena;
 import java.util.List;
 
 /** Tokens, biases and expert outputs of every rank, made once and used by all cases. */
-final class TokenPool {
+final class TokenPool implements AutoCloseable {
+    /** Tokens for the oracle and for the buffer. */
+    record Placed(Tokens host, Tokens device) {
+        Placed first(int numTokens) {
+            return new Placed(TokenPool.first(host, numTokens), TokenPool.first(device, numTokens));
+        }
+    }
+
+    private final Session session;
     private final int hidden;
     private final long seed;
-    private final List<Tokens> bf16;
-    private final List<Tokens> fp8;
-    private final List<Tensor> biases;
-    private final Tensor[] outputs;
+    private final List<Placed> bf16;
+    private final List<Placed> fp8;
+    private final List<Mirror> biases;
+    private final Arena arena = Arena.ofShared();
+    private final Mirror[] outputs;
 
-    TokenPool(Job job, RankTeam team, int maxTokens) {
-        this.hidden = job.hidden();
-        this.seed = job.variations().seed();
-        this.bf16 = team.ask(rank -> Tokens.bf16(rank, maxTokens, hidden, seed));
+    TokenPool(Session session, int maxTokens) {
+        this.session = session;
+        this.hidden = session.job().hidden();
+        this.seed = session.job().variations().seed();
+        this.bf16 =
+                session.team().ask(rank -> place(rank, Tokens.bf16(rank, maxTokens, hidden, seed)));
         this.fp8 =
-                team.ask(
-                        rank -> job.allowsFp8() ? Tokens.fp8(rank, maxTokens, hidden, seed) : null);
+                session.job().allowsFp8()
+                        ? session.team()
+                                .ask(rank -> place(rank, Tokens.fp8(rank, maxTokens, hidden, seed)))
+                        : null;
         this.biases =
-                team.ask(rank -> Rows.expertOutputs(maxTokens + 1, hidden, seed + 1000 + rank));
-        this.outputs = new Tensor[job.numRanks()];
+                session.team()
+                        .ask(
+                                rank ->
+                                        Mirror.of(
+                                                Rows.expertOutputs(
+                                                        maxTokens + 1, hidden, seed + 1000 + rank),
+                                                session.memory(rank)));
+        this.outputs = new Mirror[session.job().numRanks()];
     }
 
-    Tokens bf16(int rank) {
-        return bf16.get(rank);
+    private Placed place(int rank, Tokens host) {
+        Tensor x = session.memory(rank).upload(host.x());
+        Tensor scales = host.scales() == null ? null : session.memory(rank).upload(host.scales());
+        return new Placed(host, new Tokens(x, scales));
     }
 
-    /** Null where the hidden size does not allow FP8. */
-    Tokens fp8(int rank) {
-        return fp8.get(rank);
+    /** A rank's tokens; null where the hidden size does not allow FP8. */
+    Placed tokens(int rank, DType dtype) {
+        if (dtype == DType.BF16) {
+            return bf16.get(rank);
+        }
+        return fp8 == null ? null : fp8.get(rank);
     }
 
     /** One of two biases, BF16 [numTokens, H]. */
-    Tensor bias(int rank, int which, int numTokens) {
-        return biases.get(rank).slice(0, which, numTokens);
+    Mirror bias(int rank, int which, int numTokens) {
+        return biases.get(rank).slice(which, numTokens);
     }
 
     /**
      * What the experts of {@code rank} are said to compute, BF16 [rows, H]. Called on the thread of
      * that rank.
      */
-    Tensor outputs(int rank, int rows) {
-        if (outputs[rank] == null || outputs[rank].size(0) < rows) {
-            outputs[rank] = Rows.expertOutputs(rows, hidden, seed + 77L * rank);
+    Mirror outputs(int rank, int rows) {
+        if (outputs[rank] == null || outputs[rank].host().size(0) < rows) {
+            Tensor host = Rows.expertOutputs(arena, rows, hidden, seed + 77L * rank);
+            outputs[rank] = Mirror.of(host, session.memory(rank));
         }
-        return outputs[rank].slice(0, 0, rows);
+        return outputs[rank].first(rows);
     }
 
-    static Tokens first(Tokens all, int numTokens) {
+    private static Tokens first(Tokens all, int numTokens) {
         Tensor scales = all.scales() == null ? null : all.scales().slice(0, 0, numTokens);
         return new Tokens(all.x().slice(0, 0, numTokens), scales);
+    }
+
+    /** Frees the expert outputs; the rest belongs to the garbage collector. */
+    @Override
+    public void close() {
+        arena.close();
     }
 }

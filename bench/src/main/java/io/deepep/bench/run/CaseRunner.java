@@ -25,6 +25,7 @@ public final class CaseRunner {
             for (Case each : cases) {
                 progress.at(each.name());
                 run(each, width, progress);
+                session.dropUnusedResults();
                 progress.step();
             }
         }

@@ -1,32 +1,36 @@
 package io.deepep.bench.run;
 
-import io.deepep.Backend;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
 
 /**
  * What a command is to run.
  *
- * @param backend who moves the bytes
+ * @param placement who moves the bytes, and where ranks live
  * @param topology of the group; the rank does not matter
  * @param routing the routing of most cases, random or recorded
  * @param variations recipe of the same shape, from which cases make their own routings
  * @param hidden H
  * @param timeout how long to wait for a peer
- * @param numSms multiprocessors per operation, 0 for the recommended number
+ * @param sms multiprocessors per operation to measure with; empty for what suits the placement
  */
 public record Job(
-        Backend backend,
+        Placement placement,
         EpTopology topology,
         Routing routing,
         RoutingSpec variations,
         int hidden,
         Duration timeout,
-        int numSms) {
+        List<Integer> sms) {
+    /** Numbers of multiprocessors that GPUs are measured with unless told otherwise. */
+    public static final List<Integer> SWEEP = List.of(8, 12, 16, 24, 32, 64);
+
     /** How long ranks wait for one another unless told otherwise. */
     public static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(60);
 
@@ -38,7 +42,13 @@ public record Job(
         RoutingSpec recipe = RoutingSpec.of(numRanks, numTokens, numExperts, numTopk);
         EpTopology topology = new EpTopology(0, numRanks, numRanks);
         return new Job(
-                Backend.HOST, topology, recipe.generate(), recipe, hidden, DEFAULT_TIMEOUT, 0);
+                Placement.host(""),
+                topology,
+                recipe.generate(),
+                recipe,
+                hidden,
+                DEFAULT_TIMEOUT,
+                List.of());
     }
 
     /** R. */
@@ -61,8 +71,30 @@ public record Job(
         return withSms(Config.recommendedForCombine(numRanks()));
     }
 
+    /** The first given number, else the recommended one as far as ranks that share a GPU let it. */
     private Config withSms(Config recommended) {
-        return numSms == 0 ? recommended : recommended.withNumSms(numSms);
+        return recommended.withNumSms(
+                sms.isEmpty()
+                        ? Math.min(recommended.numSms(), placement.smsPerRank(numRanks()))
+                        : sms.getFirst());
+    }
+
+    /**
+     * The numbers of multiprocessors to measure with: the given ones; else on GPUs those of {@link
+     * #SWEEP} that all ranks of a GPU can hold at once, and on the host the recommended one.
+     */
+    public List<Integer> measuredSms() {
+        if (!sms.isEmpty() || !placement.isCuda()) {
+            return sms.isEmpty() ? List.of(dispatchConfig().numSms()) : sms;
+        }
+        int room = placement.smsPerRank(numRanks());
+        List<Integer> fitting = SWEEP.stream().filter(number -> number <= room).toList();
+        return fitting.isEmpty() ? List.of(room) : fitting;
+    }
+
+    /** The largest number that any operation uses. */
+    public int mostSms() {
+        return Math.max(Collections.max(measuredSms()), dispatchConfig().numSms());
     }
 
     /** The shape in a line. */

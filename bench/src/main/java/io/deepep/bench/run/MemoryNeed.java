@@ -5,7 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
 
-/** Refuses jobs whose buffers cannot fit into this machine, before they make it swap or die. */
+/** Refuses jobs whose memory cannot fit, before they make the machine swap or die. */
 public final class MemoryNeed {
     private static final Path MEMINFO = Path.of("/proc/meminfo");
     private static final String AVAILABLE = "MemAvailable:";
@@ -33,6 +33,31 @@ public final class MemoryNeed {
                             perRank / GIB,
                             needed / GIB,
                             available / GIB));
+        }
+    }
+
+    /**
+     * Checks that the ranks of each GPU fit there.
+     *
+     * @param perRank bytes of device memory that each rank will take
+     * @throws UsageException if they do not
+     */
+    public static void requireOnGpus(Placement placement, int numRanks, long perRank) {
+        int ranks = placement.ranksPerGpu(numRanks);
+        long needed = Math.multiplyExact(perRank, (long) ranks);
+        long has = placement.gpu().memoryBytes();
+        if (needed > has) {
+            throw new UsageException(
+                    String.format(
+                            Locale.ROOT,
+                            "%d ranks on a GPU x %.1f GiB of buffers and tokens need %.1f GiB,"
+                                    + " %s has %.1f GiB; lower --num-tokens or the number of ranks,"
+                                    + " or use more GPUs",
+                            ranks,
+                            perRank / GIB,
+                            needed / GIB,
+                            placement.gpu().name(),
+                            has / GIB));
         }
     }
 

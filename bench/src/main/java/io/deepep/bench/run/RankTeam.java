@@ -3,6 +3,7 @@ package io.deepep.bench.run;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * One thread per rank, kept between rounds of work. A round makes no garbage, so that allocation of
@@ -24,6 +25,7 @@ public final class RankTeam implements AutoCloseable {
     }
 
     private final int numRanks;
+    private final List<Integer> localRanks;
     private final Object starting = new Object();
     private final Object finishing = new Object();
     private final long[] nanos;
@@ -33,34 +35,50 @@ public final class RankTeam implements AutoCloseable {
     private int running;
     private RankFailure failure;
 
-    private RankTeam(int numRanks) {
+    private RankTeam(int numRanks, List<Integer> localRanks) {
         this.numRanks = numRanks;
+        this.localRanks = localRanks;
         this.nanos = new long[numRanks];
     }
 
-    /** Starts the threads. */
+    /** Starts a thread for each of {@code numRanks} ranks. */
     public static RankTeam start(int numRanks) {
-        RankTeam team = new RankTeam(numRanks);
-        for (int rank = 0; rank < numRanks; rank++) {
+        return start(numRanks, IntStream.range(0, numRanks).boxed().toList());
+    }
+
+    /**
+     * Starts a thread for each rank of this process.
+     *
+     * @param numRanks ranks of all processes
+     * @param localRanks those of this one
+     */
+    public static RankTeam start(int numRanks, List<Integer> localRanks) {
+        RankTeam team = new RankTeam(numRanks, localRanks);
+        for (int rank : localRanks) {
             int mine = rank;
             Thread.ofPlatform().name("deepep-rank-" + rank).daemon().start(() -> team.serve(mine));
         }
         return team;
     }
 
-    /** R. */
+    /** R, ranks of other processes included. */
     public int size() {
         return numRanks;
     }
 
+    /** The ranks that have a thread here. */
+    public List<Integer> localRanks() {
+        return localRanks;
+    }
+
     /**
-     * Runs {@code each} on every rank and waits for all.
+     * Runs {@code each} on every local rank and waits for all.
      *
      * @throws RankFailure if any rank failed
      */
     public void run(Work each) {
         synchronized (finishing) {
-            running = numRanks;
+            running = localRanks.size();
             failure = null;
         }
         synchronized (starting) {
@@ -78,7 +96,10 @@ public final class RankTeam implements AutoCloseable {
         }
     }
 
-    /** Runs {@code each} on every rank and collects the answers in rank order. */
+    /**
+     * Runs {@code each} on every local rank and collects the answers, each at the index of its
+     * rank; ranks of other processes have none.
+     */
     public <T> List<T> ask(Question<T> each) {
         List<T> answers = new ArrayList<>();
         for (int rank = 0; rank < numRanks; rank++) {

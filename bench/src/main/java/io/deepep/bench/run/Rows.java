@@ -19,8 +19,13 @@ public final class Rows {
      * rows.
      */
     public static Tensor expertOutputs(int rows, int hidden, long seed) {
+        return expertOutputs(Arena.ofAuto(), rows, hidden, seed);
+    }
+
+    /** The same in memory that lives as long as {@code arena}. */
+    public static Tensor expertOutputs(Arena arena, int rows, int hidden, long seed) {
         Tensor pattern = Tokens.expertOutputs(DIFFERENT_ROWS, hidden, seed);
-        Tensor all = Tensor.allocate(Arena.ofAuto(), DType.BF16, rows, hidden);
+        Tensor all = Tensor.allocate(arena, DType.BF16, rows, hidden);
         for (long row = 0; row < rows; row++) {
             copyRow(pattern, row % DIFFERENT_ROWS, all, row);
         }

@@ -1,25 +1,28 @@
 package io.deepep.bench.run;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
-import io.deepep.Device;
-import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
 import java.util.function.Consumer;
 
-/** The ranks of a job, each a thread with an open buffer. */
+/**
+ * The ranks of a job that this process runs, each a thread with an open buffer. Lists have a place
+ * for every rank of the job.
+ */
 public final class Session implements AutoCloseable {
     private final Job job;
     private final Consumer<Buffer.Builder> limits;
+    private final RankSource ranks;
     private final RankTeam team;
-    private InProcessGroup group;
+    private List<RankMemory> memories = List.of();
     private List<Buffer> buffers;
+    private long deviceBytesPerRank;
 
-    private Session(Job job, Consumer<Buffer.Builder> limits) {
+    private Session(Job job, RankSource ranks, Consumer<Buffer.Builder> limits) {
         this.job = job;
         this.limits = limits;
-        this.team = RankTeam.start(job.numRanks());
+        this.ranks = ranks;
+        this.team = RankTeam.start(ranks.numRanks(), ranks.localRanks());
     }
 
     /**
@@ -29,9 +32,14 @@ public final class Session implements AutoCloseable {
      * @throws UsageException if the buffers cannot be opened with the job's values
      */
     public static Session open(Job job, Consumer<Buffer.Builder> limits) {
-        Session session = new Session(job, limits);
+        Session session = new Session(job, RankSource.inProcess(job.numRanks()), limits);
         try {
+            session.memories = session.team.ask(rank -> RankMemory.of(job.placement(), rank));
+            long before = session.usedDeviceBytes();
             session.openBuffers();
+            session.deviceBytesPerRank =
+                    (session.usedDeviceBytes() - before)
+                            / job.placement().ranksPerGpu(job.numRanks());
         } catch (RankFailure refused) {
             session.close();
             throw asUsage(refused);
@@ -55,40 +63,47 @@ public final class Session implements AutoCloseable {
     }
 
     private void openBuffers() {
-        group = InProcessGroup.of(job.numRanks());
-        buffers =
-                team.ask(
-                        rank -> {
-                            Buffer.Builder builder =
-                                    Buffer.builder(group.communicator(rank))
-                                            .ranksPerNode(job.topology().numNvlRanks())
-                                            .backend(job.backend())
-                                            .device(
-                                                    job.backend() == Backend.CUDA
-                                                            ? Device.cuda(rank)
-                                                            : Device.host())
-                                            .dispatchConfig(job.dispatchConfig())
-                                            .combineConfig(job.combineConfig())
-                                            .timeout(job.timeout());
-                            limits.accept(builder);
-                            return builder.open();
-                        });
+        buffers = team.ask(this::openBuffer);
+    }
+
+    /** Of the first local rank's GPU, which no other holds more ranks than. */
+    private long usedDeviceBytes() {
+        return memory(ranks.localRanks().getFirst()).usedDeviceBytes();
+    }
+
+    private Buffer openBuffer(int rank) {
+        Buffer.Builder builder =
+                Buffer.builder(ranks.communicator(rank))
+                        .ranksPerNode(job.topology().numNvlRanks())
+                        .backend(job.placement().backend())
+                        .device(job.placement().device(rank))
+                        .dispatchConfig(job.dispatchConfig().withNumSms(job.mostSms()))
+                        .combineConfig(job.combineConfig().withNumSms(job.mostSms()))
+                        .timeout(job.timeout());
+        limits.accept(builder);
+        return builder.open();
     }
 
     /** Closes the buffers and opens new ones: after a failure they may refuse to go on. */
     public void reopen() {
         closeBuffers();
+        ranks.renew();
         openBuffers();
     }
 
-    /** The threads. */
+    /** The threads of the local ranks. */
     public RankTeam team() {
         return team;
     }
 
-    /** The buffer of one rank. */
+    /** The buffer of a local rank. */
     public Buffer buffer(int rank) {
         return buffers.get(rank);
+    }
+
+    /** The memory of a local rank. */
+    public RankMemory memory(int rank) {
+        return memories.get(rank);
     }
 
     /** The job. */
@@ -96,9 +111,27 @@ public final class Session implements AutoCloseable {
         return job;
     }
 
-    /** Who moves the bytes, never {@link Backend#AUTO}. */
-    public Backend backend() {
-        return buffer(0).options().backend();
+    /**
+     * Device memory that opening the buffers took, for each rank of a GPU: symmetric memory,
+     * scratch and device code, but no results. 0 on the host.
+     */
+    public long deviceBytesPerRank() {
+        return deviceBytesPerRank;
+    }
+
+    /** A way to bring tensors of a local rank to the host. */
+    public Downloads downloads(int rank) {
+        return new Downloads(memory(rank));
+    }
+
+    /**
+     * Lets the device memory of results that nobody holds any more return to its pools: they learn
+     * from the garbage collector, which sees little reason to run while the Java heap is small.
+     */
+    public void dropUnusedResults() {
+        if (job.placement().isCuda()) {
+            System.gc();
+        }
     }
 
     private void closeBuffers() {
@@ -107,15 +140,18 @@ public final class Session implements AutoCloseable {
             buffers = null;
             team.run(rank -> open.get(rank).close());
         }
-        if (group != null) {
-            group.close();
-        }
     }
 
     @Override
     public void close() {
         try {
             closeBuffers();
+            List<RankMemory> open = memories;
+            memories = List.of();
+            if (!open.isEmpty()) {
+                team.run(rank -> open.get(rank).close());
+            }
+            ranks.close();
         } finally {
             team.close();
         }

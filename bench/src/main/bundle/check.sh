@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# check.sh FOLDER: unpacks the archive that pack.sh made of it elsewhere and tries it as a machine without Java would.
+set -euo pipefail
+folder=$1
+max_mib=60
+
+archive=$(ls "$folder".tar.*)
+size=$(stat -c %s "$archive")
+if [ "$size" -gt $((max_mib << 20)) ]; then
+    echo "$archive has $size bytes, more than $max_mib MiB" >&2
+    exit 1
+fi
+
+elsewhere=$(mktemp -d)
+trap 'rm -rf "$elsewhere"' EXIT
+tar -C "$elsewhere" -xf "$archive"
+command=$elsewhere/$(basename "$folder")/bin/deepep
+
+# No JAVA_HOME, and no java on the path.
+mkdir "$elsewhere/path"
+for tool in sh readlink dirname; do
+    ln -s "$(command -v "$tool")" "$elsewhere/path/$tool"
+done
+run() { # EXPECTED COMMAND...: the output must contain the expected text
+    local expected=$1 output
+    shift
+    if ! output=$(env -i PATH="$elsewhere/path" HOME="$elsewhere" "$command" "$@" 2>&1) ||
+        ! grep -qF -- "$expected" <<<"$output"; then
+        printf 'the bundle failed: deepep %s\n%s\n' "$*" "$output" >&2
+        exit 1
+    fi
+}
+run "test-intranode" --help
+run " passed, 0 failed" test-intranode --backend host --ranks 2 --num-tokens 4 --hidden 256 --num-experts 8 --num-topk 2
+run " passed, 0 failed" test-low-latency --backend host --ranks 2 --num-tokens 4 --hidden 256 --num-experts 8 --num-topk 2
+
+echo "$archive works without Java installed"
+# File names stand uncompressed in a jar.
+if ! grep -aq '\.fatbin' "$folder"/lib/deepep-kernels-*.jar; then
+    echo "$archive has no device code (built without nvcc): it runs the host backend alone" >&2
+fi

@@ -1,0 +1,32 @@
+package io.deepep.bench.cuda;
+
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.CudaModule;
+
+/** A kernel of the benchmarks, loaded onto one GPU. */
+final class BenchModule implements AutoCloseable {
+    private final CudaModule module;
+    private final CudaFunction function;
+
+    private BenchModule(CudaModule module, CudaFunction function) {
+        this.module = module;
+        this.function = function;
+    }
+
+    /** Loads {@code deepep_bench_NAME} of {@code bench_NAME.cu}. */
+    static BenchModule load(CudaContext context, String name) {
+        CudaModule module =
+                CudaModule.loadResource(context, BenchModule.class, "bench_" + name + ".fatbin");
+        return new BenchModule(module, module.function("deepep_bench_" + name));
+    }
+
+    CudaFunction function() {
+        return function;
+    }
+
+    @Override
+    public void close() {
+        module.close();
+    }
+}

@@ -1,0 +1,157 @@
+package io.deepep.bench.cuda;
+
+import io.deepep.CallOptions;
+import io.deepep.Event;
+import io.deepep.bench.measure.Samples;
+import io.deepep.bench.measure.Stopwatch;
+import io.deepep.bench.measure.Timing;
+import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.RankTeam;
+import io.deepep.bench.run.Session;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaEvent;
+import io.deepep.cuda.CudaMemory;
+import io.deepep.cuda.CudaStream;
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * Times operations by events around them on each rank's communication stream. Before each run the
+ * level 2 cache is flushed and the streams wait for one another on the GPU; the operation is
+ * enqueued while they wait, so a sample is what the GPU does, of the slowest rank. A dispatch that
+ * waits for its counts on the host has that inside.
+ */
+public final class CudaStopwatch implements Stopwatch {
+    /** Longer than the host takes to enqueue an operation on all ranks, code not yet compiled. */
+    private static final Duration PAUSE = Duration.ofMillis(1);
+
+    private static final double NANOS_PER_MICRO = 1e3;
+
+    private final RankTeam team;
+    private final List<CudaContext> contexts;
+    private final PeerMemory flags;
+    private final List<Lane> lanes;
+
+    /** What one rank times with. The rank's thread alone uses it. */
+    private static final class Lane implements AutoCloseable {
+        private final CudaStream stream;
+        private final CudaEvent start;
+        private final CudaEvent end;
+        private final CudaMemory flush;
+        private final Gate gate;
+        private long workNanos;
+        private long callNanos;
+        private long enqueueNanos;
+
+        Lane(CudaContext context, CudaStream stream, Gate gate) {
+            this.stream = stream;
+            this.gate = gate;
+            start = CudaEvent.createTiming(context);
+            end = CudaEvent.createTiming(context);
+            flush = CudaMemory.allocate(context, 2L * context.cudaDevice().l2Bytes());
+        }
+
+        void timeWork(int rank, Operation operation) {
+            stream.fillBytes(flush.address(), (byte) 0, flush.numBytes());
+            gate.enqueue(stream, PAUSE);
+            stream.record(start);
+            Event done = operation.call(rank, CallOptions.async());
+            stream.record(end);
+            done.synchronize();
+            end.synchronize();
+            workNanos = Math.round(end.elapsedMicros(start) * NANOS_PER_MICRO);
+        }
+
+        void timeHost(int rank, Operation operation) {
+            gate.enqueue(stream, Duration.ZERO);
+            stream.synchronize();
+            long begin = System.nanoTime();
+            Event done = operation.call(rank, CallOptions.async());
+            enqueueNanos = System.nanoTime() - begin;
+            done.synchronize();
+            callNanos = System.nanoTime() - begin;
+        }
+
+        @Override
+        public void close() {
+            flush.close();
+            start.close();
+            end.close();
+            gate.close();
+        }
+    }
+
+    private CudaStopwatch(
+            RankTeam team, List<CudaContext> contexts, PeerMemory flags, List<Lane> lanes) {
+        this.team = team;
+        this.contexts = contexts;
+        this.flags = flags;
+        this.lanes = lanes;
+    }
+
+    /** A stopwatch for the session's open buffers; close it before them. */
+    public static CudaStopwatch open(Session session) {
+        RankTeam team = session.team();
+        int numRanks = session.job().numRanks();
+        List<CudaContext> contexts =
+                team.ask(rank -> CudaContext.retain(stream(session, rank).context().cudaDevice()));
+        PeerMemory flags = PeerMemory.allocate(team, contexts, Gate.FLAGS_BYTES);
+        List<Lane> lanes =
+                team.ask(
+                        rank ->
+                                new Lane(
+                                        contexts.get(rank),
+                                        stream(session, rank),
+                                        new Gate(
+                                                BenchModule.load(contexts.get(rank), "gate"),
+                                                flags,
+                                                rank,
+                                                numRanks,
+                                                session.job().timeout())));
+        return new CudaStopwatch(team, contexts, flags, lanes);
+    }
+
+    private static CudaStream stream(Session session, int rank) {
+        return (CudaStream) session.buffer(rank).communicationStream();
+    }
+
+    /** The ranks' contexts. */
+    List<CudaContext> contexts() {
+        return contexts;
+    }
+
+    /** The stream that operations of {@code rank} run on. */
+    CudaStream stream(int rank) {
+        return lanes.get(rank).stream;
+    }
+
+    @Override
+    public Timing measure(Operation operation, int warmups, int repeats) {
+        // A first call allocates, which must not wait behind a gate that waits for it.
+        team.run(operation.synchronous());
+        long[] work = new long[repeats];
+        long[] calls = new long[repeats];
+        long[] enqueues = new long[repeats];
+        for (int i = -warmups; i < repeats; i++) {
+            team.run(rank -> lanes.get(rank).timeWork(rank, operation));
+            for (int rank : i < 0 ? List.<Integer>of() : team.localRanks()) {
+                work[i] = Math.max(work[i], lanes.get(rank).workNanos);
+            }
+        }
+        for (int i = 0; i < repeats; i++) {
+            team.run(rank -> lanes.get(rank).timeHost(rank, operation));
+            for (int rank : team.localRanks()) {
+                calls[i] = Math.max(calls[i], lanes.get(rank).callNanos);
+                enqueues[i] = Math.max(enqueues[i], lanes.get(rank).enqueueNanos);
+            }
+        }
+        return new Timing(Samples.of(work), Samples.of(calls), Samples.of(enqueues));
+    }
+
+    @Override
+    public void close() {
+        team.run(rank -> lanes.get(rank).close());
+        flags.close();
+        team.run(rank -> contexts.get(rank).close());
+    }
+}

@@ -1,0 +1,181 @@
+package io.deepep.bench.cuda;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.deepep.bench.measure.Ceiling;
+import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.RankTeam;
+import io.deepep.bench.run.Session;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.KernelParams;
+import io.deepep.cuda.LaunchConfig;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Collection;
+import java.util.List;
+import java.util.SortedMap;
+import java.util.TreeMap;
+
+/**
+ * What {@code bench_exchange.cu} reaches, timed like an operation: every rank sends or fetches rows
+ * to or from every other rank at once, with nothing else to do. Ranks on GPUs of their own so
+ * measure the links, ranks that share a GPU its memory.
+ *
+ * <p>Bytes are those of a GPU: of all its ranks together.
+ */
+public final class LinkCeiling {
+    private static final long BYTES_PER_RANK = 256L << 20;
+    private static final int MAX_WARPS = 16;
+    private static final int STAGES = 2;
+    private static final int RESERVED_SHARED_BYTES = 4096;
+    private static final int WARMUPS = 2;
+    private static final int REPEATS = 7;
+
+    private static final long PARAMS_BYTES = 96;
+    private static final long MEMORY_AT = 0;
+    private static final long TARGET_OFFSET_AT = 64;
+    private static final long RANK_AT = 72;
+    private static final long NUM_RANKS_AT = 76;
+    private static final long ROWS_AT = 80;
+    private static final long ROW_BYTES_AT = 84;
+    private static final long PULL_AT = 88;
+
+    private final CudaStopwatch stopwatch;
+    private final RankTeam team;
+    private final int ranksPerGpu;
+    private final int rowBytes;
+    private final int rows;
+    private final long halfBytes;
+
+    private LinkCeiling(CudaStopwatch stopwatch, Session session, int rowBytes) {
+        this.stopwatch = stopwatch;
+        this.team = session.team();
+        this.ranksPerGpu = session.job().placement().ranksPerGpu(team.size());
+        this.rowBytes = rowBytes;
+        this.rows = (int) Math.max(1, BYTES_PER_RANK / numPeers() / rowBytes);
+        this.halfBytes = (long) team.size() * rows * rowBytes;
+    }
+
+    /** A single rank copies to itself. */
+    private int numPeers() {
+        return Math.max(1, team.size() - 1);
+    }
+
+    /**
+     * Measures.
+     *
+     * @param rowBytes a multiple of 16
+     * @param sms numbers of multiprocessors
+     * @throws IllegalStateException if rows did not arrive
+     */
+    public static Ceiling measure(
+            CudaStopwatch stopwatch, Session session, int rowBytes, Collection<Integer> sms) {
+        RankTeam team = session.team();
+        LinkCeiling ceiling = new LinkCeiling(stopwatch, session, rowBytes);
+        try (PeerMemory memory =
+                PeerMemory.allocate(team, stopwatch.contexts(), 2 * ceiling.halfBytes)) {
+            List<BenchModule> modules =
+                    team.ask(rank -> BenchModule.load(stopwatch.contexts().get(rank), "exchange"));
+            Ceiling measured =
+                    new Ceiling(
+                            rowBytes,
+                            ceiling.measure(modules, memory, sms, false),
+                            ceiling.measure(modules, memory, sms, true));
+            team.run(rank -> modules.get(rank).close());
+            return measured;
+        }
+    }
+
+    private SortedMap<Integer, Double> measure(
+            List<BenchModule> modules, PeerMemory memory, Collection<Integer> sms, boolean pull) {
+        team.run(rank -> fill(memory, rank));
+        SortedMap<Integer, Double> bySms = new TreeMap<>();
+        for (int number : sms) {
+            bySms.put(number, bytesPerSecond(modules, memory, number, pull));
+        }
+        team.run(rank -> requireArrived(memory, rank));
+        return bySms;
+    }
+
+    private double bytesPerSecond(
+            List<BenchModule> modules, PeerMemory memory, int sms, boolean pull) {
+        List<Exchange> exchanges =
+                team.ask(rank -> new Exchange(modules.get(rank), memory, rank, sms, pull));
+        Operation exchange =
+                (rank, options) -> {
+                    exchanges.get(rank).enqueue();
+                    return stopwatch.stream(rank).record();
+                };
+        double micros = stopwatch.measure(exchange, WARMUPS, REPEATS).work().percentileMicros(50);
+        return (double) ranksPerGpu * rows * numPeers() * rowBytes / (micros * 1e-6);
+    }
+
+    /** One rank's launch. */
+    private final class Exchange {
+        private final BenchModule module;
+        private final int rank;
+        private final KernelParams params;
+        private final LaunchConfig launch;
+
+        Exchange(BenchModule module, PeerMemory memory, int rank, int sms, boolean pull) {
+            this.module = module;
+            this.rank = rank;
+            Arena arena = Arena.ofAuto();
+            CudaContext context = stopwatch.contexts().get(rank);
+            int room = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
+            int warps = Math.clamp(room / (STAGES * rowBytes), 1, MAX_WARPS);
+            int sharedBytes = warps * STAGES * rowBytes;
+            module.function().setMaxDynamicSharedBytes(sharedBytes);
+            launch = new LaunchConfig(arena, sms, 32 * warps).sharedBytes(sharedBytes);
+            params = KernelParams.struct(arena, PARAMS_BYTES, Long.BYTES);
+            for (int peer = 0; peer < team.size(); peer++) {
+                params.setLong(MEMORY_AT + 8L * peer, memory.of(peer).address());
+            }
+            params.setLong(TARGET_OFFSET_AT, halfBytes)
+                    .setInt(RANK_AT, rank)
+                    .setInt(NUM_RANKS_AT, team.size())
+                    .setInt(ROWS_AT, rows)
+                    .setInt(ROW_BYTES_AT, rowBytes)
+                    .setInt(PULL_AT, pull ? 1 : 0);
+        }
+
+        void enqueue() {
+            module.function().launch(launch, params, stopwatch.stream(rank));
+        }
+    }
+
+    /** Every word of a rank's source half says whose it is; the target half is empty. */
+    private void fill(PeerMemory memory, int rank) {
+        CudaStream stream = stopwatch.stream(rank);
+        long address = memory.of(rank).address();
+        stream.fillInts(address, rank + 1, halfBytes / Integer.BYTES);
+        stream.fillInts(address + halfBytes, 0, halfBytes / Integer.BYTES);
+        stream.synchronize();
+    }
+
+    /** The last row from every peer must be that peer's. */
+    private void requireArrived(PeerMemory memory, int rank) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment word = arena.allocate(JAVA_LONG);
+            for (int i = 1; i <= numPeers(); i++) {
+                int peer = (rank + i) % team.size();
+                long slot = (long) peer * rows + rows - 1;
+                memory.of(rank).copyTo(halfBytes + (slot + 1) * rowBytes - word.byteSize(), word);
+                long expected = (peer + 1) * 0x1_0000_0001L;
+                long seen = word.get(JAVA_LONG, 0);
+                if (seen != expected) {
+                    throw new IllegalStateException(
+                            "the bare copy lost rows: rank "
+                                    + rank
+                                    + " expected "
+                                    + expected
+                                    + " from rank "
+                                    + peer
+                                    + ", saw "
+                                    + seen);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+package io.deepep.bench.run;
+
+import io.deepep.Device;
+import io.deepep.Tensor;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.DevicePool;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Memory of one rank on a GPU. Copies run on a stream of its own: waiting for the whole GPU would
+ * wait for other ranks' kernels that wait for this rank.
+ */
+final class CudaRankMemory implements RankMemory {
+    private static final long ALIGNMENT = 128;
+
+    private final CudaContext context;
+    private final CudaStream stream;
+    private final DevicePool pool;
+
+    CudaRankMemory(Device device) {
+        context = CudaContext.retain(CudaDevice.of(device.index()));
+        stream = CudaStream.create(context);
+        pool = new DevicePool(stream);
+    }
+
+    @Override
+    public Tensor upload(Tensor host) {
+        long bytes = host.numElements() * host.dtype().sizeBytes();
+        DevicePool.Block block = pool.allocate(bytes);
+        if (bytes > 0) {
+            stream.copy(block.address(), host.address(), bytes);
+            stream.synchronize();
+        }
+        return block.tensor(host.dtype(), host.shape());
+    }
+
+    /** Copies the memory that the elements span and keeps the strides. */
+    @Override
+    public Tensor download(Tensor tensor, Arena arena) {
+        if (tensor.device().isHost()) {
+            return tensor;
+        }
+        long bytes = spannedBytes(tensor);
+        MemorySegment copy = arena.allocate(Math.max(bytes, 1), ALIGNMENT);
+        if (bytes > 0) {
+            stream.copy(copy.address(), tensor.address(), bytes);
+            stream.synchronize();
+        }
+        return Tensor.strided(copy, tensor.dtype(), tensor.shape(), tensor.strides());
+    }
+
+    private static long spannedBytes(Tensor tensor) {
+        if (tensor.numElements() == 0) {
+            return 0;
+        }
+        long last = 0;
+        for (int d = 0; d < tensor.rank(); d++) {
+            last += (tensor.size(d) - 1) * tensor.stride(d);
+        }
+        return (last + 1) * tensor.dtype().sizeBytes();
+    }
+
+    @Override
+    public void copyRows(Tensor from, Tensor to, long rows) {
+        Tensor source = from.slice(0, 0, rows);
+        Tensor target = to.slice(0, 0, rows);
+        long elementBytes = from.dtype().sizeBytes();
+        if (source.isContiguous() && target.isContiguous()) {
+            stream.copy(target.address(), source.address(), source.numElements() * elementBytes);
+        } else {
+            for (long row = 0; row < rows; row++) {
+                stream.copy(
+                        target.address() + target.offsetBytes(row, 0),
+                        source.address() + source.offsetBytes(row, 0),
+                        source.size(1) * elementBytes);
+            }
+        }
+        stream.synchronize();
+    }
+
+    @Override
+    public long usedDeviceBytes() {
+        return context.cudaDevice().memoryBytes() - context.freeMemoryBytes();
+    }
+
+    @Override
+    public void close() {
+        stream.synchronize();
+        pool.close();
+        stream.close();
+        context.close();
+    }
+}

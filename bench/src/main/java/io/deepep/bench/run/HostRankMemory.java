@@ -1,0 +1,32 @@
+package io.deepep.bench.run;
+
+import io.deepep.Tensor;
+import java.lang.foreign.Arena;
+
+/** The host backend works on host tensors as they are. */
+final class HostRankMemory implements RankMemory {
+    @Override
+    public Tensor upload(Tensor host) {
+        return host;
+    }
+
+    @Override
+    public Tensor download(Tensor tensor, Arena arena) {
+        return tensor;
+    }
+
+    @Override
+    public void copyRows(Tensor from, Tensor to, long rows) {
+        Rows.copy(from, to, rows);
+    }
+
+    @Override
+    public long usedDeviceBytes() {
+        return 0;
+    }
+
+    @Override
+    public void close() {
+        // Host tensors belong to the garbage collector.
+    }
+}

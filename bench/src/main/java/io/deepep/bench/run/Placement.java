@@ -1,0 +1,72 @@
+package io.deepep.bench.run;
+
+import io.deepep.Backend;
+import io.deepep.Device;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaDriver;
+
+/**
+ * Who moves the bytes, and on which GPU each rank lives: ranks go round the GPUs.
+ *
+ * @param backend HOST or CUDA
+ * @param numGpus GPUs in use, 0 on the host
+ * @param note why it is this backend, if somebody should know; else empty
+ */
+public record Placement(Backend backend, int numGpus, String note) {
+    /** Ranks without GPUs. */
+    public static Placement host(String note) {
+        return new Placement(Backend.HOST, 0, note);
+    }
+
+    /**
+     * Ranks on GPUs.
+     *
+     * @param wanted at most so many GPUs; 0 for all
+     * @throws UsageException if there are not so many
+     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
+     */
+    public static Placement cuda(int wanted) {
+        int found = CudaDriver.numDevices();
+        if (wanted < 0 || wanted > found) {
+            throw new UsageException(
+                    "--gpus=" + wanted + " is not in [1, " + found + "], the GPUs visible here");
+        }
+        return new Placement(Backend.CUDA, wanted == 0 ? found : wanted, "");
+    }
+
+    /** Whether ranks live on GPUs. */
+    public boolean isCuda() {
+        return backend == Backend.CUDA;
+    }
+
+    /** Where a rank lives. */
+    public Device device(int rank) {
+        return isCuda() ? Device.cuda(rank % numGpus) : Device.host();
+    }
+
+    /** The most ranks on one GPU; 1 on the host. */
+    public int ranksPerGpu(int numRanks) {
+        return isCuda() ? Math.ceilDiv(numRanks, numGpus) : 1;
+    }
+
+    /**
+     * Multiprocessors that each rank can hold while all run at once: an even number. No limit on
+     * the host.
+     */
+    public int smsPerRank(int numRanks) {
+        return isCuda()
+                ? Math.max(2, gpu().numSms() / ranksPerGpu(numRanks) / 2 * 2)
+                : Integer.MAX_VALUE;
+    }
+
+    /** The first GPU; the others are taken to be like it. */
+    public CudaDevice gpu() {
+        return CudaDevice.of(0);
+    }
+
+    /** The backend in a few words, for the first line of a report. */
+    public String describe() {
+        String where = isCuda() ? " on " + numGpus + " x " + gpu().name() : "";
+        return backend + " backend" + where + (note.isEmpty() ? "" : " (" + note + ")");
+    }
+}

@@ -1,0 +1,33 @@
+package io.deepep.bench.run;
+
+import io.deepep.Tensor;
+import java.lang.foreign.Arena;
+
+/** One rank's memory where its buffer works, and the ways in and out. Used on the rank's thread. */
+public interface RankMemory extends AutoCloseable {
+    /** A tensor of the rank's device with the elements of a contiguous host tensor. */
+    Tensor upload(Tensor host);
+
+    /**
+     * A host tensor with the shape and elements of {@code tensor}, which nobody is writing.
+     *
+     * @param arena whose memory a copy takes, if one is needed
+     */
+    Tensor download(Tensor tensor, Arena arena);
+
+    /** Copies the first rows of a matrix into another one of the same device and width. */
+    void copyRows(Tensor from, Tensor to, long rows);
+
+    /** Memory of the device in use, by whomever; 0 on the host. */
+    long usedDeviceBytes();
+
+    @Override
+    void close();
+
+    /** The memory of {@code rank}. */
+    static RankMemory of(Placement placement, int rank) {
+        return placement.isCuda()
+                ? new CudaRankMemory(placement.device(rank))
+                : new HostRankMemory();
+    }
+}

@@ -1,0 +1,75 @@
+package io.deepep.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
+
+import io.deepep.cuda.CudaDriver;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.List;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What {@code --backend} and {@code --gpus} do where there is no GPU. */
+final class BackendChoiceTest {
+    private static final String SMALL =
+            " --ranks 2 --num-experts 8 --num-tokens 5 --hidden 256 --num-topk 3 --timeout 30";
+
+    private record Outcome(int exitCode, List<String> out, List<String> err) {}
+
+    private static Outcome run(String arguments) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int exitCode = Main.run(arguments.split(" +"), new PrintWriter(out), new PrintWriter(err));
+        return new Outcome(
+                exitCode, out.toString().lines().toList(), err.toString().lines().toList());
+    }
+
+    private static String whyNoCuda() {
+        assumeFalse(CudaDriver.isAvailable(), "there is a GPU");
+        return CudaDriver.unavailabilityReason().orElseThrow();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"test-intranode", "test-low-latency", "bench normal"})
+    void cudaWithoutADriverIsOneLineWithCauseAndCure(String command) {
+        String reason = whyNoCuda();
+        Outcome outcome = run(command + " --backend cuda" + SMALL);
+        assertThat(outcome.err()).containsExactly("deepep: " + reason);
+        assertThat(reason).contains("; ");
+        assertThat(outcome.out()).isEmpty();
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "test-intranode",
+                "test-intranode --backend auto",
+                "test-intranode --gpus 2",
+                "test-low-latency --backend auto",
+                "bench normal --repeats 1 --warmups 0"
+            })
+    void autoTakesTheHostAndSaysWhy(String command) {
+        String reason = whyNoCuda();
+        Outcome outcome = run(command + SMALL);
+        assertThat(outcome.out().getFirst()).contains("HOST backend (auto: " + reason + ")");
+        assertThat(outcome.err()).isEmpty();
+        assertThat(outcome.exitCode()).isZero();
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "test-intranode --gpus 0 | deepep: --gpus=0 must be at least 1",
+                "test-intranode --gpus 2 --backend host | deepep: --gpus=2 does not go with --backend=host, which uses none",
+                "test-intranode --sms 8,3 | deepep: --sms=3 is not a positive even number",
+            })
+    void numbersAreCheckedWithoutADriver(String arguments, String complaint) {
+        Outcome outcome = run(arguments + SMALL);
+        assertThat(outcome.err()).containsExactly(complaint);
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+}

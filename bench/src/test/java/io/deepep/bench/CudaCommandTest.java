@@ -1,0 +1,95 @@
+package io.deepep.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.Backend;
+import io.deepep.cuda.CudaDriver;
+import io.deepep.testkit.conformance.RequiredBackends;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The commands on GPUs, small enough for several ranks to share one. */
+final class CudaCommandTest {
+    private static final String SMALL =
+            " --backend cuda --num-tokens 21 --hidden 512 --num-topk 3 --timeout 20 --gpus 1";
+
+    @BeforeEach
+    void needsCuda() {
+        RequiredBackends.assume(
+                Backend.CUDA,
+                CudaDriver.isAvailable(),
+                CudaDriver.unavailabilityReason().orElse(""));
+    }
+
+    private static List<String> run(String arguments) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int exitCode = Main.run(arguments.split(" +"), new PrintWriter(out), new PrintWriter(err));
+        assertThat(err.toString()).isEmpty();
+        assertThat(exitCode).as(out.toString()).isZero();
+        return out.toString().lines().toList();
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "--ranks 1 --num-experts 4",
+                "--ranks 3 --num-experts 12 --distribution zipf",
+                "--ranks 8 --num-experts 32 --sms 4,8",
+            })
+    void testsPassAndReportTheBest(String ranks) {
+        List<String> out = run("test-intranode " + ranks + SMALL);
+        assertThat(out.getLast()).matches("[1-9][0-9]* passed, 0 failed");
+        assertThat(out).anyMatch(line -> line.startsWith("combine (BF16) : best with"));
+    }
+
+    @Test
+    void recordsHaveTheCeilingOfTheSameRun(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("n.json");
+        List<String> out =
+                run(
+                        "bench normal --ranks 2 --num-experts 8 --sms 8,12 --repeats 3 --json "
+                                + file
+                                + SMALL);
+        assertThat(out).anyMatch(line -> line.startsWith("bare copy, rows of 1024 bytes, push: 8"));
+        JsonNode records = new ObjectMapper().readTree(file.toFile());
+        assertThat(records).hasSize(12);
+        for (JsonNode each : records) {
+            JsonNode gpu = each.get("gpu");
+            assertThat(each.get("backend").asText()).isEqualTo("cuda");
+            assertThat(each.has("memoryCopyShare")).isFalse();
+            assertThat(gpu.get("gpus").asInt()).isEqualTo(1);
+            assertThat(gpu.get("deviceBytesPerRank").asLong()).isPositive();
+            assertThat(gpu.get("callP50Micros").asDouble())
+                    .isGreaterThanOrEqualTo(gpu.get("enqueueP50Micros").asDouble());
+            assertThat(gpu.get("ceilingShare").asDouble())
+                    .isEqualTo(
+                            gpu.get("linkBytesPerSecond").asDouble()
+                                    / gpu.get("ceilingBytesPerSecond").asDouble());
+        }
+    }
+
+    @Test
+    void moreMultiprocessorsThanThereAreIsWrongUsage() {
+        StringWriter err = new StringWriter();
+        String arguments = "test-intranode --ranks 8 --num-experts 8 --sms 1000" + SMALL;
+        int exitCode =
+                Main.run(
+                        arguments.split(" +"),
+                        new PrintWriter(new StringWriter()),
+                        new PrintWriter(err));
+        assertThat(err.toString())
+                .matches(
+                        "deepep: --sms=1000 is more than the [0-9]+ that each of 8 ranks can have on .*\\R");
+        assertThat(exitCode).isEqualTo(2);
+    }
+}

@@ -1,0 +1,75 @@
+package io.deepep.bench.measure;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.Job;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+
+final class CeilingTest {
+    private static final Ceiling CEILING =
+            new Ceiling(
+                    7424,
+                    new TreeMap<>(Map.of(8, 310e9, 64, 341e9)),
+                    new TreeMap<>(Map.of(8, 305e9, 64, 326e9)));
+
+    @Test
+    void directionAndNumberOfMultiprocessorsPick() {
+        assertThat(CEILING.at(8, true)).isEqualTo(310e9);
+        assertThat(CEILING.at(64, false)).isEqualTo(326e9);
+        assertThat(CEILING.best()).isEqualTo(341e9);
+    }
+
+    private static String report(Consumer<Console> report) {
+        StringWriter out = new StringWriter();
+        PrintWriter writer = new PrintWriter(out);
+        report.accept(new Console(writer, writer, false));
+        writer.flush();
+        return out.toString();
+    }
+
+    @Test
+    void bothDirectionsAreReported() {
+        assertThat(report(console -> BenchReport.print(console, CEILING)))
+                .isEqualToIgnoringNewLines(
+                        """
+                        bare copy, rows of 7424 bytes, push: 8 SMs 310, 64 SMs 341 GB/s
+                        bare copy, rows of 7424 bytes, pull: 8 SMs 305, 64 SMs 326 GB/s
+                        """);
+    }
+
+    @Test
+    void recordsOfGpusAreShownWithTheirShares() {
+        Build build = new Build("1", "abc", "jvm", "cpu");
+        OperationRecord record =
+                new OperationRecord.Context(Job.onHost(2, 2, 128, 4, 2), build)
+                        .onGpus(
+                                new OperationRecord.Subject("dispatch", "bf16", 24),
+                                Samples.of(100_000, 101_000, 130_000),
+                                new OperationBytes(80_000_000, 40_000_000, 0, 90_000_000),
+                                new GpuFigures(
+                                        "GPU",
+                                        2,
+                                        "CUDA 13.0",
+                                        20_000_000,
+                                        200e9,
+                                        400e9,
+                                        0.5,
+                                        250e9,
+                                        0.8,
+                                        140,
+                                        30,
+                                        1L << 30));
+        assertThat(report(console -> BenchReport.print(console, List.of(record))))
+                .contains("CUDA 13.0, commit abc; a buffer takes 1024.0 MiB")
+                .containsPattern(
+                        "dispatch +\\| bf16 +\\| +24 \\| +101.0 \\| +130.0 \\| +130.0 \\| +30.0 \\| +140.0 \\|"
+                                + " +396.0 \\| +200.0 \\| +80 % \\| +50 %");
+    }
+}
