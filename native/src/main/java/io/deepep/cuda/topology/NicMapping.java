@@ -1,10 +1,10 @@
 package io.deepep.cuda.topology;
 
-import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /**
  * Which NICs serve which GPU of a host, decided for all GPUs of the host at once. Every process
@@ -13,12 +13,15 @@ import java.util.stream.Collectors;
  * world of its own, and every process of a host believes that it is alone there.
  *
  * @param assignments one per GPU, in order of their PCI addresses
- * @param excluded ports that serve no GPU, with reasons
+ * @param nics ports that GPUs share, in order of their PCI addresses; some may be left over
+ * @param excluded the host's other ports, with reasons
  */
-public record NicMapping(List<NicAssignment> assignments, List<ExcludedNic> excluded) {
+public record NicMapping(
+        List<NicAssignment> assignments, List<NicPort> nics, List<ExcludedNic> excluded) {
     /** Copies the lists. */
     public NicMapping {
         assignments = List.copyOf(assignments);
+        nics = List.copyOf(nics);
         excluded = List.copyOf(excluded);
     }
 
@@ -50,7 +53,12 @@ public record NicMapping(List<NicAssignment> assignments, List<ExcludedNic> excl
                                                                 topology, selection, assigner,
                                                                 gpu)))
                         .toList();
-        return new NicMapping(assignments, excluded(selection, assigner));
+        return new NicMapping(
+                assignments,
+                topology.nics().stream()
+                        .filter(nic -> selection.ports().contains(nic) || assigner.load(nic) > 0)
+                        .toList(),
+                selection.excluded().stream().filter(nic -> !assigner.isUsed(nic.name())).toList());
     }
 
     /**
@@ -72,17 +80,12 @@ public record NicMapping(List<NicAssignment> assignments, List<ExcludedNic> excl
                                                         assignments, a -> a.gpu().address())));
     }
 
-    private static List<ExcludedNic> excluded(NicSelection selection, NicAssigner assigner) {
-        List<ExcludedNic> excluded = new ArrayList<>();
-        selection.excluded().stream()
-                .filter(nic -> !assigner.isUsed(nic.name()))
-                .forEach(excluded::add);
-        selection.ports().stream()
-                .filter(port -> assigner.load(port) == 0)
-                .map(port -> new ExcludedNic(port.name(), "spare: too few for one more per GPU"))
-                .forEach(excluded::add);
-        excluded.sort(Comparator.comparing(ExcludedNic::name));
-        return excluded;
+    /** The numbers of the GPUs that a port serves; none for one left over. */
+    public List<Integer> gpusOf(NicPort nic) {
+        return IntStream.range(0, assignments.size())
+                .filter(gpu -> assignments.get(gpu).nics().contains(nic))
+                .boxed()
+                .toList();
     }
 
     private static String reason(

@@ -38,7 +38,7 @@ public record PciAddress(int domain, int bus, int device, int function)
     }
 
     /** The address, if the text is one. */
-    static Optional<PciAddress> find(String text) {
+    public static Optional<PciAddress> find(String text) {
         Matcher matcher = TEXT.matcher(text);
         if (!matcher.matches()) {
             return Optional.empty();

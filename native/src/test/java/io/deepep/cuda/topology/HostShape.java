@@ -1,5 +1,6 @@
 package io.deepep.cuda.topology;
 
+import io.deepep.testkit.sysfs.SysfsTree;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

@@ -2,6 +2,7 @@ package io.deepep.cuda.topology;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.testkit.sysfs.SysfsTree;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -129,7 +130,9 @@ class NicMappingProperties {
                             >= gpus;
         }
         assertThat(roomForAll && each < nics / gpus).as("another round was possible").isFalse();
-        assertThat(mapping.excluded()).hasSize(nics - each * gpus);
+        assertThat(mapping.nics()).containsExactlyElementsOf(host.nics());
+        assertThat(mapping.nics().stream().filter(nic -> mapping.gpusOf(nic).isEmpty()))
+                .hasSize(nics - each * gpus);
     }
 
     @Property

@@ -7,6 +7,7 @@ import static io.deepep.cuda.topology.PciDistance.PXB;
 import static io.deepep.cuda.topology.PciDistance.SYS;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.testkit.sysfs.SysfsTree;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;

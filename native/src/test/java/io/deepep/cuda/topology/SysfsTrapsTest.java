@@ -2,6 +2,7 @@ package io.deepep.cuda.topology;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.testkit.sysfs.SysfsTree;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.OptionalInt;

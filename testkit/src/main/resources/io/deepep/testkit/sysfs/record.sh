@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints what the library reads of a host's /sys, as a text that SysfsTree (in the tests) builds a tree from again:
+# Prints what the library reads of a host's /sys, as a text that SysfsTree builds a tree from again:
 #
 #   sh record.sh > my-host.txt
 #

@@ -1,4 +1,4 @@
-package io.deepep.cuda.topology;
+package io.deepep.testkit.sysfs;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -9,10 +9,14 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/** Builds a sysfs, from a text recorded by {@code src/test/sysfs/record.sh} or piece by piece. */
+/** Builds a sysfs in a folder, from a recording or piece by piece. */
 public final class SysfsTree {
+    private static final Pattern PCI_ADDRESS =
+            Pattern.compile("\\p{XDigit}{4,8}:\\p{XDigit}{2}:\\p{XDigit}{2}\\.[0-7]");
+
     private final Path root;
     private final List<Path> links = new ArrayList<>();
 
@@ -111,7 +115,7 @@ public final class SysfsTree {
     }
 
     /** The way from a folder up to the root. */
-    static String up(String folder) {
+    public static String up(String folder) {
         return "../".repeat(folder.split("/").length);
     }
 
@@ -140,7 +144,7 @@ public final class SysfsTree {
         }
         try (Stream<Path> all = Files.walk(devices)) {
             return all.filter(path -> Files.exists(path.resolve("class")))
-                    .filter(path -> PciAddress.find(path.getFileName().toString()).isPresent())
+                    .filter(path -> PCI_ADDRESS.matcher(path.getFileName().toString()).matches())
                     .toList();
         }
     }
