@@ -46,7 +46,7 @@ public final class NativeEnvironment {
      *
      * @throws IllegalArgumentException if the name is empty or has a {@code =}
      */
-    public static void set(String name, String value) {
+    public static synchronized void set(String name, String value) {
         try (Arena arena = Arena.ofConfined()) {
             int status =
                     (int)
