@@ -43,7 +43,8 @@ public final class FakeLibraries {
                 throw new AssertionError("gcc: " + output);
             }
         } catch (IOException noCompiler) {
-            Assumptions.abort("there is no gcc to build " + source + ": " + noCompiler.getMessage());
+            Assumptions.abort(
+                    "there is no gcc to build " + source + ": " + noCompiler.getMessage());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new AssertionError(e);

@@ -59,8 +59,8 @@ public final class Nvshmem implements AutoCloseable {
     }
 
     /**
-     * Starts NVSHMEM on all ranks. Collective over the communicator, also for worlds of rails: those
-     * start at the same time. If a rank cannot start, all of them throw.
+     * Starts NVSHMEM on all ranks. Collective over the communicator, also for worlds of rails:
+     * those start at the same time. If a rank cannot start, all of them throw.
      *
      * @param peMap this rank among the ranks, and what its world consists of
      * @param context of this rank's GPU; a reference of NVSHMEM's own is held until closed
@@ -79,11 +79,7 @@ public final class Nvshmem implements AutoCloseable {
             Duration timeout) {
         NvshmemStartup startup =
                 new NvshmemStartup(
-                        NvshmemProcess.CURRENT,
-                        installation,
-                        options,
-                        peMap,
-                        HostTopology.SYSFS);
+                        NvshmemProcess.CURRENT, installation, options, peMap, HostTopology.SYSFS);
         return startup.start(NvshmemDevice.of(context), communicator, timeout);
     }
 
@@ -105,7 +101,10 @@ public final class Nvshmem implements AutoCloseable {
         }
         if (alignment < MIN_ALIGNMENT || Long.bitCount(alignment) != 1) {
             throw new IllegalArgumentException(
-                    "alignment=" + alignment + " is not a power of two of at least " + MIN_ALIGNMENT);
+                    "alignment="
+                            + alignment
+                            + " is not a power of two of at least "
+                            + MIN_ALIGNMENT);
         }
         long address = call("nvshmem_align", () -> library.align(alignment, numBytes));
         if (address == 0) {
@@ -127,11 +126,11 @@ public final class Nvshmem implements AutoCloseable {
      */
     public NvshmemTeam splitRails() {
         if (peMap.world() != PeMap.World.GLOBAL) {
-            throw new IllegalStateException("the world is one rail already: it has no teams of rails");
+            throw new IllegalStateException(
+                    "the world is one rail already: it has no teams of rails");
         }
         int numNvlRanks = peMap.topology().numNvlRanks();
-        return split(
-                peMap.topology().nvlRank(), numNvlRanks, peMap.topology().numRdmaRanks());
+        return split(peMap.topology().nvlRank(), numNvlRanks, peMap.topology().numRdmaRanks());
     }
 
     private synchronized NvshmemTeam split(int firstPe, int stride, int numPes) {
@@ -159,8 +158,7 @@ public final class Nvshmem implements AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(JAVA_INT);
             out.set(JAVA_INT, 0, NvshmemLibrary.TEAM_INVALID);
-            int status =
-                    library.teamSplit(NvshmemLibrary.TEAM_WORLD, firstPe, stride, numPes, out);
+            int status = library.teamSplit(NvshmemLibrary.TEAM_WORLD, firstPe, stride, numPes, out);
             NvshmemStatus.check("nvshmem_team_split_strided", status, device.toString());
             int team = out.get(JAVA_INT, 0);
             if (team == NvshmemLibrary.TEAM_INVALID) {
@@ -308,7 +306,10 @@ public final class Nvshmem implements AutoCloseable {
             try {
                 part.released();
             } catch (DeepEpException e) {
-                LOG.log(System.Logger.Level.DEBUG, "a module was not unloaded: {0}", e.getMessage());
+                LOG.log(
+                        System.Logger.Level.DEBUG,
+                        "a module was not unloaded: {0}",
+                        e.getMessage());
             }
         }
         parts.clear();

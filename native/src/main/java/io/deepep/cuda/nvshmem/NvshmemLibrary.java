@@ -48,7 +48,8 @@ final class NvshmemLibrary {
 
     private NvshmemLibrary(NativeLibrary library) {
         getVersion =
-                library.bind("nvshmemx_vendor_get_version_info", nothing(ADDRESS, ADDRESS, ADDRESS));
+                library.bind(
+                        "nvshmemx_vendor_get_version_info", nothing(ADDRESS, ADDRESS, ADDRESS));
         getUniqueId = library.bind("nvshmemx_get_uniqueid", number(ADDRESS));
         setUniqueIdArgs =
                 library.bind(

@@ -21,6 +21,8 @@ import java.util.stream.Collectors;
  * on into a native call that would wait for it for ever.
  */
 final class NvshmemMeeting {
+    private static final String CURE = "check the machine with deepep doctor";
+
     private final Communicator communicator;
     private final Duration timeout;
 
@@ -44,7 +46,7 @@ final class NvshmemMeeting {
             answer = new Answer("", e.reason(), e.cure());
         } catch (RuntimeException e) {
             own = e;
-            answer = new Answer("", e.toString(), "see the message");
+            answer = new Answer("", String.valueOf(e.getMessage()), CURE);
         }
         List<Answer> answers =
                 communicator.allGather(answer.encode(), timeout).stream()

@@ -10,8 +10,8 @@ import java.util.TreeMap;
  * How NVSHMEM is started. Ranks use the same values, except for the NICs.
  *
  * @param transport to PEs of other nodes
- * @param numQpsPerPe queue pairs to every PE, at least 1; more where kernels use more channels, or a
- *     bond has several links
+ * @param numQpsPerPe queue pairs to every PE, at least 1; more where kernels use more channels, or
+ *     a bond has several links
  * @param qpDepth entries of a queue, a power of two from 128 to 32768; at least twice what a kernel
  *     posts before it waits
  * @param hcas ports of this rank's NICs, as {@code mlx5_0:1}; empty leaves the choice to NVSHMEM
@@ -96,8 +96,8 @@ public record NvshmemOptions(
     }
 
     /**
-     * Starts from one queue pair of 1024 entries, NVLink inside the node, one team, and all else left
-     * to NVSHMEM.
+     * Starts from one queue pair of 1024 entries, NVLink inside the node, one team, and all else
+     * left to NVSHMEM.
      */
     public static Builder builder(NvshmemTransport transport) {
         return new Builder(transport);
@@ -142,8 +142,7 @@ public record NvshmemOptions(
         } else {
             variables.put("NVSHMEM_IB_NUM_RC_PER_DEVICE", numQps);
         }
-        gidIndex.ifPresent(
-                index -> variables.put("NVSHMEM_IB_GID_INDEX", Integer.toString(index)));
+        gidIndex.ifPresent(index -> variables.put("NVSHMEM_IB_GID_INDEX", Integer.toString(index)));
         variables.put("NVSHMEM_IB_TRAFFIC_CLASS", Integer.toString(trafficClass));
         variables.put("NVSHMEM_IB_SL", Integer.toString(serviceLevel));
     }
@@ -168,8 +167,8 @@ public record NvshmemOptions(
     }
 
     /**
-     * How the devices' names begin. NVSHMEM skips devices without mlx5 in their names, as those that
-     * udev has renamed to ibp24s0, unless told another beginning.
+     * How the devices' names begin. NVSHMEM skips devices without mlx5 in their names, as those
+     * that udev has renamed to ibp24s0, unless told another beginning.
      */
     private static String hcaPrefix(List<String> hcas) {
         String prefix = hcas.getFirst().substring(0, hcas.getFirst().indexOf(':'));

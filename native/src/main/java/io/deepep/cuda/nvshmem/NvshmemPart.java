@@ -19,7 +19,9 @@ abstract sealed class NvshmemPart implements AutoCloseable
     /** Gives it back to NVSHMEM; on NVSHMEM's thread. */
     abstract void releaseIn(NvshmemLibrary library);
 
-    /** After that, or where NVSHMEM was given up, on the caller's thread; perhaps more than once. */
+    /**
+     * After that, or where NVSHMEM was given up, on the caller's thread; perhaps more than once.
+     */
     void released() {}
 
     /**

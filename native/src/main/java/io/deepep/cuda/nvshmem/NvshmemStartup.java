@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import io.deepep.Communicator;
 import io.deepep.cuda.NativeLibrary;
 import io.deepep.error.DeepEpUnavailableException;
-import io.deepep.error.NativeCallException;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -122,10 +121,7 @@ final class NvshmemStartup {
         }
         if (options.transport().usesHcaList() && numHcas > MAX_HCAS) {
             throw new DeepEpUnavailableException(
-                    "this host has "
-                            + numHcas
-                            + " RDMA devices, NVSHMEM has room for "
-                            + MAX_HCAS,
+                    "this host has " + numHcas + " RDMA devices, NVSHMEM has room for " + MAX_HCAS,
                     "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs",
                     null);
         }
@@ -147,13 +143,13 @@ final class NvshmemStartup {
                             worker.run("cuCtxSetCurrent", device::makeCurrent);
                             return root ? uniqueId(library, worker, id) : "";
                         });
-        id.copyFrom(
-                MemorySegment.ofArray(HexFormat.of().parseHex(ids.get(peMap.rootRank()))));
+        id.copyFrom(MemorySegment.ofArray(HexFormat.of().parseHex(ids.get(peMap.rootRank()))));
         try {
             meeting.together(
                     () -> {
                         worker.run(
-                                "nvshmemx_hostlib_init_attr", () -> init(library, device, id, attr));
+                                "nvshmemx_hostlib_init_attr",
+                                () -> init(library, device, id, attr));
                         return "";
                     });
         } catch (RuntimeException e) {
@@ -171,8 +167,7 @@ final class NvshmemStartup {
                 options);
     }
 
-    private static String uniqueId(
-            NvshmemLibrary library, NvshmemWorker worker, MemorySegment id) {
+    private static String uniqueId(NvshmemLibrary library, NvshmemWorker worker, MemorySegment id) {
         worker.run(
                 "nvshmemx_get_uniqueid",
                 () -> {
@@ -202,14 +197,15 @@ final class NvshmemStartup {
         NvshmemStatus.check("nvshmemx_hostlib_init_attr", status, where);
         int reached = library.initStatus();
         if (reached < NvshmemLibrary.STATUS_INITIALIZED) {
-            throw new NativeCallException(
-                    "nvshmemx_hostlib_init_attr",
-                    reached,
-                    "init_status is below "
-                            + NvshmemLibrary.STATUS_INITIALIZED
-                            + ", NVSHMEM_DEBUG=WARN says why",
-                    where,
-                    false);
+            throw new DeepEpUnavailableException(
+                    "NVSHMEM did not start on "
+                            + where
+                            + ": init_status="
+                            + reached
+                            + " is below "
+                            + NvshmemLibrary.STATUS_INITIALIZED,
+                    "set NVSHMEM_DEBUG=WARN, with which it says why, and check the machine with deepep doctor",
+                    null);
         }
     }
 }

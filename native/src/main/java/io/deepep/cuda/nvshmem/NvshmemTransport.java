@@ -15,8 +15,8 @@ public enum NvshmemTransport {
     /** mlx5's own interface; the CPU drives the NIC. */
     IBDEVX("ibdevx", "nvshmem_transport_ibdevx.so.3", Packages.VERBS),
     /**
-     * The GPU drives the NIC. NVSHMEM would have a second transport beside it and silently fall back
-     * to that one; ours is none, so that IBGDA works or the start fails.
+     * The GPU drives the NIC. NVSHMEM would have a second transport beside it and silently fall
+     * back to that one; ours is none, so that IBGDA works or the start fails.
      */
     IBGDA("none", "nvshmem_transport_ibgda.so.3", Packages.VERBS);
 

@@ -13,8 +13,8 @@ import java.util.function.Supplier;
 
 /**
  * The one thread that calls NVSHMEM, which takes calls from one thread at a time, with the CUDA
- * context current. Callers wait for it with a time limit, because collective calls never return when
- * a peer is gone. After such a call the thread is lost, and so is NVSHMEM in this process.
+ * context current. Callers wait for it with a time limit, because collective calls never return
+ * when a peer is gone. After such a call the thread is lost, and so is NVSHMEM in this process.
  */
 final class NvshmemWorker {
     private static final double NANOS_PER_SECOND = 1e9;

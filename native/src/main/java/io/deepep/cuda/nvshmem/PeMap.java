@@ -4,8 +4,8 @@ import io.deepep.EpTopology;
 
 /**
  * Ranks and PEs. In low-latency mode all ranks are PEs of one world. In normal mode each rail, the
- * ranks with the same {@code nvlRank}, is a world of its own, because data crosses nodes within rails
- * only.
+ * ranks with the same {@code nvlRank}, is a world of its own, because data crosses nodes within
+ * rails only.
  *
  * @param topology as this rank sees it
  * @param world which of the two

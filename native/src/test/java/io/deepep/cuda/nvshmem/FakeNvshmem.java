@@ -36,7 +36,10 @@ final class FakeNvshmem {
     }
 
     void setMinorVersion(int minor) {
-        symbols.find("fake_version").orElseThrow().reinterpret(12).set(ValueLayout.JAVA_INT, 4, minor);
+        symbols.find("fake_version")
+                .orElseThrow()
+                .reinterpret(12)
+                .set(ValueLayout.JAVA_INT, 4, minor);
     }
 
     /** What was called, in order. */

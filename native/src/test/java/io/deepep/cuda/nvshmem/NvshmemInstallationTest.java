@@ -77,7 +77,8 @@ class NvshmemInstallationTest {
     void interpreterOnThePathLeadsToItsPackages() throws IOException {
         file("opt/env/bin/python3");
         Path library =
-                file("opt/env/lib/python3.12/site-packages/nvidia/nvshmem/lib/libnvshmem_host.so.3");
+                file(
+                        "opt/env/lib/python3.12/site-packages/nvidia/nvshmem/lib/libnvshmem_host.so.3");
         environment.put("PATH", root.resolve("sbin") + ":" + root.resolve("opt/env/bin"));
         assertThat(found().library()).isEqualTo(library);
     }
@@ -154,7 +155,13 @@ class NvshmemInstallationTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"3, 4, 5, true", "3, 4, 0, true", "3, 5, 1, true", "3, 3, 24, false", "4, 4, 5, false"})
+    @CsvSource({
+        "3, 4, 5, true",
+        "3, 4, 0, true",
+        "3, 5, 1, true",
+        "3, 3, 24, false",
+        "4, 4, 5, false"
+    })
     void hostLibraryMustNotBeOlder(int major, int minor, int patch, boolean supported) {
         assertThat(new NvshmemVersion(major, minor, patch).isSupported()).isEqualTo(supported);
     }

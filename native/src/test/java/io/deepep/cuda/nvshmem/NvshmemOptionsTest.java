@@ -28,10 +28,7 @@ class NvshmemOptionsTest {
 
     @Test
     void oneHost() {
-        assertThat(
-                        environment(
-                                NvshmemTransport.NONE,
-                                b -> b.bootstrapInterface("lo").numTeams(2)))
+        assertThat(environment(NvshmemTransport.NONE, b -> b.bootstrapInterface("lo").numTeams(2)))
                 .containsOnly(
                         Map.entry("NVSHMEM_REMOTE_TRANSPORT", "none"),
                         Map.entry("NVSHMEM_IB_ENABLE_IBGDA", "0"),
@@ -95,7 +92,8 @@ class NvshmemOptionsTest {
     @EnumSource(names = {"IBRC", "IBDEVX"})
     void proxiedTransportsCountQueuesPerDevice(NvshmemTransport transport) {
         assertThat(environment(transport, b -> b.queues(8, 128)))
-                .containsEntry("NVSHMEM_REMOTE_TRANSPORT", transport.name().toLowerCase(Locale.ROOT))
+                .containsEntry(
+                        "NVSHMEM_REMOTE_TRANSPORT", transport.name().toLowerCase(Locale.ROOT))
                 .containsEntry("NVSHMEM_IB_NUM_RC_PER_DEVICE", "8")
                 .containsEntry("NVSHMEM_QP_DEPTH", "128")
                 .doesNotContainKey("NVSHMEM_IBGDA_NUM_RC_PER_PE");
@@ -117,7 +115,9 @@ class NvshmemOptionsTest {
                 wrong(b -> b.queues(0, 1024), "numQpsPerPe=0 is not positive"),
                 wrong(b -> b.queues(1, 1000), "qpDepth=1000 is not a power of two in [128, 32768]"),
                 wrong(b -> b.queues(1, 64), "qpDepth=64 is not a power of two in [128, 32768]"),
-                wrong(b -> b.queues(1, 65536), "qpDepth=65536 is not a power of two in [128, 32768]"),
+                wrong(
+                        b -> b.queues(1, 65536),
+                        "qpDepth=65536 is not a power of two in [128, 32768]"),
                 wrong(
                         b -> b.hcas(List.of("mlx5_0")),
                         "hcas has \"mlx5_0\", which is not HCA:PORT as mlx5_0:1"),

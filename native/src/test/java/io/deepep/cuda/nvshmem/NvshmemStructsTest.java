@@ -6,7 +6,9 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 import org.junit.jupiter.api.Test;
 
-/** Byte by byte what NVSHMEM's own initialisers make of these structs, on a little-endian machine. */
+/**
+ * Byte by byte what NVSHMEM's own initialisers make of these structs, on a little-endian machine.
+ */
 class NvshmemStructsTest {
     @Test
     void uniqueId() {
