@@ -44,6 +44,7 @@ final class DeepEpCommand implements Runnable {
                 new BenchCommand.LowLatency(console),
                 ShapeDefaults.BENCH_LOW_LATENCY);
         top.addSubcommand("bench", bench);
+        top.addSubcommand("doctor", new DoctorCommand(console));
         top.addSubcommand("jmh", new JmhCommand());
         return top;
     }

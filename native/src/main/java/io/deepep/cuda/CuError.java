@@ -21,6 +21,7 @@ final class CuError {
     static final int UNSUPPORTED_PTX_VERSION = 222;
     static final int NOT_READY = 600;
     static final int PEER_ACCESS_ALREADY_ENABLED = 704;
+    static final int SYSTEM_NOT_READY = 802;
     static final int SYSTEM_DRIVER_MISMATCH = 803;
     static final int GRAPH_EXEC_UPDATE_FAILURE = 910;
 
@@ -54,6 +55,7 @@ final class CuError {
                     Map.entry(718, "CUDA_ERROR_INVALID_PC"),
                     Map.entry(719, "CUDA_ERROR_LAUNCH_FAILED"),
                     Map.entry(721, "CUDA_ERROR_TENSOR_MEMORY_LEAK"),
+                    Map.entry(SYSTEM_NOT_READY, "CUDA_ERROR_SYSTEM_NOT_READY"),
                     Map.entry(SYSTEM_DRIVER_MISMATCH, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
                     Map.entry(810, "CUDA_ERROR_MPS_CLIENT_TERMINATED"),
                     Map.entry(911, "CUDA_ERROR_EXTERNAL_DEVICE"),

@@ -1,6 +1,5 @@
 package io.deepep.cuda;
 
-import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.error.DeepEpUnavailableException;
@@ -113,21 +112,6 @@ final class CuLibrary {
             }
             return;
         }
-        Linker linker = Linker.nativeLinker();
-        MemorySegment setenv = linker.defaultLookup().find("setenv").orElseThrow();
-        MethodHandle handle =
-                linker.downcallHandle(
-                        setenv, FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
-        try (Arena arena = Arena.ofConfined()) {
-            int status =
-                    (int)
-                            handle.invokeExact(
-                                    arena.allocateFrom(name), arena.allocateFrom(value), 0);
-            if (status != 0) {
-                LOG.log(System.Logger.Level.WARNING, "could not set {0}={1}", name, value);
-            }
-        } catch (Throwable t) {
-            throw CuCall.rethrow(t);
-        }
+        NativeEnvironment.set(name, value);
     }
 }

@@ -124,6 +124,9 @@ public final class CudaDriver {
                     case CuError.STUB_LIBRARY ->
                             "the loader found the toolkit's stub libcuda.so.1: take the stubs folder out of"
                                     + " LD_LIBRARY_PATH";
+                    case CuError.SYSTEM_NOT_READY ->
+                            "start the fabric manager, which GPUs behind NVSwitches need: sudo systemctl start"
+                                    + " nvidia-fabricmanager";
                     case CuError.SYSTEM_DRIVER_MISMATCH ->
                             "libcuda.so.1 and the kernel module are of different versions: reboot or reinstall the"
                                     + " driver";

@@ -63,6 +63,7 @@ class CudaDriverTest {
     @CsvSource({
         "100, CUDA_ERROR_NO_DEVICE, CUDA_VISIBLE_DEVICES",
         "34, CUDA_ERROR_STUB_LIBRARY, LD_LIBRARY_PATH",
+        "802, CUDA_ERROR_SYSTEM_NOT_READY, nvidia-fabricmanager",
         "803, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, reboot",
         "999, CUDA_ERROR_UNKNOWN, nvidia-smi"
     })

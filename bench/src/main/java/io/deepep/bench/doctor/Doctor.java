@@ -1,0 +1,28 @@
+package io.deepep.bench.doctor;
+
+import io.deepep.bench.run.UsageException;
+import io.deepep.cuda.topology.HostTopology;
+import io.deepep.cuda.topology.NicMapping;
+import io.deepep.cuda.topology.NicOverride;
+
+/** Looks at a machine. Changes nothing, and a machine that has nothing is no error. */
+public final class Doctor {
+    private Doctor() {}
+
+    /**
+     * Examines.
+     *
+     * @param cuda what the driver says
+     * @param nicMapping the user's mapping of NICs, see {@link NicOverride}; empty for none
+     * @throws UsageException if the mapping names what the machine has not
+     */
+    public static DoctorReport examine(Machine machine, GpuFacts cuda, String nicMapping) {
+        HostTopology host = HostTopology.read(machine.path("sys"));
+        try {
+            NicMapping mapping = NicMapping.of(host, NicOverride.parse(nicMapping));
+            return DoctorReport.of(machine, host, mapping, cuda);
+        } catch (IllegalArgumentException wrong) {
+            throw new UsageException("--nic-mapping: " + wrong.getMessage());
+        }
+    }
+}

@@ -1,0 +1,257 @@
+package io.deepep.bench.doctor;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.UsageException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BiConsumer;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** The doctor on a made-up machine that has everything, and with single things taken away. */
+class DoctorTest {
+    @TempDir private Path root;
+    private FixtureMachine machine;
+
+    @BeforeEach
+    void create() {
+        machine = new FixtureMachine(root);
+    }
+
+    private DoctorReport examine(GpuFacts gpus) {
+        return Doctor.examine(machine.machine(), gpus, "");
+    }
+
+    private static Finding finding(DoctorReport report, String topic, String item) {
+        return report.findings().stream()
+                .filter(f -> f.topic().equals(topic) && f.item().equals(item))
+                .findFirst()
+                .orElseThrow(() -> new AssertionError("no " + topic + " " + item));
+    }
+
+    private static List<Boolean> possible(DoctorReport report) {
+        return report.modes().stream().map(Mode::possible).toList();
+    }
+
+    private static String written(BiConsumer<Console, DoctorReport> writer, DoctorReport report) {
+        StringWriter out = new StringWriter();
+        PrintWriter lines = new PrintWriter(out);
+        Console console = new Console(lines, lines, false);
+        writer.accept(console, report);
+        console.flush();
+        return out.toString();
+    }
+
+    @Test
+    void machineWithEverythingIsHealthy() {
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(report.findings()).allMatch(Finding::isOk).allMatch(f -> f.cure().isEmpty());
+        assertThat(report.modes()).allMatch(Mode::possible);
+        assertThat(report.modes().getLast().detail()).isEqualTo("the GPUs drive the NICs");
+        assertThat(finding(report, "GPU", "kernel module").detail()).isEqualTo("580.65.06, open");
+        assertThat(finding(report, "network", "RDMA ports").detail())
+                .isEqualTo("4, 1600 Gb/s together");
+        assertThat(finding(report, "GPUDirect", "RDMA").detail())
+                .isEqualTo("dma-buf, nvidia-peermem");
+        assertThat(finding(report, "NVSHMEM", "version").detail()).isEqualTo("3.4.5");
+    }
+
+    @Test
+    void tablesShowWhatLiesBetweenAndWhoServesWhom() {
+        String text = written(DoctorPrinter::print, examine(FixtureMachine.gpus(true)));
+        assertThat(text.lines())
+                .anyMatch(l -> l.matches("\\| gpu1 \\| +PIX \\| +NODE \\| +SYS \\| +SYS \\|"))
+                .anyMatch(
+                        l ->
+                                l.matches(
+                                        "\\| gpu0 \\| 0000:13:00.0 \\| NVIDIA H20 \\| +0 \\| mlx5_bond_0:1 +"
+                                                + "\\| NODE, the nearest; shared with gpu1 \\|"))
+                .anyMatch(
+                        l ->
+                                l.matches(
+                                        "\\| mlx5_bond_3:1 \\| 0000:74:00.0 \\| RoCE \\| +400 \\| +1 "
+                                                + "\\| bond3 802.3ad \\| gpu6, gpu7 \\|"))
+                .anyMatch(l -> l.matches("\\| cuda:7 \\|( +18 \\|){7} +0 \\|"))
+                .anyMatch(l -> l.matches("\\| cuda:0 \\| +2000 \\|( +370 \\|){7}"))
+                .noneMatch(l -> l.contains("What would help"));
+    }
+
+    @Test
+    void jsonHasAllOfIt() throws Exception {
+        JsonNode json =
+                new ObjectMapper()
+                        .readTree(
+                                written(
+                                        DoctorPrinter::writeJson,
+                                        examine(FixtureMachine.gpus(true))));
+        assertThat(json.properties().stream().map(Map.Entry::getKey))
+                .containsExactly(
+                        "host",
+                        "gpus",
+                        "nics",
+                        "excludedNics",
+                        "pciDistances",
+                        "cuda",
+                        "findings",
+                        "modes");
+        assertThat(json.at("/gpus/5/hcaList").asText()).isEqualTo("mlx5_bond_2:1");
+        assertThat(json.at("/nics/2/servesGpus").toString()).isEqualTo("[4,5]");
+        assertThat(json.at("/pciDistances/6/3").asText()).isEqualTo("PIX");
+        assertThat(json.at("/cuda/peerGigabytesPerSecond/0/1").asDouble()).isEqualTo(370);
+        assertThat(json.at("/modes/3/possible").asBoolean()).isTrue();
+    }
+
+    /** What is taken away, the finding it makes, and whether one node, IBRC and IBGDA still run. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "sys/module/gdrdrv | GPUDirect | GDRCopy | WARN | gdrdrv not loaded | true | true | true",
+                "usr/lib/x86_64-linux-gnu/libgdrapi.so.2 | GPUDirect | GDRCopy | WARN | libgdrapi.so.2 | true | true | true",
+                "sys/class/infiniband | network | RDMA ports | MISSING | none to use | true | false | false",
+                "usr/lib/x86_64-linux-gnu/libmlx5.so.1 | network | RDMA libraries | MISSING | libmlx5.so.1 | true | false | false",
+                "dev/infiniband | network | /dev/infiniband | MISSING | no uverbs | true | false | false",
+                "proc/self/limits | network | locked memory | WARN | limited to unknown | true | true | true",
+                "proc/driver/nvidia/params | GPUDirect | driver options | INFO | not told | true | true | true",
+                "usr/local/lib/python3.12/dist-packages | NVSHMEM | library | MISSING | not found | true | false | false",
+                "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/nvshmem_transport_ibgda.so.3"
+                        + " | NVSHMEM | IBGDA | MISSING | not beside it | true | true | false",
+                "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/nvshmem_bootstrap_uid.so.3"
+                        + " | NVSHMEM | bootstrap | MISSING | not beside it | true | false | false",
+                "proc/driver/nvidia/version | GPU | kernel module | INFO | container | true | true | true",
+            })
+    void whatIsTakenAwayIsFoundMissing(
+            String path,
+            String topic,
+            String item,
+            Finding.Status status,
+            String detail,
+            boolean oneNode,
+            boolean ibrc,
+            boolean ibgda) {
+        machine.without(path);
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        Finding finding = finding(report, topic, item);
+        assertThat(finding.status()).isEqualTo(status);
+        assertThat(finding.detail()).contains(detail);
+        assertThat(finding.cure().isBlank()).isEqualTo(status == Finding.Status.INFO);
+        assertThat(possible(report)).containsExactly(true, oneNode, ibrc, ibgda);
+    }
+
+    @Test
+    void driverOptionsDecideWhoRingsTheDoorbell() {
+        machine.file("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nRegistryDwords: \"\"");
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(finding(report, "GPUDirect", "EnableStreamMemOPs").cure())
+                .contains("NVreg_EnableStreamMemOPs=1")
+                .contains("PeerMappingOverride=1");
+        assertThat(finding(report, "GPUDirect", "PeerMappingOverride").status())
+                .isEqualTo(Finding.Status.WARN);
+        assertThat(report.modes().getLast())
+                .isEqualTo(
+                        new Mode(
+                                "several nodes over IBGDA",
+                                true,
+                                "the CPU rings the doorbells: set the driver options for full speed"));
+    }
+
+    @Test
+    void eitherWayToGpuMemoryWillDo() {
+        machine.without("sys/module/nvidia_peermem");
+        assertThat(finding(examine(FixtureMachine.gpus(true)), "GPUDirect", "RDMA").detail())
+                .isEqualTo("dma-buf");
+        DoctorReport neither = examine(FixtureMachine.gpus(false));
+        assertThat(finding(neither, "GPUDirect", "RDMA").cure())
+                .startsWith("sudo modprobe nvidia-peermem");
+        assertThat(possible(neither)).containsExactly(true, true, false, false);
+    }
+
+    @Test
+    void olderNvshmemIsRefused() {
+        String packages = "usr/local/lib/python3.12/dist-packages/";
+        machine.without(packages + "nvidia_nvshmem_cu13-3.4.5.dist-info");
+        assertThat(finding(examine(FixtureMachine.gpus(true)), "NVSHMEM", "version").detail())
+                .isEqualTo("told only when it is loaded");
+        machine.file(packages + "nvidia_nvshmem_cu13-3.3.20.dist-info/METADATA", "");
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(finding(report, "NVSHMEM", "version").detail())
+                .isEqualTo("3.3.20 does not take device code of 3.4.5");
+        assertThat(possible(report)).containsExactly(true, true, false, false);
+    }
+
+    @Test
+    void noDriverIsNoError() {
+        machine.without("proc/driver");
+        DoctorReport report = examine(GpuFacts.unavailable("no libcuda", "install the driver"));
+        assertThat(finding(report, "GPU", "CUDA driver").cure()).isEqualTo("install the driver");
+        assertThat(finding(report, "GPU", "kernel module").status())
+                .isEqualTo(Finding.Status.MISSING);
+        assertThat(possible(report)).containsExactly(true, false, false, false);
+        assertThat(report.gpus()).allMatch(gpu -> gpu.name().equals("not visible to CUDA"));
+        assertThat(written(DoctorPrinter::print, report)).contains("What would help");
+    }
+
+    @Test
+    void weakGpusAndBrokenLinksAreNamed() {
+        GpuFacts good = FixtureMachine.gpus(true);
+        GpuFacts.Gpu old =
+                new GpuFacts.Gpu(
+                        0, "NVIDIA A100", "0000:13:00.0", 8, 0, 108, 80L << 30, true, true);
+        GpuFacts facts =
+                new GpuFacts(
+                        "",
+                        "",
+                        "13.0",
+                        List.of(old, good.gpus().get(1)),
+                        List.of(List.of(true, false), List.of(true, true)),
+                        List.of(List.of(0, 0), List.of(0, 0)),
+                        List.of(),
+                        "cuMemAlloc_v2 failed");
+        DoctorReport report = examine(facts);
+        assertThat(finding(report, "GPU", "architecture").detail())
+                .isEqualTo("older than Hopper: cuda:0 NVIDIA A100");
+        assertThat(finding(report, "GPU", "peer access").status())
+                .isEqualTo(Finding.Status.MISSING);
+        assertThat(finding(report, "GPU", "NVLink").cure()).contains("nvidia-fabricmanager");
+        assertThat(written(DoctorPrinter::print, report))
+                .contains("copies between GPUs were not measured: cuMemAlloc_v2 failed");
+    }
+
+    @Test
+    void tooManyRdmaDevicesAreDangerous() {
+        for (int i = 0; i < 45; i++) {
+            machine.file("sys/class/infiniband/rxe" + i + "/fw_ver", "");
+        }
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(finding(report, "network", "RDMA devices").detail())
+                .isEqualTo("49 are more than the 48 that NVSHMEM has room for");
+        assertThat(possible(report)).containsExactly(true, true, false, false);
+    }
+
+    @Test
+    void userMappingIsShownOrRefused() {
+        DoctorReport report =
+                Doctor.examine(machine.machine(), FixtureMachine.gpus(true), "gpu0=mlx5_bond_3");
+        assertThat(report.gpus().getFirst().hcaList()).isEqualTo("mlx5_bond_3:1");
+        assertThatThrownBy(
+                        () ->
+                                Doctor.examine(
+                                        machine.machine(),
+                                        FixtureMachine.gpus(true),
+                                        "gpu0=mlx5_9"))
+                .isInstanceOf(UsageException.class)
+                .hasMessageStartingWith(
+                        "--nic-mapping: NIC mapping \"gpu0=mlx5_9\": mlx5_9 is not a NIC of this host");
+    }
+}

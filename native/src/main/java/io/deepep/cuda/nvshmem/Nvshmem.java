@@ -1,0 +1,317 @@
+package io.deepep.cuda.nvshmem;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import io.deepep.Communicator;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.topology.HostTopology;
+import io.deepep.error.DeepEpException;
+import io.deepep.error.NativeCallException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.LongSupplier;
+import java.util.function.Supplier;
+
+/**
+ * This process as a PE of NVSHMEM. At most one per process, at a time.
+ *
+ * <p>What is marked collective must be called by all PEs of the world in the same order. Any thread
+ * may call; calls are made one after the other by a thread of NVSHMEM's own. A call that a missing
+ * peer keeps from returning is given up after the timeout, and NVSHMEM cannot be used in this
+ * process any more.
+ *
+ * <p>Memory, teams and modules may be closed before or after this; closing this releases all of
+ * them.
+ */
+public final class Nvshmem implements AutoCloseable {
+    private static final System.Logger LOG = System.getLogger(Nvshmem.class.getName());
+    private static final int MIN_ALIGNMENT = 16;
+    private static final String DEVICE_STATE = "nvshmemi_device_state_d";
+
+    private final NvshmemProcess process;
+    private final NvshmemLibrary library;
+    private final NvshmemDevice device;
+    private final NvshmemWorker worker;
+    private final PeMap peMap;
+    private final int maxTeams;
+    private final List<NvshmemPart> parts = new ArrayList<>();
+    private int numTeams;
+    private boolean closed;
+
+    Nvshmem(
+            NvshmemProcess process,
+            NvshmemLibrary library,
+            NvshmemDevice device,
+            NvshmemWorker worker,
+            PeMap peMap,
+            int maxTeams) {
+        this.process = process;
+        this.library = library;
+        this.device = device;
+        this.worker = worker;
+        this.peMap = peMap;
+        this.maxTeams = maxTeams;
+    }
+
+    /**
+     * Starts NVSHMEM on all ranks. Collective over the communicator, also for worlds of rails:
+     * those start at the same time. If a rank cannot start, all of them throw.
+     *
+     * @param peMap this rank among the ranks, and what its world consists of
+     * @param context of this rank's GPU; a reference of NVSHMEM's own is held until closed
+     * @param communicator of all ranks
+     * @param timeout for this and for every later call
+     * @throws io.deepep.error.DeepEpUnavailableException naming the ranks that cannot, with causes
+     *     and cure
+     * @throws io.deepep.error.RankMismatchException if ranks have different options or versions
+     */
+    public static Nvshmem open(
+            NvshmemInstallation installation,
+            NvshmemOptions options,
+            PeMap peMap,
+            CudaContext context,
+            Communicator communicator,
+            Duration timeout) {
+        NvshmemStartup startup =
+                new NvshmemStartup(
+                        NvshmemProcess.CURRENT, installation, options, peMap, HostTopology.SYSFS);
+        return startup.start(NvshmemDevice.of(context), communicator, timeout);
+    }
+
+    /** Ranks and PEs. */
+    public PeMap peMap() {
+        return peMap;
+    }
+
+    /**
+     * Allocates from the symmetric heap: at the same offset on every PE. Collective, with the same
+     * arguments; zeroing is left to the caller.
+     *
+     * @param alignment a power of two, at least 16
+     * @throws NativeCallException if there is not enough memory; peers may have got theirs
+     */
+    public NvshmemMemory allocate(long numBytes, long alignment) {
+        if (numBytes <= 0) {
+            throw new IllegalArgumentException("numBytes=" + numBytes + " is not positive");
+        }
+        if (alignment < MIN_ALIGNMENT || Long.bitCount(alignment) != 1) {
+            throw new IllegalArgumentException(
+                    "alignment="
+                            + alignment
+                            + " is not a power of two of at least "
+                            + MIN_ALIGNMENT);
+        }
+        long address = call("nvshmem_align", () -> library.align(alignment, numBytes));
+        if (address == 0) {
+            throw new NativeCallException(
+                    "nvshmem_align",
+                    2,
+                    NvshmemStatus.name(2),
+                    device + ", " + numBytes + " bytes",
+                    false);
+        }
+        return add(new NvshmemMemory(this, address, numBytes));
+    }
+
+    /**
+     * Splits the world of all ranks into one team per rail, and returns this rank's. Collective.
+     *
+     * @throws IllegalStateException if the world is a rail itself, all teams that the options allow
+     *     exist, or PEs share a GPU so that NVSHMEM forbids teams
+     */
+    public NvshmemTeam splitRails() {
+        if (peMap.world() != PeMap.World.GLOBAL) {
+            throw new IllegalStateException(
+                    "the world is one rail already: it has no teams of rails");
+        }
+        int numNvlRanks = peMap.topology().numNvlRanks();
+        return split(peMap.topology().nvlRank(), numNvlRanks, peMap.topology().numRdmaRanks());
+    }
+
+    private synchronized NvshmemTeam split(int firstPe, int stride, int numPes) {
+        if (numTeams == maxTeams) {
+            throw new IllegalStateException(
+                    "numTeams=" + maxTeams + " teams exist already; raise numTeams in the options");
+        }
+        NvshmemTeam team =
+                call(
+                        "nvshmem_team_split_strided",
+                        () -> {
+                            if (library.initStatus() == NvshmemLibrary.STATUS_LIMITED_SHARING) {
+                                throw new IllegalStateException(
+                                        "PEs share "
+                                                + device
+                                                + ", and NVSHMEM then has no teams; give every rank a GPU");
+                            }
+                            return newTeam(firstPe, stride, numPes);
+                        });
+        numTeams++;
+        return add(team);
+    }
+
+    private NvshmemTeam newTeam(int firstPe, int stride, int numPes) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(JAVA_INT);
+            out.set(JAVA_INT, 0, NvshmemLibrary.TEAM_INVALID);
+            int status = library.teamSplit(NvshmemLibrary.TEAM_WORLD, firstPe, stride, numPes, out);
+            NvshmemStatus.check("nvshmem_team_split_strided", status, device.toString());
+            int team = out.get(JAVA_INT, 0);
+            if (team == NvshmemLibrary.TEAM_INVALID) {
+                throw new IllegalStateException(
+                        "PE " + peMap.pe() + " is not in the team that it was split into");
+            }
+            return new NvshmemTeam(this, team, library.teamMyPe(team), library.teamNumPes(team));
+        }
+    }
+
+    /**
+     * Makes a loaded module's kernels part of this PE.
+     *
+     * @param module linked with NVSHMEM's device library; closed with the result, and not before
+     * @throws NativeCallException if it is not linked so, or with a newer version; the module is
+     *     closed
+     */
+    public NvshmemModule register(CudaModule module) {
+        try {
+            module.globalAddress(DEVICE_STATE);
+            return register(module::handle, module::close);
+        } catch (RuntimeException e) {
+            module.close();
+            throw e;
+        }
+    }
+
+    NvshmemModule register(LongSupplier module, Runnable unload) {
+        long handle = module.getAsLong();
+        int status = call("nvshmemx_cumodule_init", () -> library.moduleInit(handle));
+        NvshmemStatus.check("nvshmemx_cumodule_init", status, device.toString());
+        return add(new NvshmemModule(this, module, unload));
+    }
+
+    /** Waits until all PEs have come here and all that they sent has arrived. Collective. */
+    public void barrier() {
+        callWithoutResult("nvshmem_barrier_all", library::barrierAll);
+    }
+
+    /** The same for the work of a stream, in stream order: returns at once. Collective. */
+    public void barrier(CudaStream stream) {
+        barrierOnStream(stream.handle());
+    }
+
+    void barrierOnStream(long stream) {
+        callWithoutResult(
+                "nvshmemx_barrier_all_on_stream", () -> library.barrierAllOnStream(stream));
+    }
+
+    long peerAddress(long address, int rank) {
+        int pe = peMap.peOf(rank);
+        return call("nvshmem_ptr", () -> library.pointer(address, pe));
+    }
+
+    private synchronized <P extends NvshmemPart> P add(P part) {
+        parts.add(part);
+        return part;
+    }
+
+    private synchronized <T> T call(String name, Supplier<T> work) {
+        if (closed) {
+            throw new IllegalStateException("NVSHMEM is closed");
+        }
+        try {
+            return worker.get(name, work);
+        } finally {
+            if (worker.isLost()) {
+                giveUp(name + " did not return");
+            }
+        }
+    }
+
+    private void callWithoutResult(String name, Runnable work) {
+        call(
+                name,
+                () -> {
+                    work.run();
+                    return null;
+                });
+    }
+
+    /** Releases a part, unless it has been released already, or all of them have. */
+    synchronized void release(NvshmemPart part) {
+        try {
+            if (!closed && parts.remove(part)) {
+                numTeams -= part instanceof NvshmemTeam ? 1 : 0;
+                callWithoutResult(part.releaseCall(), () -> part.releaseIn(library));
+            }
+        } catch (DeepEpException | IllegalStateException e) {
+            // NVSHMEM holds on to something that is gone: its next call could end the process.
+            giveUp(part.releaseCall() + " failed: " + e.getMessage());
+            throw e;
+        } finally {
+            part.released();
+        }
+    }
+
+    /**
+     * Gives up without a word to the peers, for when some of them are gone: nothing is freed, and
+     * NVSHMEM cannot be used in this process any more.
+     */
+    public synchronized void abandon() {
+        if (!closed) {
+            giveUp("it was abandoned");
+        }
+    }
+
+    private void giveUp(String reason) {
+        closed = true;
+        process.fail(reason);
+        worker.close();
+        // The context is kept: a lost thread may be working in it.
+    }
+
+    /**
+     * Releases all parts and ends NVSHMEM. Collective: if peers are gone, {@link #abandon} instead.
+     * Idempotent.
+     */
+    @Override
+    public synchronized void close() {
+        if (closed) {
+            return;
+        }
+        try {
+            // With a lost context the calls below would end the process.
+            worker.run("cuCtxSynchronize", device::synchronize);
+            for (NvshmemPart part : parts.reversed()) {
+                worker.run(part.releaseCall(), () -> part.releaseIn(library));
+            }
+            worker.run("nvshmemx_hostlib_finalize", library::shutDown);
+            closed = true;
+            process.leave();
+            worker.close();
+            releaseParts();
+            device.close();
+        } catch (DeepEpException | IllegalStateException e) {
+            giveUp(String.valueOf(e.getMessage()));
+            LOG.log(System.Logger.Level.WARNING, "NVSHMEM was not ended: {0}", e.getMessage());
+            releaseParts();
+        }
+    }
+
+    private void releaseParts() {
+        for (NvshmemPart part : parts.reversed()) {
+            try {
+                part.released();
+            } catch (DeepEpException e) {
+                LOG.log(
+                        System.Logger.Level.DEBUG,
+                        "a module was not unloaded: {0}",
+                        e.getMessage());
+            }
+        }
+        parts.clear();
+    }
+}

@@ -1,0 +1,278 @@
+package io.deepep.cuda.nvshmem;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.deepep.cuda.NativeLibrary;
+import io.deepep.error.DeepEpUnavailableException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+
+/**
+ * The host library's functions. None of them protects itself: called out of order or with wrong
+ * arguments, many end the process. {@link Nvshmem} and its parts see to it that this cannot happen.
+ */
+final class NvshmemLibrary {
+    /** {@code init_status} from which on PEs can communicate. */
+    static final int STATUS_INITIALIZED = 2;
+
+    /** Several PEs share a GPU, and there is no MPS that guarantees them their share: no teams. */
+    static final int STATUS_LIMITED_SHARING = 3;
+
+    static final int TEAM_WORLD = 0;
+    static final int TEAM_INVALID = -1;
+
+    private static final int INIT_WITH_UNIQUE_ID = 1 << 3;
+
+    private final MethodHandle getVersion;
+    private final MethodHandle getUniqueId;
+    private final MethodHandle setUniqueIdArgs;
+    private final MethodHandle initAttr;
+    private final MethodHandle initStatus;
+    private final MethodHandle hostFinalize;
+    private final MethodHandle align;
+    private final MethodHandle free;
+    private final MethodHandle pointer;
+    private final MethodHandle barrierAll;
+    private final MethodHandle barrierAllOnStream;
+    private final MethodHandle teamSplit;
+    private final MethodHandle teamDestroy;
+    private final MethodHandle teamMyPe;
+    private final MethodHandle teamNumPes;
+    private final MethodHandle moduleInit;
+    private final MethodHandle moduleFinalize;
+
+    private NvshmemLibrary(NativeLibrary library) {
+        getVersion =
+                library.bind(
+                        "nvshmemx_vendor_get_version_info", nothing(ADDRESS, ADDRESS, ADDRESS));
+        getUniqueId = library.bind("nvshmemx_get_uniqueid", number(ADDRESS));
+        setUniqueIdArgs =
+                library.bind(
+                        "nvshmemx_set_attr_uniqueid_args",
+                        number(JAVA_INT, JAVA_INT, ADDRESS, ADDRESS));
+        initAttr = library.bind("nvshmemx_hostlib_init_attr", number(JAVA_INT, ADDRESS));
+        initStatus = library.bind("nvshmemx_init_status", number());
+        hostFinalize = library.bind("nvshmemx_hostlib_finalize", nothing());
+        align =
+                library.bind(
+                        "nvshmem_align", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_LONG));
+        free = library.bind("nvshmem_free", nothing(JAVA_LONG));
+        pointer =
+                library.bind("nvshmem_ptr", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT));
+        barrierAll = library.bind("nvshmem_barrier_all", nothing());
+        barrierAllOnStream = library.bind("nvshmemx_barrier_all_on_stream", nothing(JAVA_LONG));
+        teamSplit =
+                library.bind(
+                        "nvshmem_team_split_strided",
+                        number(
+                                JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, ADDRESS, JAVA_LONG,
+                                ADDRESS));
+        teamDestroy = library.bind("nvshmem_team_destroy", nothing(JAVA_INT));
+        teamMyPe = library.bind("nvshmem_team_my_pe", number(JAVA_INT));
+        teamNumPes = library.bind("nvshmem_team_n_pes", number(JAVA_INT));
+        moduleInit = library.bind("nvshmemx_cumodule_init", number(JAVA_LONG));
+        moduleFinalize = library.bind("nvshmemx_cumodule_finalize", number(JAVA_LONG));
+    }
+
+    private static FunctionDescriptor number(MemoryLayout... parameters) {
+        return FunctionDescriptor.of(JAVA_INT, parameters);
+    }
+
+    private static FunctionDescriptor nothing(MemoryLayout... parameters) {
+        return FunctionDescriptor.ofVoid(parameters);
+    }
+
+    /**
+     * Loads an installation; its version is checked.
+     *
+     * @throws DeepEpUnavailableException if it cannot be loaded or is not of a version we can use
+     */
+    static NvshmemLibrary load(NvshmemInstallation installation) {
+        String file = installation.library().toAbsolutePath().toString();
+        NativeLibrary library =
+                NativeLibrary.find(file)
+                        .orElseThrow(
+                                () ->
+                                        new DeepEpUnavailableException(
+                                                file + " cannot be loaded",
+                                                NvshmemInstallation.CURE,
+                                                null));
+        NvshmemLibrary bound = new NvshmemLibrary(library);
+        NvshmemVersion version = bound.version();
+        if (!version.isSupported()) {
+            throw new DeepEpUnavailableException(
+                    file
+                            + " is NVSHMEM "
+                            + version
+                            + ", which does not take device code of "
+                            + NvshmemVersion.DEVICE,
+                    NvshmemInstallation.CURE,
+                    null);
+        }
+        return bound;
+    }
+
+    NvshmemVersion version() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment parts = arena.allocate(JAVA_INT, 3);
+            getVersion.invokeExact(parts, parts.asSlice(4), parts.asSlice(8));
+            return new NvshmemVersion(
+                    parts.getAtIndex(JAVA_INT, 0),
+                    parts.getAtIndex(JAVA_INT, 1),
+                    parts.getAtIndex(JAVA_INT, 2));
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    int getUniqueId(MemorySegment id) {
+        try {
+            return (int) getUniqueId.invokeExact(id);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    /** Keeps pointers to both segments until {@link #init} has returned. */
+    int setUniqueIdArgs(int pe, int numPes, MemorySegment id, MemorySegment attr) {
+        try {
+            return (int) setUniqueIdArgs.invokeExact(pe, numPes, id, attr);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    /** Returns 0 even where starting failed: ask {@link #initStatus}. */
+    int init(MemorySegment attr) {
+        try {
+            return (int) initAttr.invokeExact(INIT_WITH_UNIQUE_ID, attr);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    int initStatus() {
+        try {
+            return (int) initStatus.invokeExact();
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    /** Ends the process if the CUDA context is lost. */
+    void shutDown() {
+        try {
+            hostFinalize.invokeExact();
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    long align(long alignment, long numBytes) {
+        try {
+            return (long) align.invokeExact(alignment, numBytes);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    /** Ends the process if it was not allocated or was freed before. */
+    void free(long address) {
+        try {
+            free.invokeExact(address);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    /** Reads past a table if there is no such PE. */
+    long pointer(long address, int pe) {
+        try {
+            return (long) pointer.invokeExact(address, pe);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    void barrierAll() {
+        try {
+            barrierAll.invokeExact();
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    void barrierAllOnStream(long stream) {
+        try {
+            barrierAllOnStream.invokeExact(stream);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    /** Follows a null pointer if the PEs are out of range or no team is left. */
+    int teamSplit(int parent, int firstPe, int stride, int numPes, MemorySegment team) {
+        try {
+            return (int)
+                    teamSplit.invokeExact(
+                            parent, firstPe, stride, numPes, MemorySegment.NULL, 0L, team);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    void teamDestroy(int team) {
+        try {
+            teamDestroy.invokeExact(team);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    int teamMyPe(int team) {
+        try {
+            return (int) teamMyPe.invokeExact(team);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    int teamNumPes(int team) {
+        try {
+            return (int) teamNumPes.invokeExact(team);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    int moduleInit(long module) {
+        try {
+            return (int) moduleInit.invokeExact(module);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    int moduleFinalize(long module) {
+        try {
+            return (int) moduleFinalize.invokeExact(module);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    private static RuntimeException rethrow(Throwable t) {
+        if (t instanceof RuntimeException e) {
+            throw e;
+        }
+        if (t instanceof Error e) {
+            throw e;
+        }
+        throw new AssertionError("a downcall threw a checked exception", t);
+    }
+}

@@ -1,0 +1,271 @@
+package io.deepep.cuda.nvshmem;
+
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.TreeMap;
+
+/**
+ * How NVSHMEM is started. Ranks use the same values, except for the NICs.
+ *
+ * @param transport to PEs of other nodes
+ * @param numQpsPerPe queue pairs to every PE, at least 1; more where kernels use more channels, or
+ *     a bond has several links
+ * @param qpDepth entries of a queue, a power of two from 128 to 32768; at least twice what a kernel
+ *     posts before it waits
+ * @param hcas ports of this rank's NICs, as {@code mlx5_0:1}; empty leaves the choice to NVSHMEM
+ * @param nicHandler who rings the NIC's doorbells; IBGDA only
+ * @param gidIndex which address of a RoCE port; empty lets NVSHMEM find the IPv4-mapped RoCE v2 one
+ * @param trafficClass of RoCE
+ * @param serviceLevel of InfiniBand or RoCE
+ * @param usePeerAccess whether PEs of one node reach each other over NVLink
+ * @param numTeams teams that can be split off, besides NVSHMEM's own
+ * @param bootstrapInterface network interface over which processes meet, as {@code eth0}; empty
+ *     takes the first one that is not the loopback
+ */
+public record NvshmemOptions(
+        NvshmemTransport transport,
+        int numQpsPerPe,
+        int qpDepth,
+        List<String> hcas,
+        NicHandler nicHandler,
+        OptionalInt gidIndex,
+        int trafficClass,
+        int serviceLevel,
+        boolean usePeerAccess,
+        int numTeams,
+        String bootstrapInterface) {
+    /** Who rings a NIC's doorbells under IBGDA. */
+    public enum NicHandler {
+        /** The GPU where the driver allows it, else the CPU. */
+        AUTO,
+        /** The GPU; needs the driver options that {@code deepep doctor} names. */
+        GPU,
+        /** The CPU, through memory that GDRCopy maps. */
+        CPU,
+        /** The CPU, through host memory. */
+        CPU_HOST_MEMORY
+    }
+
+    /** Teams that NVSHMEM makes for itself. */
+    static final int NUM_OWN_TEAMS = 6;
+
+    private static final int MIN_QP_DEPTH = 128;
+    private static final int MAX_QP_DEPTH = 32768;
+    private static final int MAX_TEAMS = 256;
+    private static final int MAX_HCAS = 32;
+    private static final String SUPPORTED_PREFIX = "mlx5";
+
+    /** Validates. */
+    public NvshmemOptions {
+        hcas = List.copyOf(hcas);
+        if (numQpsPerPe < 1) {
+            throw new IllegalArgumentException("numQpsPerPe=" + numQpsPerPe + " is not positive");
+        }
+        if (qpDepth < MIN_QP_DEPTH || qpDepth > MAX_QP_DEPTH || Integer.bitCount(qpDepth) != 1) {
+            throw new IllegalArgumentException(
+                    "qpDepth="
+                            + qpDepth
+                            + " is not a power of two in ["
+                            + MIN_QP_DEPTH
+                            + ", "
+                            + MAX_QP_DEPTH
+                            + "]");
+        }
+        for (String hca : hcas) {
+            if (!hca.matches("[\\w.-]+:\\d{1,3}")) {
+                throw new IllegalArgumentException(
+                        "hcas has \"" + hca + "\", which is not HCA:PORT as mlx5_0:1");
+            }
+        }
+        if (hcas.size() > MAX_HCAS) {
+            throw new IllegalArgumentException(
+                    "hcas has " + hcas.size() + " ports, at most " + MAX_HCAS + " are allowed");
+        }
+        checkRange("trafficClass", trafficClass, 255);
+        checkRange("serviceLevel", serviceLevel, 15);
+        checkRange("gidIndex", gidIndex.orElse(0), 255);
+        checkRange("numTeams", numTeams, MAX_TEAMS - NUM_OWN_TEAMS);
+        if (!hcas.isEmpty() && transport.usesHcaList() && hcaPrefix(hcas).isEmpty()) {
+            throw new IllegalArgumentException(
+                    "hcas="
+                            + hcas
+                            + " have no common beginning, which NVSHMEM needs; rename the devices or use one");
+        }
+    }
+
+    /**
+     * Starts from one queue pair of 1024 entries, NVLink inside the node, one team, and all else
+     * left to NVSHMEM.
+     */
+    public static Builder builder(NvshmemTransport transport) {
+        return new Builder(transport);
+    }
+
+    private static void checkRange(String name, int value, int max) {
+        if (value < 0 || value > max) {
+            throw new IllegalArgumentException(name + "=" + value + " is not in [0, " + max + "]");
+        }
+    }
+
+    /** The environment that says all this to NVSHMEM, sorted by name. */
+    Map<String, String> environment() {
+        Map<String, String> variables = new TreeMap<>();
+        variables.put("NVSHMEM_REMOTE_TRANSPORT", transport.remoteTransport());
+        boolean ibgda = transport == NvshmemTransport.IBGDA;
+        variables.put("NVSHMEM_IB_ENABLE_IBGDA", flag(ibgda));
+        variables.put("NVSHMEM_DISABLE_P2P", flag(!usePeerAccess));
+        // NVLink multicast can take GPUs that a host shares out of service.
+        variables.put("NVSHMEM_DISABLE_NVLS", "1");
+        variables.put("NVSHMEM_MAX_TEAMS", Integer.toString(NUM_OWN_TEAMS + numTeams));
+        if (!bootstrapInterface.isEmpty()) {
+            variables.put("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", bootstrapInterface);
+        }
+        if (transport.usesHcaList()) {
+            putQueues(variables, ibgda);
+            putNics(variables, ibgda);
+        } else if (transport == NvshmemTransport.UCX && !hcas.isEmpty()) {
+            variables.put("UCX_NET_DEVICES", String.join(",", hcas));
+        } else if (transport == NvshmemTransport.LIBFABRIC) {
+            variables.put("NVSHMEM_LIBFABRIC_PROVIDER", "verbs");
+        }
+        return variables;
+    }
+
+    private void putQueues(Map<String, String> variables, boolean ibgda) {
+        String numQps = Integer.toString(numQpsPerPe);
+        variables.put("NVSHMEM_QP_DEPTH", Integer.toString(qpDepth));
+        if (ibgda) {
+            variables.put("NVSHMEM_IBGDA_NUM_RC_PER_PE", numQps);
+            variables.put("NVSHMEM_IBGDA_NIC_HANDLER", nicHandler.name().toLowerCase(Locale.ROOT));
+        } else {
+            variables.put("NVSHMEM_IB_NUM_RC_PER_DEVICE", numQps);
+        }
+        gidIndex.ifPresent(index -> variables.put("NVSHMEM_IB_GID_INDEX", Integer.toString(index)));
+        variables.put("NVSHMEM_IB_TRAFFIC_CLASS", Integer.toString(trafficClass));
+        variables.put("NVSHMEM_IB_SL", Integer.toString(serviceLevel));
+    }
+
+    private void putNics(Map<String, String> variables, boolean ibgda) {
+        // Otherwise the number of a PE in its host decides, which is 0 everywhere in normal mode.
+        variables.put("NVSHMEM_ENABLE_NIC_PE_MAPPING", "0");
+        if (hcas.isEmpty()) {
+            return;
+        }
+        variables.put("NVSHMEM_HCA_LIST", String.join(",", hcas));
+        if (!hcaPrefix(hcas).contains(SUPPORTED_PREFIX)) {
+            variables.put("NVSHMEM_HCA_PREFIX", hcaPrefix(hcas));
+        }
+        if (ibgda) {
+            variables.put("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", flag(hcas.size() > 1));
+        }
+    }
+
+    private static String flag(boolean value) {
+        return value ? "1" : "0";
+    }
+
+    /**
+     * How the devices' names begin. NVSHMEM skips devices without mlx5 in their names, as those
+     * that udev has renamed to ibp24s0, unless told another beginning.
+     */
+    private static String hcaPrefix(List<String> hcas) {
+        String prefix = hcas.getFirst().substring(0, hcas.getFirst().indexOf(':'));
+        for (String hca : hcas) {
+            while (!hca.startsWith(prefix)) {
+                prefix = prefix.substring(0, prefix.length() - 1);
+            }
+        }
+        return prefix;
+    }
+
+    /** Collects options; see the record's components. */
+    public static final class Builder {
+        private final NvshmemTransport transport;
+        private int numQpsPerPe = 1;
+        private int qpDepth = 1024;
+        private List<String> hcas = List.of();
+        private NicHandler nicHandler = NicHandler.AUTO;
+        private OptionalInt gidIndex = OptionalInt.empty();
+        private int trafficClass;
+        private int serviceLevel;
+        private boolean usePeerAccess = true;
+        private int numTeams = 1;
+        private String bootstrapInterface = "";
+
+        private Builder(NvshmemTransport transport) {
+            this.transport = transport;
+        }
+
+        /** Number of queue pairs to every PE, and entries of each. */
+        public Builder queues(int newNumQpsPerPe, int newQpDepth) {
+            numQpsPerPe = newNumQpsPerPe;
+            qpDepth = newQpDepth;
+            return this;
+        }
+
+        /** Ports of this rank's NICs. */
+        public Builder hcas(List<String> newHcas) {
+            hcas = newHcas;
+            return this;
+        }
+
+        /** Who rings doorbells. */
+        public Builder nicHandler(NicHandler newNicHandler) {
+            nicHandler = newNicHandler;
+            return this;
+        }
+
+        /** Which address of a RoCE port. */
+        public Builder gidIndex(int newGidIndex) {
+            gidIndex = OptionalInt.of(newGidIndex);
+            return this;
+        }
+
+        /** RoCE's traffic class, and the service level. */
+        public Builder quality(int newTrafficClass, int newServiceLevel) {
+            trafficClass = newTrafficClass;
+            serviceLevel = newServiceLevel;
+            return this;
+        }
+
+        /** Whether NVLink is used inside a node. */
+        public Builder usePeerAccess(boolean newUsePeerAccess) {
+            usePeerAccess = newUsePeerAccess;
+            return this;
+        }
+
+        /** Teams that can be split off. */
+        public Builder numTeams(int newNumTeams) {
+            numTeams = newNumTeams;
+            return this;
+        }
+
+        /** Network interface to meet over. */
+        public Builder bootstrapInterface(String newBootstrapInterface) {
+            bootstrapInterface = newBootstrapInterface;
+            return this;
+        }
+
+        /**
+         * The options.
+         *
+         * @throws IllegalArgumentException naming what is out of range
+         */
+        public NvshmemOptions build() {
+            return new NvshmemOptions(
+                    transport,
+                    numQpsPerPe,
+                    qpDepth,
+                    hcas,
+                    nicHandler,
+                    gidIndex,
+                    trafficClass,
+                    serviceLevel,
+                    usePeerAccess,
+                    numTeams,
+                    bootstrapInterface);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+package io.deepep.cuda.nvshmem;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/** Folders in which an NVSHMEM library may lie, likely ones first. */
+final class NvshmemPlaces {
+    private static final String PACKAGE_FOLDER = "nvidia/nvshmem/lib";
+    private static final List<String> SYSTEM_FOLDERS =
+            List.of(
+                    "usr/lib/x86_64-linux-gnu/nvshmem",
+                    "usr/lib/aarch64-linux-gnu/nvshmem",
+                    "usr/lib64/nvshmem",
+                    "usr/local/nvshmem",
+                    "opt/nvidia/nvshmem",
+                    "usr/lib/x86_64-linux-gnu",
+                    "usr/lib/aarch64-linux-gnu",
+                    "usr/lib64",
+                    "usr/local/lib",
+                    "usr/local/cuda/lib64");
+
+    /** A folder, and what led to it. */
+    record Place(Path folder, String foundBy) {}
+
+    private final Map<String, String> environment;
+    private final Path root;
+
+    NvshmemPlaces(Map<String, String> environment, Path root) {
+        this.environment = environment;
+        this.root = root;
+    }
+
+    Stream<Place> all(List<String> homeVariables) {
+        return Stream.of(
+                        homeVariables.stream().flatMap(this::inHome),
+                        pythonPrefixes().flatMap(this::inPrefix),
+                        paths("LD_LIBRARY_PATH").map(path -> new Place(path, "LD_LIBRARY_PATH")),
+                        SYSTEM_FOLDERS.stream().flatMap(this::inSystem))
+                .flatMap(places -> places);
+    }
+
+    private Stream<Place> inHome(String variable) {
+        return variable(variable).stream()
+                .flatMap(home -> Stream.of(home.resolve("lib"), home.resolve("lib64")))
+                .map(folder -> new Place(folder, variable));
+    }
+
+    /** Where Python packages lie: environments, the interpreters on the path, the system's own. */
+    private Stream<Path> pythonPrefixes() {
+        return Stream.of(
+                        Stream.of("VIRTUAL_ENV", "CONDA_PREFIX")
+                                .flatMap(name -> variable(name).stream()),
+                        paths("PATH")
+                                .filter(folder -> Files.exists(folder.resolve("python3")))
+                                .flatMap(folder -> Stream.ofNullable(folder.getParent())),
+                        variable("HOME").map(home -> home.resolve(".local")).stream(),
+                        Stream.of("usr/local", "usr").map(root::resolve))
+                .flatMap(prefixes -> prefixes)
+                .distinct();
+    }
+
+    private Stream<Place> inPrefix(Path prefix) {
+        return children(prefix.resolve("lib"))
+                .filter(folder -> folder.getFileName().toString().startsWith("python3"))
+                .flatMap(python -> Stream.of("site-packages", "dist-packages").map(python::resolve))
+                .map(packages -> new Place(packages.resolve(PACKAGE_FOLDER), "Python package"));
+    }
+
+    /** A folder of its own, with subfolders for versions of CUDA, or one shared with others. */
+    private Stream<Place> inSystem(String name) {
+        Path folder = root.resolve(name);
+        Stream<Path> below =
+                folder.endsWith("nvshmem")
+                        ? Stream.concat(Stream.of(folder.resolve("lib")), newestFirst(folder))
+                        : Stream.empty();
+        return Stream.concat(Stream.of(folder), below)
+                .map(path -> new Place(path, "system package"));
+    }
+
+    private static Stream<Path> newestFirst(Path folder) {
+        return children(folder).toList().reversed().stream();
+    }
+
+    private Optional<Path> variable(String name) {
+        return Optional.ofNullable(environment.get(name))
+                .filter(value -> !value.isBlank())
+                .map(Path::of);
+    }
+
+    private Stream<Path> paths(String variable) {
+        return Stream.of(environment.getOrDefault(variable, "").split(":"))
+                .filter(path -> !path.isBlank())
+                .map(Path::of);
+    }
+
+    /** What is in a folder, sorted; nothing if it is missing. */
+    static Stream<Path> children(Path folder) {
+        try (Stream<Path> children = Files.list(folder)) {
+            return children.sorted().toList().stream();
+        } catch (IOException missing) {
+            return Stream.empty();
+        }
+    }
+}

@@ -1,0 +1,211 @@
+package io.deepep.cuda.nvshmem;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import io.deepep.Communicator;
+import io.deepep.cuda.NativeLibrary;
+import io.deepep.error.DeepEpUnavailableException;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+
+/** The start of NVSHMEM on all ranks: checks, the unique id, the start itself, each agreed upon. */
+final class NvshmemStartup {
+    private static final System.Logger LOG = System.getLogger(NvshmemStartup.class.getName());
+    private static final String BOOTSTRAP = "nvshmem_bootstrap_uid.so.3";
+    // Size of a table in the InfiniBand transports, which write past its end.
+    private static final int MAX_HCAS = 48;
+
+    private final NvshmemProcess process;
+    private final NvshmemInstallation installation;
+    private final NvshmemOptions options;
+    private final PeMap peMap;
+    private final Path sysfs;
+
+    NvshmemStartup(
+            NvshmemProcess process,
+            NvshmemInstallation installation,
+            NvshmemOptions options,
+            PeMap peMap,
+            Path sysfs) {
+        this.process = process;
+        this.installation = installation;
+        this.options = options;
+        this.peMap = peMap;
+        this.sysfs = sysfs;
+    }
+
+    /** Collective. The device belongs to the result, and is closed if there is none. */
+    Nvshmem start(NvshmemDevice device, Communicator communicator, Duration timeout) {
+        // Between two meetings a rank may spend up to the timeout in a native call.
+        NvshmemMeeting meeting = new NvshmemMeeting(communicator, timeout.multipliedBy(2));
+        NvshmemWorker worker = new NvshmemWorker(timeout);
+        boolean[] entered = {false};
+        try {
+            NvshmemLibrary[] library = {null};
+            List<String> settings =
+                    meeting.together(
+                            () -> {
+                                checkPlugins();
+                                checkNumHcas();
+                                process.enter(installation.library(), options.environment());
+                                entered[0] = true;
+                                library[0] = NvshmemLibrary.load(installation);
+                                return NvshmemMeeting.encodeSettings(shared(library[0].version()));
+                            });
+            NvshmemMeeting.requireSame(settings);
+            initialise(library[0], device, worker, meeting);
+            return new Nvshmem(process, library[0], device, worker, peMap, options.numTeams());
+        } catch (RuntimeException e) {
+            if (entered[0]) {
+                process.leave();
+            }
+            worker.close();
+            if (!worker.isLost()) {
+                device.close();
+            }
+            throw e;
+        }
+    }
+
+    /** What all ranks must have in common. */
+    private SortedMap<String, String> shared(NvshmemVersion version) {
+        SortedMap<String, String> settings = new TreeMap<>();
+        settings.put("version", version.toString());
+        settings.put("transport", options.transport().toString());
+        settings.put("numQpsPerPe", Integer.toString(options.numQpsPerPe()));
+        settings.put("qpDepth", Integer.toString(options.qpDepth()));
+        settings.put("numHcas", Integer.toString(options.hcas().size()));
+        settings.put("usePeerAccess", Boolean.toString(options.usePeerAccess()));
+        settings.put("numTeams", Integer.toString(options.numTeams()));
+        settings.put("world", peMap.world().toString());
+        return settings;
+    }
+
+    /** A plugin that cannot be loaded would be passed over with no more than a warning. */
+    private void checkPlugins() {
+        checkPlugin(BOOTSTRAP, "libc6");
+        options.transport()
+                .plugin()
+                .ifPresent(plugin -> checkPlugin(plugin, options.transport().packages()));
+    }
+
+    private void checkPlugin(String name, String packages) {
+        Path plugin = installation.libraryFolder().resolve(name).toAbsolutePath();
+        if (!Files.exists(plugin)) {
+            throw new DeepEpUnavailableException(
+                    "there is no " + plugin, NvshmemInstallation.CURE, null);
+        }
+        if (NativeLibrary.find(plugin.toString()).isEmpty()) {
+            throw new DeepEpUnavailableException(
+                    plugin + " cannot be loaded",
+                    "install the libraries it needs: sudo apt install " + packages,
+                    null);
+        }
+    }
+
+    private void checkNumHcas() {
+        long numHcas;
+        try (Stream<Path> hcas = Files.list(sysfs.resolve("class/infiniband"))) {
+            numHcas = hcas.count();
+        } catch (IOException none) {
+            return;
+        }
+        if (options.transport().usesHcaList() && numHcas > MAX_HCAS) {
+            throw new DeepEpUnavailableException(
+                    "this host has " + numHcas + " RDMA devices, NVSHMEM has room for " + MAX_HCAS,
+                    "remove virtual functions: echo 0 | sudo tee /sys/class/infiniband/mlx5_0/device/sriov_numvfs",
+                    null);
+        }
+    }
+
+    private void initialise(
+            NvshmemLibrary library,
+            NvshmemDevice device,
+            NvshmemWorker worker,
+            NvshmemMeeting meeting) {
+        // NVSHMEM keeps pointers to these; never freed, because a lost thread may still use them.
+        MemorySegment id = NvshmemStructs.uniqueId(Arena.global());
+        MemorySegment attr = NvshmemStructs.initAttr(Arena.global());
+        boolean root = peMap.rootRank() == peMap.topology().rank();
+        List<String> ids =
+                meeting.together(
+                        () -> {
+                            process.latch(options.environment());
+                            worker.run("cuCtxSetCurrent", device::makeCurrent);
+                            return root ? uniqueId(library, worker, id) : "";
+                        });
+        id.copyFrom(MemorySegment.ofArray(HexFormat.of().parseHex(ids.get(peMap.rootRank()))));
+        try {
+            meeting.together(
+                    () -> {
+                        worker.run(
+                                "nvshmemx_hostlib_init_attr",
+                                () -> init(library, device, id, attr));
+                        return "";
+                    });
+        } catch (RuntimeException e) {
+            // NVSHMEM is half started here or at a peer, where taking it down could wait for ever.
+            process.fail(e.getMessage());
+            throw e;
+        }
+        LOG.log(
+                System.Logger.Level.DEBUG,
+                "NVSHMEM {0} runs on {1}: PE {2} of {3}, {4}",
+                library.version(),
+                device,
+                peMap.pe(),
+                peMap.numPes(),
+                options);
+    }
+
+    private static String uniqueId(NvshmemLibrary library, NvshmemWorker worker, MemorySegment id) {
+        worker.run(
+                "nvshmemx_get_uniqueid",
+                () -> {
+                    int status = library.getUniqueId(id);
+                    if (status != NvshmemStatus.SUCCESS) {
+                        throw new DeepEpUnavailableException(
+                                "nvshmemx_get_uniqueid: "
+                                        + NvshmemStatus.name(status)
+                                        + " ("
+                                        + status
+                                        + ")",
+                                "name a network interface that is up: bootstrapInterface=eth0, or lo on one host",
+                                null);
+                    }
+                });
+        return HexFormat.of().formatHex(id.toArray(JAVA_BYTE));
+    }
+
+    private void init(
+            NvshmemLibrary library, NvshmemDevice device, MemorySegment id, MemorySegment attr) {
+        String where = device.toString();
+        NvshmemStatus.check(
+                "nvshmemx_set_attr_uniqueid_args",
+                library.setUniqueIdArgs(peMap.pe(), peMap.numPes(), id, attr),
+                where);
+        int status = library.init(attr);
+        NvshmemStatus.check("nvshmemx_hostlib_init_attr", status, where);
+        int reached = library.initStatus();
+        if (reached < NvshmemLibrary.STATUS_INITIALIZED) {
+            throw new DeepEpUnavailableException(
+                    "NVSHMEM did not start on "
+                            + where
+                            + ": init_status="
+                            + reached
+                            + " is below "
+                            + NvshmemLibrary.STATUS_INITIALIZED,
+                    "set NVSHMEM_DEBUG=WARN, with which it says why, and check the machine with deepep doctor",
+                    null);
+        }
+    }
+}

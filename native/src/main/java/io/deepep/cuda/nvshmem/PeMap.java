@@ -1,0 +1,70 @@
+package io.deepep.cuda.nvshmem;
+
+import io.deepep.EpTopology;
+
+/**
+ * Ranks and PEs. In low-latency mode all ranks are PEs of one world. In normal mode each rail, the
+ * ranks with the same {@code nvlRank}, is a world of its own, because data crosses nodes within
+ * rails only.
+ *
+ * @param topology as this rank sees it
+ * @param world which of the two
+ */
+public record PeMap(EpTopology topology, World world) {
+    /** What a world of PEs consists of. */
+    public enum World {
+        /** All ranks; PE = rank. */
+        GLOBAL,
+        /** The ranks of one rail; PE = rdmaRank. */
+        RAIL
+    }
+
+    /** This rank's PE. */
+    public int pe() {
+        return peOf(topology.rank());
+    }
+
+    /** PEs of this rank's world. */
+    public int numPes() {
+        return world == World.GLOBAL ? topology.numRanks() : topology.numRdmaRanks();
+    }
+
+    /**
+     * The PE of a rank.
+     *
+     * @throws IllegalArgumentException if the rank is of another rail's world, or there is none
+     */
+    public int peOf(int rank) {
+        EpTopology of = topology.withRank(rank);
+        if (world == World.GLOBAL) {
+            return rank;
+        }
+        if (of.nvlRank() != topology.nvlRank()) {
+            throw new IllegalArgumentException(
+                    "rank="
+                            + rank
+                            + " has nvlRank="
+                            + of.nvlRank()
+                            + ", it is no PE of the world of nvlRank="
+                            + topology.nvlRank());
+        }
+        return of.rdmaRank();
+    }
+
+    /**
+     * The rank of a PE.
+     *
+     * @throws IllegalArgumentException if there is none
+     */
+    public int rankOf(int pe) {
+        if (pe < 0 || pe >= numPes()) {
+            throw new IllegalArgumentException("pe=" + pe + " is not in [0, " + numPes() + ")");
+        }
+        return world == World.GLOBAL ? pe : topology.rankOf(pe, topology.nvlRank());
+    }
+
+    /** The rank that makes the unique id of this rank's world: its PE 0. */
+    int rootRank() {
+        return rankOf(0);
+    }
+}

@@ -1,0 +1,98 @@
+package io.deepep.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.cuda.topology.PciAddress;
+import java.lang.foreign.Arena;
+import java.lang.foreign.SymbolLookup;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The management library, played by fake_nvml.c. */
+class NvLinksTest {
+    @TempDir private static Path folder;
+    private static Path compiled;
+    private static int numCopies;
+    private Path library;
+
+    @BeforeAll
+    static void compile() {
+        compiled = FakeLibraries.compile("fake_nvml", folder);
+    }
+
+    @BeforeEach
+    void copy() {
+        library = FakeLibraries.copy(compiled, folder.resolve("nvml" + numCopies++ + ".so"));
+    }
+
+    private NativeLibrary load() {
+        return NativeLibrary.find(library.toString()).orElseThrow();
+    }
+
+    private int variable(String name) {
+        return SymbolLookup.libraryLookup(library, Arena.global())
+                .find(name)
+                .orElseThrow()
+                .reinterpret(4)
+                .get(ValueLayout.JAVA_INT, 0);
+    }
+
+    private void setVariable(String name, int value) {
+        SymbolLookup.libraryLookup(library, Arena.global())
+                .find(name)
+                .orElseThrow()
+                .reinterpret(4)
+                .set(ValueLayout.JAVA_INT, 0, value);
+    }
+
+    private static List<PciAddress> gpus(Integer... buses) {
+        return Stream.of(buses)
+                .map(bus -> PciAddress.parse(String.format("0000:%02x:00.0", bus)))
+                .toList();
+    }
+
+    @Test
+    void linksAreCountedDirectlyAndThroughSwitches() {
+        NvLinks links = NvLinks.read(load(), gpus(1, 2, 3, 4)).orElseThrow();
+        assertThat(links.driverVersion()).isEqualTo("580.65.06");
+        assertThat(links.numLinks())
+                .containsExactly(
+                        List.of(0, 16, 0, 0),
+                        List.of(16, 0, 0, 0),
+                        List.of(0, 0, 0, 4),
+                        List.of(0, 0, 4, 0));
+        assertThat(variable("fake_open")).as("open and shut").isZero();
+    }
+
+    @Test
+    void orderIsThatOfTheQuestion() {
+        NvLinks links = NvLinks.read(load(), gpus(4, 1, 3)).orElseThrow();
+        assertThat(links.numLinks())
+                .containsExactly(List.of(0, 0, 4), List.of(0, 0, 0), List.of(4, 0, 0));
+    }
+
+    @Test
+    void gpuThatIsNotKnownHasNoLinks() {
+        NvLinks links = NvLinks.read(load(), gpus(1, 9, 2)).orElseThrow();
+        assertThat(links.numLinks())
+                .containsExactly(List.of(0, 0, 16), List.of(0, 0, 0), List.of(16, 0, 0));
+    }
+
+    @Test
+    void libraryThatDoesNotStartTellsNothing() {
+        setVariable("fake_init_status", 9);
+        assertThat(NvLinks.read(load(), gpus(1, 2))).isEmpty();
+    }
+
+    @Test
+    void libraryWithoutTheFunctionsTellsNothing() {
+        NativeLibrary other = NativeLibrary.find("libm.so.6").orElseThrow();
+        assertThat(NvLinks.read(other, gpus(1, 2))).isEmpty();
+    }
+}

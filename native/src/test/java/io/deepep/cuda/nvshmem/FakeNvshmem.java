@@ -1,0 +1,69 @@
+package io.deepep.cuda.nvshmem;
+
+import io.deepep.cuda.FakeLibraries;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.List;
+
+/** An installation of fake_nvshmem.c, as if in a process of its own. */
+final class FakeNvshmem {
+    private final NvshmemInstallation installation;
+    private final SymbolLookup symbols;
+
+    /** Installs a compiled library, and plugins that can be loaded and do nothing. */
+    FakeNvshmem(Path compiled, Path home) {
+        Path lib = home.resolve("lib");
+        FakeLibraries.copy(compiled, lib.resolve(NvshmemInstallation.LIBRARY));
+        for (String plugin : List.of("bootstrap_uid", "transport_ibrc", "transport_ibgda")) {
+            FakeLibraries.copy(compiled, lib.resolve("nvshmem_" + plugin + ".so.3"));
+        }
+        installation = NvshmemInstallation.in(home, "test");
+        symbols = SymbolLookup.libraryLookup(installation.library(), Arena.global());
+    }
+
+    NvshmemInstallation installation() {
+        return installation;
+    }
+
+    /** Sets how calls go wrong; see the source. */
+    void set(String variable, int value) {
+        symbols.find(variable).orElseThrow().reinterpret(4).set(ValueLayout.JAVA_INT, 0, value);
+    }
+
+    void setMinorVersion(int minor) {
+        symbols.find("fake_version")
+                .orElseThrow()
+                .reinterpret(12)
+                .set(ValueLayout.JAVA_INT, 4, minor);
+    }
+
+    /** What was called, in order. */
+    List<String> calls() {
+        return text("fake_calls").lines().toList();
+    }
+
+    /** What would have ended the process. */
+    String fatal() {
+        return text("fake_fatal");
+    }
+
+    private String text(String function) {
+        try {
+            MemorySegment text =
+                    (MemorySegment)
+                            Linker.nativeLinker()
+                                    .downcallHandle(
+                                            symbols.find(function).orElseThrow(),
+                                            FunctionDescriptor.of(ValueLayout.ADDRESS))
+                                    .invokeExact();
+            return text.reinterpret(1 << 16).getString(0);
+        } catch (Throwable t) {
+            throw new AssertionError(t);
+        }
+    }
+}

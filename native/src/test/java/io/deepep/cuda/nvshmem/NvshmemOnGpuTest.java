@@ -1,0 +1,70 @@
+package io.deepep.cuda.nvshmem;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import io.deepep.InProcessGroup;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.CudaStream;
+import java.time.Duration;
+import java.util.Optional;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** The real library with one PE on a real GPU. */
+class NvshmemOnGpuTest {
+    private static final Duration TIMEOUT = Duration.ofSeconds(40);
+    private static final NvshmemOptions OPTIONS =
+            NvshmemOptions.builder(NvshmemTransport.NONE).bootstrapInterface("lo").build();
+
+    private NvshmemInstallation installation;
+
+    @BeforeEach
+    void findBoth() {
+        Assumptions.assumeTrue(
+                CudaDriver.isAvailable(), CudaDriver.unavailabilityReason().orElse(""));
+        Optional<NvshmemInstallation> found = NvshmemInstallation.find();
+        Assumptions.assumeTrue(found.isPresent(), NvshmemInstallation.CURE);
+        installation = found.get();
+    }
+
+    private Nvshmem open(CudaContext context, Communicator communicator) {
+        PeMap map = new PeMap(new EpTopology(0, 1, 1), PeMap.World.GLOBAL);
+        return Nvshmem.open(installation, OPTIONS, map, context, communicator, TIMEOUT);
+    }
+
+    @Test
+    void startsTwiceAndEndsInAnyOrder() {
+        try (InProcessGroup group = InProcessGroup.of(1);
+                CudaContext context = CudaContext.retain(CudaDevice.of(0));
+                CudaStream stream = CudaStream.create(context)) {
+            NvshmemMemory left;
+            try (Nvshmem nvshmem = open(context, group.communicator(0))) {
+                NvshmemMemory memory = nvshmem.allocate(1 << 20, 128);
+                assertThat(memory.address() % 128).isZero();
+                assertThat(memory.peerAddress(0)).hasValue(memory.address());
+                stream.fillBytes(memory.address(), (byte) 1, memory.numBytes());
+                nvshmem.barrier(stream);
+                stream.synchronize();
+                nvshmem.barrier();
+                NvshmemTeam team = nvshmem.splitRails();
+                assertThat(team.numPes()).isEqualTo(1);
+                assertThat(team.pe()).isZero();
+                memory.close();
+                team.close();
+                left = nvshmem.allocate(1 << 20, 128);
+            }
+            left.close();
+            try (Nvshmem again = open(context, group.communicator(0))) {
+                again.barrier();
+                assertThatThrownBy(() -> open(context, group.communicator(0)))
+                        .hasMessageContaining("open in this process already");
+            }
+        }
+    }
+}

@@ -1,0 +1,306 @@
+package io.deepep.cuda.nvshmem;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.EpTopology;
+import io.deepep.InProcessGroup;
+import io.deepep.cuda.FakeLibraries;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.NativeCallException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** A single PE over fake_nvshmem.c, which notes every call that would have ended the process. */
+class NvshmemTest {
+    private static final Duration TIMEOUT = Duration.ofSeconds(20);
+    private static final NvshmemOptions OPTIONS =
+            NvshmemOptions.builder(NvshmemTransport.NONE).build();
+
+    @TempDir private static Path folder;
+    private static Path compiled;
+    private static int numInstallations;
+
+    private final NvshmemProcess process = new NvshmemProcess();
+    private final FakeDevice device = new FakeDevice();
+    private FakeNvshmem fake;
+
+    @BeforeAll
+    static void compile() {
+        compiled = FakeLibraries.compile("fake_nvshmem", folder);
+    }
+
+    @BeforeEach
+    void install() {
+        fake = new FakeNvshmem(compiled, folder.resolve("home" + numInstallations++));
+    }
+
+    @AfterEach
+    void nothingWouldHaveEndedTheProcess() {
+        assertThat(fake.fatal()).isEmpty();
+    }
+
+    private Nvshmem open() {
+        return open(OPTIONS, TIMEOUT);
+    }
+
+    private Nvshmem open(NvshmemOptions options, Duration timeout) {
+        PeMap map = new PeMap(new EpTopology(0, 1, 1), PeMap.World.GLOBAL);
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            return new NvshmemStartup(process, fake.installation(), options, map, folder)
+                    .start(device, group.communicator(0), timeout);
+        }
+    }
+
+    @Test
+    void startHandsOverWhatTheHeaderSays() {
+        try (Nvshmem nvshmem = open()) {
+            assertThat(nvshmem.peMap().pe()).isZero();
+            assertThat(device.currentOn.getName()).isEqualTo("nvshmem");
+        }
+        assertThat(fake.calls())
+                .containsExactly(
+                        "get_uniqueid version=10080 teams=7 nvls=1",
+                        "init flags=8 versions=10090,10080,10018 pe=0 of 1 id intact",
+                        "finalize");
+        assertThat(device.numClosed).isEqualTo(1);
+    }
+
+    @Test
+    void partsClosedFirstAreReleasedOnce() {
+        AtomicInteger unloaded = new AtomicInteger();
+        try (Nvshmem nvshmem = open()) {
+            NvshmemMemory memory = nvshmem.allocate(1000, 128);
+            assertThat(memory.address() % 128).isZero();
+            assertThat(memory.numBytes()).isEqualTo(1000);
+            NvshmemTeam team = nvshmem.splitRails();
+            NvshmemModule module = nvshmem.register(() -> 0xabc, unloaded::incrementAndGet);
+            nvshmem.barrier();
+            nvshmem.barrierOnStream(0x77);
+            memory.close();
+            module.close();
+            assertThat(unloaded).hasValue(1);
+            team.close();
+            memory.close();
+            team.close();
+        }
+        assertThat(fake.calls().subList(2, fake.calls().size()))
+                .containsExactly(
+                        "align 128 1000",
+                        "split of 0: 0 1 1 config=(nil) mask=0",
+                        "module abc",
+                        "barrier",
+                        "barrier on stream 77",
+                        "free",
+                        "module end",
+                        "destroy",
+                        "finalize");
+    }
+
+    @Test
+    void partsLeftOpenAreReleasedInReverse() {
+        AtomicInteger unloaded = new AtomicInteger();
+        Nvshmem nvshmem = open();
+        NvshmemMemory memory = nvshmem.allocate(8, 16);
+        NvshmemModule module = nvshmem.register(() -> 0xabc, unloaded::incrementAndGet);
+        NvshmemTeam team = nvshmem.splitRails();
+        nvshmem.close();
+        assertThat(fake.calls().subList(5, 9))
+                .containsExactly("destroy", "module end", "free", "finalize");
+        assertThat(unloaded).hasValue(1);
+        memory.close();
+        team.close();
+        module.close();
+        nvshmem.close();
+        assertThat(fake.calls()).hasSize(9);
+    }
+
+    @Test
+    void closedNvshmemRefusesCalls() {
+        Nvshmem nvshmem = open();
+        NvshmemMemory memory = nvshmem.allocate(8, 16);
+        nvshmem.close();
+        List<Runnable> calls =
+                List.of(
+                        nvshmem::barrier,
+                        () -> nvshmem.allocate(8, 16),
+                        nvshmem::splitRails,
+                        () -> memory.peerAddress(0),
+                        () -> nvshmem.register(() -> 1, () -> {}));
+        assertThat(calls)
+                .allSatisfy(
+                        call ->
+                                assertThatThrownBy(call::run)
+                                        .isInstanceOf(IllegalStateException.class)
+                                        .hasMessage("NVSHMEM is closed"));
+    }
+
+    @Test
+    void itCanBeStartedAgainWithTheSameOptionsOnly() {
+        open().close();
+        open().close();
+        assertThatThrownBy(
+                        () ->
+                                open(
+                                        NvshmemOptions.builder(NvshmemTransport.NONE)
+                                                .numTeams(2)
+                                                .build(),
+                                        TIMEOUT))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContaining(
+                        "NVSHMEM_MAX_TEAMS=8 comes too late: NVSHMEM was started in this process with 7");
+        open().close();
+    }
+
+    @Test
+    void oneAtATime() {
+        try (Nvshmem first = open()) {
+            assertThatThrownBy(this::open)
+                    .hasMessageContaining("NVSHMEM is open in this process already");
+            first.barrier();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {0, -1})
+    void sizesThatAllocateNothingAreRefused(long numBytes) {
+        try (Nvshmem nvshmem = open()) {
+            assertThatThrownBy(() -> nvshmem.allocate(numBytes, 128))
+                    .hasMessage("numBytes=" + numBytes + " is not positive");
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {0, 8, 24, -16})
+    void wrongAlignmentsAreRefused(long alignment) {
+        try (Nvshmem nvshmem = open()) {
+            assertThatThrownBy(() -> nvshmem.allocate(8, alignment))
+                    .hasMessage("alignment=" + alignment + " is not a power of two of at least 16");
+        }
+    }
+
+    @Test
+    void outOfMemoryNamesTheSize() {
+        fake.set("fake_out_of_memory", 1);
+        try (Nvshmem nvshmem = open()) {
+            assertThatThrownBy(() -> nvshmem.allocate(1 << 30, 128))
+                    .isInstanceOf(NativeCallException.class)
+                    .hasMessage(
+                            "nvshmem_align failed on cuda:0 (fake), 1073741824 bytes: NVSHMEMX_ERROR_OUT_OF_MEMORY (2)");
+            fake.set("fake_out_of_memory", 0);
+            nvshmem.allocate(8, 16);
+        }
+    }
+
+    @Test
+    void moreTeamsThanAskedForAreRefusedBeforeNvshmemTrips() {
+        try (Nvshmem nvshmem = open()) {
+            NvshmemTeam team = nvshmem.splitRails();
+            assertThat(team.handle()).isEqualTo(6);
+            assertThatThrownBy(nvshmem::splitRails)
+                    .hasMessage("numTeams=1 teams exist already; raise numTeams in the options");
+            team.close();
+            nvshmem.splitRails();
+        }
+    }
+
+    @Test
+    void sharedGpusHaveNoTeams() {
+        fake.set("fake_status", NvshmemLibrary.STATUS_LIMITED_SHARING);
+        try (Nvshmem nvshmem = open()) {
+            assertThatThrownBy(nvshmem::splitRails)
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("PEs share cuda:0 (fake)");
+            nvshmem.barrier();
+        }
+    }
+
+    @Test
+    void failedSplitIsReported() {
+        fake.set("fake_split_status", 7);
+        try (Nvshmem nvshmem = open()) {
+            assertThatThrownBy(nvshmem::splitRails)
+                    .hasMessageContaining("nvshmem_team_split_strided failed")
+                    .hasMessageContaining("NVSHMEMX_ERROR_INTERNAL (7)");
+        }
+    }
+
+    @Test
+    void moduleOfAnotherVersionIsReported() {
+        fake.set("fake_module_status", 7);
+        try (Nvshmem nvshmem = open()) {
+            assertThatThrownBy(() -> nvshmem.register(() -> 1, () -> {}))
+                    .isInstanceOf(NativeCallException.class)
+                    .hasMessageContaining("nvshmemx_cumodule_init failed");
+        }
+    }
+
+    @Test
+    void moduleUnloadedBehindItsBackEndsNvshmemNotTheProcess() {
+        boolean[] unloaded = {false};
+        Nvshmem nvshmem = open();
+        NvshmemModule module =
+                nvshmem.register(
+                        () -> {
+                            if (unloaded[0]) {
+                                throw new IllegalStateException("module k is closed");
+                            }
+                            return 1;
+                        },
+                        () -> {});
+        unloaded[0] = true;
+        assertThatThrownBy(module::close).hasMessage("module k is closed");
+        assertThatThrownBy(nvshmem::barrier).hasMessage("NVSHMEM is closed");
+        nvshmem.close();
+        assertThat(fake.calls()).doesNotContain("finalize");
+        assertThatThrownBy(this::open)
+                .hasMessageContaining("nvshmemx_cumodule_finalize failed: module k is closed")
+                .hasMessageContaining("start the process again");
+    }
+
+    @Test
+    void lostContextIsNotToldToNvshmem() {
+        Nvshmem nvshmem = open();
+        nvshmem.allocate(8, 16);
+        device.lost = true;
+        nvshmem.close();
+        assertThat(fake.calls()).doesNotContain("free", "finalize");
+        assertThatThrownBy(this::open).hasMessageContaining("CUDA_ERROR_ILLEGAL_ADDRESS");
+    }
+
+    @Test
+    void abandonedNvshmemIsNotCalledAgain() {
+        Nvshmem nvshmem = open();
+        NvshmemMemory memory = nvshmem.allocate(8, 16);
+        nvshmem.abandon();
+        memory.close();
+        nvshmem.close();
+        assertThat(fake.calls()).doesNotContain("free", "finalize");
+        assertThatThrownBy(this::open).hasMessageContaining("it was abandoned");
+    }
+
+    @Test
+    void callThatDoesNotReturnIsGivenUp() {
+        Nvshmem nvshmem = open(OPTIONS, Duration.ofMillis(300));
+        fake.set("fake_hang", 1);
+        try {
+            assertThatThrownBy(nvshmem::barrier)
+                    .isInstanceOf(DeepEpUnavailableException.class)
+                    .hasMessageStartingWith("nvshmem_barrier_all did not return within 0.3 s");
+            assertThatThrownBy(nvshmem::barrier).hasMessage("NVSHMEM is closed");
+            nvshmem.close();
+            assertThat(device.numClosed).as("a lost thread may work in the context").isZero();
+        } finally {
+            fake.set("fake_hang", 0);
+        }
+    }
+}

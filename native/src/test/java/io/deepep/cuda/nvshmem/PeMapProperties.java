@@ -1,0 +1,50 @@
+package io.deepep.cuda.nvshmem;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.EpTopology;
+import java.util.HashSet;
+import java.util.Set;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.constraints.IntRange;
+
+class PeMapProperties {
+    @Property
+    void peAndRankAreEachOthersInverse(
+            @ForAll @IntRange(min = 1, max = 8) int nodes,
+            @ForAll @IntRange(min = 1, max = 8) int ranksPerNode,
+            @ForAll PeMap.World world,
+            @ForAll @IntRange(max = 63) int any) {
+        int numRanks = nodes * ranksPerNode;
+        PeMap map = new PeMap(new EpTopology(any % numRanks, numRanks, ranksPerNode), world);
+        for (int pe = 0; pe < map.numPes(); pe++) {
+            assertThat(map.peOf(map.rankOf(pe))).isEqualTo(pe);
+        }
+        assertThat(map.rankOf(map.pe())).isEqualTo(any % numRanks);
+        assertThatThrownBy(() -> map.rankOf(map.numPes()))
+                .hasMessage("pe=" + map.numPes() + " is not in [0, " + map.numPes() + ")");
+        assertThatThrownBy(() -> map.rankOf(-1)).isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> map.peOf(numRanks)).isInstanceOf(IllegalArgumentException.class);
+    }
+
+    @Property
+    void railsCoverAllRanksAndHaveOneRootEach(
+            @ForAll @IntRange(min = 1, max = 8) int nodes,
+            @ForAll @IntRange(min = 2, max = 8) int ranksPerNode) {
+        int numRanks = nodes * ranksPerNode;
+        Set<Integer> roots = new HashSet<>();
+        for (int rank = 0; rank < numRanks; rank++) {
+            EpTopology topology = new EpTopology(rank, numRanks, ranksPerNode);
+            PeMap map = new PeMap(topology, PeMap.World.RAIL);
+            assertThat(map.numPes()).isEqualTo(nodes);
+            assertThat(map.pe()).isEqualTo(topology.rdmaRank());
+            roots.add(map.rootRank());
+            int neighbour = topology.rankOf(0, (topology.nvlRank() + 1) % ranksPerNode);
+            assertThatThrownBy(() -> map.peOf(neighbour))
+                    .hasMessageContaining("it is no PE of the world of nvlRank=");
+        }
+        assertThat(roots).hasSize(ranksPerNode);
+    }
+}

@@ -1,0 +1,61 @@
+// Stands in for libnvidia-ml.so.1: four GPUs. 0 and 1 have 18 and 16 links to switches, 2 and 3 four to each other.
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    char legacy[16];
+    unsigned domain, bus, device, device_id, subsystem_id;
+    char bus_id[32];
+} pci_info;
+
+_Static_assert(sizeof(pci_info) == 68, "nvmlPciInfo_t");
+
+int fake_init_status;
+int fake_open;
+
+static int number(void *gpu) { return (int)(uintptr_t)gpu - 1; }
+static int num_links(int gpu) { return gpu == 0 ? 18 : gpu == 1 ? 16 : 4; }
+
+int nvmlInit_v2(void) {
+    fake_open++;
+    return fake_init_status;
+}
+
+int nvmlShutdown(void) {
+    fake_open--;
+    return 0;
+}
+
+int nvmlSystemGetDriverVersion(char *text, unsigned size) { return snprintf(text, size, "580.65.06") < 0; }
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, void **gpu) {
+    unsigned bus;
+    if (sscanf(bus_id, "0000:%x:00.0", &bus) != 1 || bus < 1 || bus > 4) return 6;
+    *gpu = (void *)(uintptr_t)bus;
+    return 0;
+}
+
+int nvmlDeviceGetP2PStatus(void *a, void *b, int capability, int *status) {
+    int linked = number(a) / 2 == number(b) / 2;
+    *status = capability == 2 && linked ? 0 : 5;
+    return 0;
+}
+
+int nvmlDeviceGetNvLinkState(void *gpu, unsigned link, int *active) {
+    if (link >= 18) return 2;
+    *active = link < (unsigned)num_links(number(gpu));
+    return 0;
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *gpu, unsigned link, int *type) {
+    if (link >= 18) return 2;
+    *type = number(gpu) < 2 ? 2 : 0;
+    return 0;
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void *gpu, unsigned link, pci_info *info) {
+    if (link >= 18 || number(gpu) < 2) return 3;
+    strcpy(info->bus_id, number(gpu) == 2 ? "00000000:04:00.0" : "00000000:03:00.0");
+    return 0;
+}

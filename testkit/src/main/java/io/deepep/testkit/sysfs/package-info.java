@@ -1,0 +1,2 @@
+/** Hosts' sysfs trees, recorded or made up. {@code record.sh} beside the recordings makes them. */
+package io.deepep.testkit.sysfs;
