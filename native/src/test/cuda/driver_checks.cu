@@ -8,6 +8,11 @@ struct EchoParams {
     long long large;
 };
 
+// What a header of Java's would have set; the test puts the right value here, or leaves the wrong one.
+extern "C" {
+__device__ unsigned long long driver_checks_hash = 0x1234;
+}
+
 // Any launch shape; adds `value` to each of `n` words.
 extern "C" __global__ void add_value(int* words, int n, int value) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) words[i] += value;

@@ -8,6 +8,7 @@ import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DeviceEvent;
@@ -29,12 +30,16 @@ final class CudaResources implements Resources {
     private final CudaHeaps heaps;
     private final CudaNormalKernels normal;
 
+    /** The end of a compute stream when a call was made, used again by the next call. */
+    private final CudaEvent entered;
+
     private CudaResources(
             CudaContext context, CudaStream stream, CudaHeaps heaps, CudaNormalKernels normal) {
         this.context = context;
         this.stream = stream;
         this.heaps = heaps;
         this.normal = normal;
+        this.entered = CudaEvent.create(context);
     }
 
     /** Allocates and meets the peers: collective. */
@@ -120,6 +125,10 @@ final class CudaResources implements Resources {
     private void start(CallOptions options) {
         if (options.previousEvent() != null) {
             joinStream(options.previousEvent());
+        } else if (options.computeStream() instanceof CudaStream compute
+                && compute.device().equals(stream.device())) {
+            compute.record(entered);
+            stream.waitFor(entered);
         } else if (options.computeStream() != null) {
             joinStream(options.computeStream().record());
         }

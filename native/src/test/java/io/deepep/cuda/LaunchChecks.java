@@ -9,6 +9,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import com.sun.management.ThreadMXBean;
+import io.deepep.error.AbiMismatchException;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
@@ -31,7 +32,29 @@ final class LaunchChecks {
         checks.put("dynamic shared memory beyond the default", LaunchChecks::sharedMemory);
         checks.put("cooperative, cluster and priority launches", LaunchChecks::attributes);
         checks.put("bad device code and unknown names are told", LaunchChecks::badModules);
+        checks.put("code of another build is refused", LaunchChecks::abi);
         checks.put("a launch allocates nothing", LaunchChecks::launchCost);
+    }
+
+    private static void abi(CheckContext c) {
+        KernelHeader header =
+                new KernelHeader("deepep", "driver_checks_hash", LaunchChecks.class)
+                        .struct(KernelStruct.builder("Some", "Any.").u64("field", "").build());
+        expectThrows(
+                AbiMismatchException.class,
+                e ->
+                        e.getMessage().contains("driver_checks.ptx")
+                                && e.getMessage().contains("1234")
+                                && e.getMessage().contains(Long.toHexString(header.hash())),
+                () -> header.requireSame(c.module));
+        String image = new String(CheckContext.image(), StandardCharsets.UTF_8);
+        String hash = Long.toUnsignedString(header.hash());
+        byte[] same =
+                image.replace("driver_checks_hash = 4660", "driver_checks_hash = " + hash)
+                        .getBytes(StandardCharsets.UTF_8);
+        try (CudaModule module = CudaModule.load(c.cuda, "same", same)) {
+            header.requireSame(module);
+        }
     }
 
     private static void struct(CheckContext c) {

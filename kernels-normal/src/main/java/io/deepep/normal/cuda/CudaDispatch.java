@@ -114,12 +114,8 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         state.requireResident(state.kernels.dispatch, config.numSms(), THREADS, sharedBytes);
         launch.sharedBytes(sharedBytes);
         state.setGroup(params, status);
-        var nvl = state.nvlLayout;
-        params.set("recv_offset", nvl.recvRows().offset())
-                .set("recv_src_offset", nvl.recvSrc().offset())
-                .set("recv_topk_offset", nvl.recvTopk().offset())
-                .set("recv_weights_offset", nvl.recvWeights().offset())
-                .set("x", request.x().address())
+        setLayout(params, state.nvlLayout);
+        params.set("x", request.x().address())
                 .set("x_stride", request.x().stride(0) * dtype.sizeBytes())
                 .set("token_rows", handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())
@@ -144,6 +140,14 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         if (!cached) {
             fillRouting();
         }
+    }
+
+    /** Where peers' rows go. */
+    static void setLayout(Params params, CudaNvlLayout layout) {
+        params.set("recv_offset", layout.recvRows().offset())
+                .set("recv_src_offset", layout.recvSrc().offset())
+                .set("recv_topk_offset", layout.recvTopk().offset())
+                .set("recv_weights_offset", layout.recvWeights().offset());
     }
 
     private void fillRouting() {

@@ -10,6 +10,7 @@ import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.normal.NormalChecks;
 import java.lang.foreign.ValueLayout;
+import java.util.List;
 
 /** What the operations of one rank's normal mode share. */
 final class CudaNormalState implements AutoCloseable {
@@ -33,7 +34,7 @@ final class CudaNormalState implements AutoCloseable {
     final DevicePool.Block tokenOrder;
 
     final DevicePool.Block expertHist;
-    private final long[] heaps;
+    private final List<Long> heaps;
     private final int ranksOnDevice;
     private final PinnedSlots.Slot readSlot;
     private final DevicePool.Block localState;
@@ -52,7 +53,7 @@ final class CudaNormalState implements AutoCloseable {
                 fit(dispatchConfig, Config.recommendedForDispatch(topology.numRanks()));
         this.combineConfig = fit(combineConfig, Config.recommendedForCombine(topology.numRanks()));
         this.timeoutNanos = place.timeoutNanos();
-        this.heaps = place.heaps().stream().mapToLong(Long::longValue).toArray();
+        this.heaps = place.heaps();
         this.nvlLayout = CudaNvlLayout.of(limits, topology);
         this.checks = new NormalChecks(limits, topology, context.device());
         NormalGpu gpu = NormalGpu.of(context);
@@ -90,7 +91,7 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     long heap() {
-        return heaps[topology.rank()];
+        return heaps.get(topology.rank());
     }
 
     boolean heapContains(long address) {
@@ -106,19 +107,24 @@ final class CudaNormalState implements AutoCloseable {
     /** Fills the group at the beginning of {@code params}. */
     void setGroup(Params params, StatusBlock status) {
         Params p = new Params(NormalStructs.GROUP, params.memory());
-        for (int rank = 0; rank < heaps.length; rank++) {
-            p.set("heap", rank, heaps[rank]);
-        }
+        setLayout(p, nvlLayout, heaps);
         p.set("state", localState.address())
                 .set("status", status.deviceAddress())
                 .set("timeout_ns", timeoutNanos)
-                .set("header_offset", nvlLayout.headers().offset())
-                .set("header_parity_stride", nvlLayout.headers().stride0())
-                .set("header_rank_stride", nvlLayout.headers().recordBytes())
-                .set("meta_flag_offset", nvlLayout.metaFlags().offset())
-                .set("done_flag_offset", nvlLayout.doneFlags().offset())
-                .setInt("rank", topology.rank())
-                .setInt("num_ranks", topology.numRanks());
+                .setInt("rank", topology.rank());
+    }
+
+    /** The part of the group that says where things lie. */
+    static void setLayout(Params group, CudaNvlLayout layout, List<Long> heaps) {
+        for (int rank = 0; rank < heaps.size(); rank++) {
+            group.set("heap", rank, heaps.get(rank));
+        }
+        group.set("header_offset", layout.headers().offset())
+                .set("header_parity_stride", layout.headers().stride0())
+                .set("header_rank_stride", layout.headers().stride1())
+                .set("meta_flag_offset", layout.metaFlags().offset())
+                .set("done_flag_offset", layout.doneFlags().offset())
+                .setInt("num_ranks", heaps.size());
     }
 
     /**

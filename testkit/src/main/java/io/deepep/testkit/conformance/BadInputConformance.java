@@ -4,14 +4,18 @@ import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.SHORT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireFailed;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -69,6 +73,43 @@ public abstract class BadInputConformance extends AgreementConformance {
                         requireFailed(() -> rank.combine(handle, world.check()));
                     }
                 });
+    }
+
+    /** A rank that comes when the others have given up learns it, soon. */
+    @Test
+    public void cameTooLate() {
+        EpTopology topology = Ranks.topology(1, 4);
+        NormalWorld world = NormalMisuses.world(4);
+        CountDownLatch over = new CountDownLatch(topology.numRanks() - 1);
+        withoutOneRank(
+                topology,
+                world,
+                (context, meet) -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    meet.run();
+                    if (context.rank() != CULPRIT) {
+                        requireTimeout(context.rank(), "dispatch", rank::roundTrip);
+                        over.countDown();
+                    } else {
+                        awaitQuietly(over);
+                        DeepEpTimeoutException error =
+                                catchThrowableOfType(DeepEpTimeoutException.class, rank::roundTrip);
+                        assertThat(error)
+                                .as("a DeepEpTimeoutException on the late rank")
+                                .isNotNull();
+                        assertThat(error.rank()).isEqualTo(CULPRIT);
+                        assertThat(error.peer()).isNotEqualTo(CULPRIT);
+                        requireFailed(rank::roundTrip);
+                    }
+                });
+    }
+
+    private static void awaitQuietly(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     @Test

@@ -91,7 +91,7 @@ final class Misbehaviour {
             Consumer<Buffer.Builder> modes,
             Act act,
             Ranks.Body afterwards) {
-        CountDownLatch over = new CountDownLatch(topology.numRanks() - 1);
+        CountDownLatch over = new CountDownLatch(topology.numRanks());
         Ranks.run(
                 backend,
                 topology,

@@ -36,7 +36,8 @@ record NormalShape(
                 bf16(1, 4, 20, 256, 6, 16),
                 bf16(2, 2, 24, 136, 4, 16),
                 fp8(2, 2, 17, 384, 3, 8),
-                bf16(2, 4, 12, 256, 6, 64));
+                bf16(2, 4, 12, 256, 6, 64),
+                fp8(1, 8, 15, 256, 5, 24));
     }
 
     private static NormalShape bf16(int nodes, int perNode, int t, int h, int k, int e) {

@@ -17,6 +17,7 @@ import io.deepep.testkit.TestStream;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -137,6 +138,61 @@ public abstract class NormalStreamConformance {
                         rank.verify(new CombineResult(seen, null, home.event()), engine.check());
                     }
                 });
+    }
+
+    /** A peer that does not come to calls nobody waits for: the event or the next call tells. */
+    @Test
+    public void absentFromCallsOnAStream() {
+        NormalWorld world = NormalMisuses.world(4);
+        int rows = NormalMisuses.LIMITS.recvCapacity(4);
+        Misbehaviour.withoutOneRank(
+                backend(),
+                Ranks.topology(1, 4),
+                b -> b.normal(NormalMisuses.LIMITS),
+                (context, meet) -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchRequest request = rank.request().numWorstTokens(rows).build();
+                    try (TestStream stream = newStream(context.device())) {
+                        meet.run();
+                        if (context.rank() != Misbehaviour.CULPRIT) {
+                            CallOptions options = CallOptions.sync().on(stream.stream());
+                            Misbehaviour.requireTimeout(
+                                    context.rank(),
+                                    "dispatch",
+                                    () -> {
+                                        context.buffer().dispatch(request, options);
+                                        context.buffer().dispatch(request, options);
+                                    });
+                            Misbehaviour.requireFailed(rank::roundTrip);
+                        }
+                    }
+                },
+                context -> new NormalRank(context, world).roundTrip());
+    }
+
+    @Test
+    public void absentFromAsynchronousCalls() {
+        NormalWorld world = NormalMisuses.world(4);
+        int rows = NormalMisuses.LIMITS.recvCapacity(4);
+        Misbehaviour.withoutOneRank(
+                backend(),
+                Ranks.topology(1, 4),
+                b -> b.normal(NormalMisuses.LIMITS),
+                (context, meet) -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchRequest request = rank.request().numWorstTokens(rows).build();
+                    meet.run();
+                    if (context.rank() != Misbehaviour.CULPRIT) {
+                        Event event =
+                                context.buffer().dispatch(request, CallOptions.async()).event();
+                        for (int i = 0; i < 2; i++) {
+                            Misbehaviour.requireTimeout(
+                                    context.rank(), "dispatch", event::synchronize);
+                        }
+                        Misbehaviour.requireFailed(rank::roundTrip);
+                    }
+                },
+                context -> new NormalRank(context, world).roundTrip());
     }
 
     /** A backend whose calls run on the calling thread waits for the stream in the call. */

@@ -14,9 +14,11 @@ import org.junit.jupiter.api.Assumptions;
 final class Ranks {
     /**
      * Generous for a loaded machine, short enough that a rank whose check failed does not hold up
-     * the others for long.
+     * the others for long. {@code -Ddeepep.testTimeout} gives more seconds, for runs under a tool
+     * that makes kernels slow.
      */
-    static final Duration TIMEOUT = Duration.ofSeconds(15);
+    static final Duration TIMEOUT =
+            Duration.ofSeconds(Integer.getInteger("deepep.testTimeout", 15));
 
     private Ranks() {}
 
