@@ -1,5 +1,6 @@
 package io.deepep.bench;
 
+import io.deepep.bench.plan.PlanCommand;
 import io.deepep.bench.run.Console;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -45,6 +46,7 @@ final class DeepEpCommand implements Runnable {
                 ShapeDefaults.BENCH_LOW_LATENCY);
         top.addSubcommand("bench", bench);
         top.addSubcommand("doctor", new DoctorCommand(console));
+        top.addSubcommand("plan", PlanCommand.create(console));
         top.addSubcommand("jmh", new JmhCommand());
         return top;
     }

@@ -79,6 +79,7 @@ class ArchitectureTest {
                             "com.fasterxml.jackson..",
                             "com.github.freva.asciitable..",
                             "me.tongfei.progressbar..",
+                            "org.knowm.xchart..",
                             "org.openjdk.jmh..",
                             "picocli.."));
 

@@ -21,7 +21,7 @@ public final class CaseRunner {
     /** Runs all cases; a failure does not keep the later ones from running. */
     public void run(List<? extends Case> cases) {
         int width = cases.stream().mapToInt(each -> each.name().length()).max().orElse(0);
-        try (Progress progress = Progress.of(console, cases.size())) {
+        try (Progress progress = Progress.of(console, "cases", cases.size())) {
             for (Case each : cases) {
                 progress.at(each.name());
                 run(each, width, progress);

@@ -6,7 +6,7 @@ import me.tongfei.progressbar.ProgressBarBuilder;
 import me.tongfei.progressbar.ProgressBarStyle;
 
 /** A progress bar on standard error where a person is watching, else nothing. */
-final class Progress implements AutoCloseable {
+public final class Progress implements AutoCloseable {
     private static final String ERASE_LINE = "\r\u001b[2K";
     private static final int UPDATE_MILLIS = 200;
 
@@ -18,13 +18,18 @@ final class Progress implements AutoCloseable {
         this.bar = bar;
     }
 
-    static Progress of(Console console, int steps) {
+    /**
+     * A bar that is gone when it is closed.
+     *
+     * @param task what the steps are, in a word
+     */
+    public static Progress of(Console console, String task, int steps) {
         if (!console.terminal()) {
             return new Progress(console, null);
         }
         ProgressBar bar =
                 new ProgressBarBuilder()
-                        .setTaskName("cases")
+                        .setTaskName(task)
                         .setInitialMax(steps)
                         .setStyle(ProgressBarStyle.ASCII)
                         .setUpdateIntervalMillis(UPDATE_MILLIS)
@@ -34,13 +39,15 @@ final class Progress implements AutoCloseable {
         return new Progress(console, bar);
     }
 
-    void at(String name) {
+    /** Shows what is being worked on. */
+    public void at(String name) {
         if (bar != null) {
             bar.setExtraMessage(name);
         }
     }
 
-    void step() {
+    /** One step is done. */
+    public void step() {
         if (bar != null) {
             bar.step();
         }

@@ -1,7 +1,5 @@
 package io.deepep.testkit.routing;
 
-import java.util.Arrays;
-import java.util.Comparator;
 import java.util.random.RandomGenerator;
 import java.util.stream.IntStream;
 
@@ -31,9 +29,13 @@ final class Selection {
         int size = scores.length / numGroups;
         double[] sums = new double[numGroups];
         for (int group = 0; group < numGroups; group++) {
-            double[] sorted = Arrays.copyOfRange(scores, group * size, (group + 1) * size);
-            Arrays.sort(sorted);
-            sums[group] = sorted[size - 1] + (size > 1 ? sorted[size - 2] : 0);
+            double first = Double.NEGATIVE_INFINITY;
+            double second = Double.NEGATIVE_INFINITY;
+            for (int expert = group * size; expert < (group + 1) * size; expert++) {
+                second = Math.max(second, Math.min(first, scores[expert]));
+                first = Math.max(first, scores[expert]);
+            }
+            sums[group] = first + (size > 1 ? second : 0);
         }
         boolean[] kept = new boolean[numGroups];
         for (long group : best(sums, numTopkGroups)) {
@@ -48,11 +50,20 @@ final class Selection {
 
     /** The indices of the {@code count} largest scores, best first; of equals the lower index. */
     static long[] best(double[] scores, int count) {
-        return IntStream.range(0, scores.length)
-                .boxed()
-                .sorted(Comparator.comparingDouble((Integer i) -> -scores[i]))
-                .limit(count)
-                .mapToLong(Integer::longValue)
-                .toArray();
+        long[] best = new long[Math.min(count, scores.length)];
+        int held = 0;
+        for (int i = 0; i < scores.length; i++) {
+            if (held == best.length && (held == 0 || scores[i] <= scores[(int) best[held - 1]])) {
+                continue;
+            }
+            // Moves down what is worse; of equals, what came before stays in front.
+            int at = held < best.length ? held++ : held - 1;
+            while (at > 0 && scores[i] > scores[(int) best[at - 1]]) {
+                best[at] = best[at - 1];
+                at--;
+            }
+            best[at] = i;
+        }
+        return best;
     }
 }

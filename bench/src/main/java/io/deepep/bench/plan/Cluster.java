@@ -1,0 +1,51 @@
+package io.deepep.bench.plan;
+
+import io.deepep.EpTopology;
+
+/**
+ * Where a model runs.
+ *
+ * @param topology ranks and nodes; the rank does not matter
+ * @param profile what the links cost
+ * @param nicGbps line rate of a NIC in Gb/s
+ * @param nicsPerGpu NICs of each GPU; less than 1 where GPUs share one
+ * @param nvlinkBytesPerSecond instead of the profile's, or 0
+ */
+record Cluster(
+        EpTopology topology,
+        Profile profile,
+        double nicGbps,
+        double nicsPerGpu,
+        double nvlinkBytesPerSecond) {
+    private static final double BYTES_PER_GIGABIT = 1e9 / 8;
+
+    Cluster {
+        requirePositive("--nic-gbps", nicGbps);
+        requirePositive("--nics-per-gpu", nicsPerGpu);
+        if (!(nvlinkBytesPerSecond >= 0 && nvlinkBytesPerSecond < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(
+                    "--nvlink-gbs=" + nvlinkBytesPerSecond / 1e9 + " is not a positive number");
+        }
+    }
+
+    private static void requirePositive(String name, double value) {
+        if (!(value > 0 && value < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(name + "=" + value + " is not a positive number");
+        }
+    }
+
+    /** NVLink's cost of an operation. */
+    LinkCost nvlink(Mode mode, Op op) {
+        Profile.Costs costs = profile.costs(mode, op);
+        return new LinkCost(
+                costs.nvlinkMicros(),
+                nvlinkBytesPerSecond > 0 ? nvlinkBytesPerSecond : costs.nvlinkBytesPerSecond());
+    }
+
+    /** RDMA's cost of an operation. */
+    LinkCost rdma(Mode mode, Op op) {
+        Profile.Costs costs = profile.costs(mode, op);
+        return new LinkCost(
+                costs.rdmaMicros(), costs.rdmaShare() * nicGbps * nicsPerGpu * BYTES_PER_GIGABIT);
+    }
+}

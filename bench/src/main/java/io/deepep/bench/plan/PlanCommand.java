@@ -1,0 +1,145 @@
+package io.deepep.bench.plan;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import io.deepep.bench.measure.Build;
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.Progress;
+import io.deepep.bench.run.UsageException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** {@code deepep plan}: what a model would need and do on a cluster that need not exist. */
+@Command(
+        name = "plan",
+        description =
+                "Simulates a model's routing on a cluster and says what buffers need, what crosses the links and how long it takes.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        synopsisSubcommandLabel = "[compare]")
+public final class PlanCommand implements Runnable {
+    private final Console console;
+
+    @Mixin private PlanOptions options = new PlanOptions();
+
+    @Option(
+            names = "--json",
+            paramLabel = "FILE",
+            description = "Also writes the plans, one record per operation, as a JSON array.")
+    private Path json;
+
+    @Option(
+            names = "--plot",
+            paramLabel = "FILE",
+            description = "Also draws the times of a sweep as a PNG.")
+    private Path plot;
+
+    private PlanCommand(Console console) {
+        this.console = console;
+    }
+
+    /** The command with its subcommand, which write to {@code console}. */
+    public static CommandLine create(Console console) {
+        return new CommandLine(new PlanCommand(console))
+                .addSubcommand("compare", new Compare(console));
+    }
+
+    @Override
+    public void run() {
+        requireFolder("--json", json);
+        requireFolder("--plot", plot);
+        if (plot != null) {
+            requireDrawable();
+        }
+        List<PlanOptions.Job> jobs = options.jobs();
+        List<ModePlan> plans = new ArrayList<>();
+        try (Progress progress = Progress.of(console, "plans", jobs.size())) {
+            for (PlanOptions.Job job : jobs) {
+                progress.at(job.name());
+                plans.add(options.plan(job));
+                progress.step();
+            }
+        }
+        String routing = options.routing.describe();
+        if (options.sweep()) {
+            PlanReport.printSweep(console, plans, routing);
+        } else {
+            PlanReport.print(console, plans, routing);
+        }
+        if (json != null) {
+            write(PlanRecord.of(plans, routing, options.routing.seed(), Build.current()));
+        }
+        if (plot != null) {
+            SweepPlot.write(plot, plans);
+        }
+    }
+
+    /** Here and not in {@link SweepPlot}, whose library the portable bundle leaves out. */
+    private void requireDrawable() {
+        if (!options.sweep()) {
+            throw new UsageException(
+                    "--plot=" + plot + " needs --sweep: it draws times over world sizes");
+        }
+        if (!plot.toString().endsWith(".png")) {
+            throw new UsageException("--plot=" + plot + " does not end in .png");
+        }
+        if (ModuleLayer.boot().findModule("java.desktop").isEmpty()) {
+            throw new UsageException(
+                    "--plot needs the module java.desktop, which this Java runtime has not;"
+                            + " run ./deepep with a JDK, or use --json");
+        }
+    }
+
+    private void write(List<PlanRecord> records) {
+        try {
+            new ObjectMapper()
+                    .enable(SerializationFeature.INDENT_OUTPUT)
+                    .writeValue(json.toFile(), records);
+        } catch (IOException unwritable) {
+            throw new UsageException(
+                    "--json: cannot write " + json + ": " + unwritable.getMessage());
+        }
+    }
+
+    private static void requireFolder(String option, Path file) {
+        Path folder = file == null ? null : file.toAbsolutePath().getParent();
+        if (folder != null && !Files.isDirectory(folder)) {
+            throw new UsageException(option + "=" + file + ": there is no folder " + folder);
+        }
+    }
+
+    /** Predictions beside measurements. */
+    @Command(
+            name = "compare",
+            description =
+                    "Predicts what DeepEP has published and what has been measured of this library, and shows the errors.",
+            mixinStandardHelpOptions = true)
+    private static final class Compare implements Runnable {
+        private final Console console;
+
+        Compare(Console console) {
+            this.console = console;
+        }
+
+        @Override
+        public void run() {
+            List<Reference> references = References.all();
+            List<Reference.Outcome> outcomes = new ArrayList<>();
+            try (Progress progress = Progress.of(console, "references", references.size())) {
+                for (Reference reference : references) {
+                    progress.at(reference.source());
+                    outcomes.addAll(reference.predict());
+                    progress.step();
+                }
+            }
+            Comparison.markdown(outcomes).forEach(console.out()::println);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+package io.deepep.bench.plan;
+
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyLimits;
+import io.deepep.bench.routing.RecordedRouting;
+import io.deepep.bench.run.UsageException;
+import io.deepep.testkit.routing.Routing;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** The model and the cluster as the user describes them, turned into plans. */
+final class PlanOptions {
+    /** The modes to plan. */
+    enum ModeChoice {
+        NORMAL,
+        LOW_LATENCY,
+        BOTH
+    }
+
+    /** How rows go out in low-latency mode. */
+    enum LowLatencyRows {
+        PER_RANK,
+        PER_SELECTION
+    }
+
+    /** What a dispatch ships. */
+    enum RowType {
+        FP8,
+        BF16
+    }
+
+    private static final int NORMAL_TOKENS = 4096;
+    private static final int LOW_LATENCY_TOKENS = 128;
+    private static final int DEFAULT_TOPK = 8;
+    private static final int LARGEST = 2048;
+    private static final int LARGEST_EXPERTS = 1 << 16;
+    private static final double GIGA = 1e9;
+
+    @Option(
+            names = "--mode",
+            paramLabel = "NAME",
+            converter = Names.Modes.class,
+            description = "normal, low-latency or both (default: both).")
+    private ModeChoice mode = ModeChoice.BOTH;
+
+    @Option(
+            names = {"--num-tokens", "--tokens"},
+            paramLabel = "N",
+            description =
+                    "Tokens per rank (default: "
+                            + NORMAL_TOKENS
+                            + " in normal mode, "
+                            + LOW_LATENCY_TOKENS
+                            + " in low-latency mode).")
+    private Integer numTokens;
+
+    @Option(
+            names = "--hidden",
+            paramLabel = "N",
+            description = "Hidden size (default: ${DEFAULT-VALUE}).")
+    private int hidden = 7168;
+
+    @Option(
+            names = {"--num-topk", "--topk"},
+            paramLabel = "K",
+            description = "Experts per token, 1 to 32 (default: " + DEFAULT_TOPK + ").")
+    private Integer numTopk;
+
+    @Option(
+            names = {"--num-experts", "--experts"},
+            paramLabel = "N",
+            description =
+                    "Experts of all ranks, a multiple of the ranks (default: ${DEFAULT-VALUE}).")
+    private int numExperts = 256;
+
+    @Option(
+            names = "--dtype",
+            paramLabel = "NAME",
+            converter = Names.RowTypes.class,
+            description =
+                    "What a dispatch ships: fp8 or bf16; a combine ships bf16 (default: fp8).")
+    private RowType dtype = RowType.FP8;
+
+    @Option(
+            names = "--low-latency-rows",
+            paramLabel = "NAME",
+            converter = Names.Rows.class,
+            description =
+                    "A low-latency dispatch sends a token once per-rank, as this library does, or once per-selection, as DeepEP V1 does"
+                            + " (default: per-rank).")
+    private LowLatencyRows lowLatencyRows = LowLatencyRows.PER_RANK;
+
+    @Option(names = "--nodes", paramLabel = "N", description = "Nodes (default: 1).")
+    private Integer nodes;
+
+    @Option(
+            names = {"--gpus-per-node", "--ranks-per-node"},
+            paramLabel = "N",
+            description = "GPUs of each node, 1 to 8 (default: ${DEFAULT-VALUE}).")
+    private int gpusPerNode = 8;
+
+    @Option(
+            names = "--nic-gbps",
+            paramLabel = "N",
+            description = "Line rate of a NIC in Gb/s (default: ${DEFAULT-VALUE}).")
+    private double nicGbps = 400;
+
+    @Option(
+            names = "--nics-per-gpu",
+            paramLabel = "N",
+            description =
+                    "NICs of each GPU; 0.5 where two GPUs share one (default: ${DEFAULT-VALUE}).")
+    private double nicsPerGpu = 1;
+
+    @Option(
+            names = "--nvlink-gbs",
+            paramLabel = "N",
+            description =
+                    "What a GPU moves over NVLink in one direction, in GB/s (default: the profile's).")
+    private double nvlinkGbs;
+
+    @Option(
+            names = "--profile",
+            paramLabel = "NAME",
+            converter = Names.Profiles.class,
+            description =
+                    "What links cost: h200, or h800-deepep-v1 (default: h200); docs/guides/planning.md has the numbers.")
+    private Profile profile = Profile.H200;
+
+    @Option(
+            names = "--sweep",
+            description =
+                    "Plans one node, then twice as many, up to "
+                            + LARGEST
+                            + " ranks, each with at least --num-experts experts.")
+    private boolean sweep;
+
+    @Mixin RoutingChoice routing = new RoutingChoice();
+
+    boolean sweep() {
+        return sweep;
+    }
+
+    /** One plan to make. */
+    record Job(Mode mode, EpTopology topology, Shape shape) {
+        String name() {
+            return mode + " on " + topology.numRanks() + " ranks";
+        }
+    }
+
+    /**
+     * What is to be planned, mode by mode, then by world size.
+     *
+     * @throws UsageException if the options do not go together
+     */
+    List<Job> jobs() {
+        if (numExperts > LARGEST_EXPERTS) {
+            throw new UsageException(
+                    "--num-experts="
+                            + numExperts
+                            + " are more than can be planned, "
+                            + LARGEST_EXPERTS);
+        }
+        if (sweep && nodes != null) {
+            throw new UsageException(
+                    "--nodes=" + nodes + " does not go with --sweep, which plans all world sizes");
+        }
+        if (sweep && routing.gate() == null) {
+            throw new UsageException(
+                    "--sweep needs a routing that can be drawn for any number of ranks: uniform, zipf or group-limited");
+        }
+        return asUsage(
+                () ->
+                        Stream.of(Mode.values())
+                                .filter(this::isChosen)
+                                .flatMap(
+                                        each ->
+                                                topologies().stream()
+                                                        .map(group -> job(each, group)))
+                                .toList());
+    }
+
+    private boolean isChosen(Mode each) {
+        return mode == ModeChoice.BOTH || mode.name().equals(each.name());
+    }
+
+    private List<EpTopology> topologies() {
+        if (!sweep) {
+            long ranks = (long) (nodes == null ? 1 : nodes) * gpusPerNode;
+            if (ranks > LARGEST) {
+                throw new UsageException(
+                        "--nodes="
+                                + nodes
+                                + " x --gpus-per-node="
+                                + gpusPerNode
+                                + " are more ranks than can be planned, "
+                                + LARGEST);
+            }
+            return List.of(new EpTopology(0, (int) ranks, gpusPerNode));
+        }
+        EpTopology node = new EpTopology(0, gpusPerNode, gpusPerNode);
+        return Stream.iterate(node.numRanks(), ranks -> ranks <= LARGEST, ranks -> 2 * ranks)
+                .map(ranks -> new EpTopology(0, ranks, gpusPerNode))
+                .toList();
+    }
+
+    private Job job(Mode each, EpTopology topology) {
+        int standard = each == Mode.NORMAL ? NORMAL_TOKENS : LOW_LATENCY_TOKENS;
+        int ranks = topology.numRanks();
+        Shape shape =
+                new Shape(
+                        numTokens == null ? standard : numTokens,
+                        hidden,
+                        numTopk == null ? DEFAULT_TOPK : numTopk,
+                        sweep ? Math.ceilDiv(numExperts, ranks) * ranks : numExperts);
+        requirePlannable(each, shape, ranks);
+        return new Job(each, topology, shape);
+    }
+
+    /** Refuses, before anything is simulated, what the library would refuse. */
+    private void requirePlannable(Mode each, Shape shape, int ranks) {
+        int tokens = shape.numTokens();
+        if (dtype == RowType.FP8 && hidden % Fp8E4m3.CHANNELS_PER_SCALE != 0) {
+            throw new UsageException(
+                    "--hidden="
+                            + hidden
+                            + " is not a multiple of "
+                            + Fp8E4m3.CHANNELS_PER_SCALE
+                            + ", which FP8 needs; use --dtype bf16");
+        }
+        if (each == Mode.LOW_LATENCY
+                && mode == ModeChoice.BOTH
+                && tokens > LowLatencyLimits.MAX_TOKENS) {
+            throw new UsageException(
+                    "--num-tokens="
+                            + tokens
+                            + " is more than low-latency mode allows, "
+                            + LowLatencyLimits.MAX_TOKENS
+                            + "; use --mode normal");
+        }
+        BufferBytes.requireAllowed(each, shape, ranks);
+    }
+
+    /** Makes one plan. */
+    ModePlan plan(Job job) {
+        return asUsage(
+                () -> {
+                    Cluster cluster =
+                            new Cluster(
+                                    job.topology(), profile, nicGbps, nicsPerGpu, nvlinkGbs * GIGA);
+                    return routing.gate() == null
+                            ? recorded(job, cluster)
+                            : plan(
+                                    job,
+                                    cluster,
+                                    job.shape(),
+                                    new TokenSource.Drawn(
+                                            routing.gate(),
+                                            job.shape(),
+                                            job.topology().numRanks(),
+                                            routing.seed()));
+                });
+    }
+
+    private ModePlan recorded(Job job, Cluster cluster) {
+        RecordedRouting file = routing.recorded();
+        if (numTokens != null || (numTopk != null && numTopk != file.numTopk())) {
+            throw new UsageException(
+                    "--num-tokens and --num-topk do not go with a routing file; it has its own");
+        }
+        Routing replayed = file.forRanks(job.topology().numRanks(), numExperts);
+        Shape shape = new Shape(replayed.maxTokens(), hidden, replayed.numTopk(), numExperts);
+        return plan(job, cluster, shape, new TokenSource.Recorded(replayed));
+    }
+
+    private ModePlan plan(Job job, Cluster cluster, Shape shape, TokenSource source) {
+        return ModePlan.of(
+                job.mode(),
+                cluster,
+                shape,
+                dtype == RowType.FP8 ? DType.FP8_E4M3 : DType.BF16,
+                lowLatencyRows == LowLatencyRows.PER_RANK
+                        ? RowRule.ONCE_PER_RANK
+                        : RowRule.ONCE_PER_SELECTION,
+                source);
+    }
+
+    /** What the library says about the user's values is for the user. */
+    private static <T> T asUsage(Supplier<T> work) {
+        try {
+            return work.get();
+        } catch (IllegalArgumentException | ArithmeticException refused) {
+            throw UsageException.of(refused);
+        }
+    }
+}

@@ -1,0 +1,293 @@
+package io.deepep.bench.plan;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.Buffer;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyLimits;
+import io.deepep.NormalLimits;
+import io.deepep.bench.Main;
+import io.deepep.bench.routing.RoutingFiles;
+import java.awt.image.BufferedImage;
+import java.io.File;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import javax.imageio.ImageIO;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** {@code deepep plan} from its arguments to tables, JSON and plot. */
+final class PlanCommandTest {
+    private record Outcome(int exitCode, List<String> out, List<String> err) {}
+
+    private static Outcome run(String arguments, String... more) {
+        List<String> all = new ArrayList<>(List.of(arguments.strip().split(" +")));
+        all.addAll(List.of(more));
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int exitCode =
+                Main.run(all.toArray(String[]::new), new PrintWriter(out), new PrintWriter(err));
+        return new Outcome(
+                exitCode, out.toString().lines().toList(), err.toString().lines().toList());
+    }
+
+    private static JsonNode records(Path folder, String arguments) throws Exception {
+        Path file = folder.resolve("plan.json");
+        Outcome outcome = run(arguments, "--json", file.toString());
+        assertThat(outcome.err()).isEmpty();
+        assertThat(outcome.exitCode()).isZero();
+        return new ObjectMapper().readTree(file.toFile());
+    }
+
+    @Test
+    void bothModesAreATable() {
+        Outcome outcome = run("plan --nodes 2 --tokens 64");
+        assertThat(outcome.err()).isEmpty();
+        assertThat(outcome.exitCode()).isZero();
+        assertThat(outcome.out())
+                .anyMatch(line -> line.startsWith("normal: 2 x 8 ranks, up to 64 tokens each"))
+                .anyMatch(line -> line.contains("NVL") && line.contains("GiB with maxRecvTokens="))
+                .anyMatch(line -> line.matches("\\| normal +\\| dispatch fp8_e4m3 .*"))
+                .anyMatch(line -> line.matches("\\| low-latency +\\| combine bf16 .*"));
+    }
+
+    @Test
+    void theRecordHasThisForm(@TempDir Path folder) throws Exception {
+        JsonNode records =
+                records(folder, "plan --nodes 2 --gpus-per-node 4 --tokens 32 --hidden 1024");
+        assertThat(records).hasSize(4);
+        Map<String, String> form = new TreeMap<>();
+        form(records.get(0), "", form);
+        assertThat(form)
+                .containsExactlyInAnyOrderEntriesOf(
+                        Map.ofEntries(
+                                Map.entry("mode", "STRING"),
+                                Map.entry("op", "STRING"),
+                                Map.entry("dtype", "STRING"),
+                                Map.entry("ranks", "NUMBER"),
+                                Map.entry("nodes", "NUMBER"),
+                                Map.entry("tokens", "NUMBER"),
+                                Map.entry("hidden", "NUMBER"),
+                                Map.entry("topk", "NUMBER"),
+                                Map.entry("experts", "NUMBER"),
+                                Map.entry("routing", "STRING"),
+                                Map.entry("seed", "NUMBER"),
+                                Map.entry("simulatedTokens", "NUMBER"),
+                                Map.entry("profile", "STRING"),
+                                Map.entry("nicGbps", "NUMBER"),
+                                Map.entry("nicsPerGpu", "NUMBER"),
+                                Map.entry("nvlinkBytesPerSecond", "NUMBER"),
+                                Map.entry("rdmaBytesPerSecond", "NUMBER"),
+                                Map.entry("nvlink.meanRows", "NUMBER"),
+                                Map.entry("nvlink.maxRows", "NUMBER"),
+                                Map.entry("nvlink.meanPayloadBytes", "NUMBER"),
+                                Map.entry("nvlink.meanBytes", "NUMBER"),
+                                Map.entry("nvlink.maxBytes", "NUMBER"),
+                                Map.entry("rdma.meanRows", "NUMBER"),
+                                Map.entry("rdma.maxRows", "NUMBER"),
+                                Map.entry("rdma.meanPayloadBytes", "NUMBER"),
+                                Map.entry("rdma.meanBytes", "NUMBER"),
+                                Map.entry("rdma.maxBytes", "NUMBER"),
+                                Map.entry("bottleneck", "STRING"),
+                                Map.entry("typicalMicros", "NUMBER"),
+                                Map.entry("slowestMicros", "NUMBER"),
+                                Map.entry("nvlBufferBytes", "NUMBER"),
+                                Map.entry("rdmaBufferBytes", "NUMBER"),
+                                Map.entry("maxRecvTokens", "NUMBER"),
+                                Map.entry("nvlBufferBytesForRouting", "NUMBER"),
+                                Map.entry("version", "STRING"),
+                                Map.entry("commit", "STRING"),
+                                Map.entry("time", "STRING")));
+    }
+
+    private static void form(JsonNode node, String prefix, Map<String, String> form) {
+        node.properties()
+                .forEach(
+                        field -> {
+                            if (field.getValue().isObject()) {
+                                form(field.getValue(), field.getKey() + ".", form);
+                            } else {
+                                form.put(
+                                        prefix + field.getKey(),
+                                        field.getValue().getNodeType().name());
+                            }
+                        });
+    }
+
+    @Test
+    void buffersAreWhatTheLibraryHints(@TempDir Path folder) throws Exception {
+        JsonNode records = records(folder, "plan --nodes 2 --gpus-per-node 4 --tokens 32");
+        EpTopology topology = new EpTopology(0, 8, 4);
+        NormalLimits limits = NormalLimits.of(32, 7168, 8, 256);
+        JsonNode normal = records.get(0);
+        assertThat(normal.get("nvlBufferBytes").asLong())
+                .isEqualTo(WireFormat.configFor(topology).nvlBufferSizeHint(limits, topology));
+        assertThat(normal.get("rdmaBufferBytes").asLong())
+                .isEqualTo(WireFormat.configFor(topology).rdmaBufferSizeHint(limits, topology));
+        assertThat(normal.get("nvlBufferBytesForRouting").asLong())
+                .isPositive()
+                .isLessThan(normal.get("nvlBufferBytes").asLong());
+        JsonNode lowLatency = records.get(2);
+        assertThat(lowLatency.get("mode").asText()).isEqualTo("low-latency");
+        assertThat(lowLatency.get("rdmaBufferBytes").asLong())
+                .isEqualTo(
+                        Buffer.lowLatencyRdmaSizeHint(
+                                new LowLatencyLimits(32, 7168, 256, 8), topology));
+    }
+
+    @Test
+    void onOneNodeNothingGoesOverRdma(@TempDir Path folder) throws Exception {
+        for (JsonNode record : records(folder, "plan --tokens 16")) {
+            assertThat(record.get("rdma").get("maxBytes").asDouble()).isZero();
+            assertThat(record.get("bottleneck").asText()).isNotEqualTo("RDMA");
+        }
+    }
+
+    @Test
+    void oncePerSelectionIsMore(@TempDir Path folder) throws Exception {
+        String shape = "plan --mode low-latency --nodes 2 --low-latency-rows ";
+        double perRank = rdmaRows(records(folder, shape + "per-rank"));
+        double perSelection = rdmaRows(records(folder, shape + "per-selection"));
+        assertThat(perSelection).isGreaterThan(perRank);
+    }
+
+    private static double rdmaRows(JsonNode records) {
+        return records.get(0).get("rdma").get("meanRows").asDouble();
+    }
+
+    @Test
+    void aSweepGoesUpTo2048Ranks(@TempDir Path folder) throws Exception {
+        Path plot = folder.resolve("sweep.png");
+        JsonNode records =
+                records(
+                        folder,
+                        "plan --mode low-latency --tokens 2 --hidden 512 --num-topk 2 --num-experts 12 --sweep"
+                                + " --plot "
+                                + plot);
+        assertThat(records).hasSize(2 * 9);
+        assertThat(records.get(0).get("ranks").asInt()).isEqualTo(8);
+        assertThat(records.get(0).get("experts").asInt()).isEqualTo(16);
+        assertThat(records.get(17).get("ranks").asInt()).isEqualTo(2048);
+        assertThat(records.get(17).get("experts").asInt()).isEqualTo(2048);
+        BufferedImage image = ImageIO.read(plot.toFile());
+        assertThat(image.getWidth()).isEqualTo(900);
+        assertThat(distinctColours(image)).as("lines of both operations").isGreaterThan(4);
+    }
+
+    private static long distinctColours(BufferedImage image) {
+        int[] pixels =
+                image.getRGB(0, 0, image.getWidth(), image.getHeight(), null, 0, image.getWidth());
+        return java.util.Arrays.stream(pixels).distinct().count();
+    }
+
+    @Test
+    void aRecordedRoutingIsCounted(@TempDir Path folder) throws Exception {
+        // Two ranks on two nodes, two experts each: rank 0 sends token 0 away and token 1 to
+        // itself, rank 1 both.
+        Path file =
+                RoutingFiles.npyI64(
+                        folder.resolve("r.npy"), new long[] {4, 2}, 0, 2, 0, 1, 1, 0, -1, 0);
+        JsonNode records =
+                records(
+                        folder,
+                        "plan --mode normal --nodes 2 --gpus-per-node 1 --num-experts 4 --hidden 256 --routing "
+                                + file);
+        JsonNode dispatch = records.get(0);
+        assertThat(dispatch.get("tokens").asInt()).isEqualTo(2);
+        assertThat(dispatch.get("topk").asInt()).isEqualTo(2);
+        assertThat(dispatch.get("routing").asText()).isEqualTo("r.npy");
+        assertThat(dispatch.get("rdma").get("meanRows").asDouble()).isEqualTo(1.5);
+        assertThat(dispatch.get("rdma").get("maxRows").asDouble()).isEqualTo(2);
+        assertThat(dispatch.get("maxRecvTokens").asInt()).isEqualTo(4);
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "plan --nodes 3 | deepep: numExperts=256 is not a multiple of numRanks=24",
+                "plan --gpus-per-node 9 | deepep: numNvlRanks=9 is not in [1, 8]",
+                "plan --nodes 0 | deepep: numRanks=0 must be at least 1",
+                "plan --nodes 1000000000 | deepep: --nodes=1000000000 x --gpus-per-node=8 are more ranks than can be planned, 2048",
+                "plan --experts 100000 | deepep: --num-experts=100000 are more than can be planned, 65536",
+                "plan --mode normal --tokens 0 | deepep: maxTokens=0 must be at least 1",
+                "plan --mode low-latency --tokens 2000 | deepep: maxTokens=2000 is not in [1, 1024]",
+                "plan --tokens 2000 | deepep: --num-tokens=2000 is more than low-latency mode allows, 1024; use --mode normal",
+                "plan --mode normal --tokens 2000000000 | deepep: 2000000000 tokens of 8 ranks are more rows than a buffer can have,"
+                        + " 2147483647; lower --num-tokens",
+                "plan --topk 33 | deepep: maxTopk=33 is not in [1, 32]",
+                "plan --hidden 200 | deepep: --hidden=200 is not a multiple of 128, which FP8 needs; use --dtype bf16",
+                "plan --mode normal --dtype bf16 --hidden 20 | deepep: hidden=20 is not a positive multiple of 8",
+                "plan --nic-gbps 0 | deepep: --nic-gbps=0.0 is not a positive number",
+                "plan --nics-per-gpu -1 | deepep: --nics-per-gpu=-1.0 is not a positive number",
+                "plan --nvlink-gbs -3 | deepep: --nvlink-gbs=-3.0 is not a positive number",
+                "plan --mode fast | deepep: Invalid value for option '--mode': 'fast' is not one of [normal, low-latency, both]",
+                "plan --profile b200 | deepep: Invalid value for option '--profile': 'b200' is not one of [h200, h800-deepep-v1]",
+                "plan --routing normal | deepep: --routing=normal is not uniform, zipf, group-limited or a .npy or .safetensors file",
+                "plan --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
+                "plan --routing x.npy --sweep | deepep: --sweep needs a routing that can be drawn for any number of ranks:"
+                        + " uniform, zipf or group-limited",
+                "plan --routing group-limited --num-groups 7 | deepep: numExperts=256 is not a multiple of numGroups=7",
+                "plan --sweep --nodes 2 | deepep: --nodes=2 does not go with --sweep, which plans all world sizes",
+                "plan --plot a.png | deepep: --plot=a.png needs --sweep: it draws times over world sizes",
+                "plan --sweep --plot a.svg | deepep: --plot=a.svg does not end in .png",
+                "plan --json /no/such/folder/x.json | deepep: --json=/no/such/folder/x.json: there is no folder /no/such/folder",
+                "plan --bogus | deepep: Unknown option: '--bogus'"
+            })
+    void wrongUsageIsOneLineAndExitCode2(String arguments, String complaint) {
+        Outcome outcome = run(arguments);
+        assertThat(outcome.err()).containsExactly(complaint);
+        assertThat(outcome.out()).isEmpty();
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+
+    /** As in the portable bundle: no java.desktop, and no plotting library on the class path. */
+    @Test
+    void aRuntimeThatCannotDrawSaysSo() throws Exception {
+        String bundled =
+                Stream.of(System.getProperty("java.class.path").split(File.pathSeparator))
+                        .filter(entry -> !entry.contains("xchart"))
+                        .collect(Collectors.joining(File.pathSeparator));
+        Process plan =
+                new ProcessBuilder(
+                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                                "--limit-modules=java.base,java.logging,java.management,java.xml",
+                                "-cp",
+                                bundled,
+                                Main.class.getName(),
+                                "plan",
+                                "--sweep",
+                                "--plot",
+                                "a.png")
+                        .redirectErrorStream(true)
+                        .start();
+        String said = new String(plan.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertThat(said.strip())
+                .isEqualTo(
+                        "deepep: --plot needs the module java.desktop, which this Java runtime has not;"
+                                + " run ./deepep with a JDK, or use --json");
+        assertThat(plan.waitFor()).isEqualTo(2);
+    }
+
+    @Test
+    void tokensOfAFileAreItsOwn(@TempDir Path folder) throws Exception {
+        Path file = RoutingFiles.npyI64(folder.resolve("r.npy"), new long[] {2, 2}, 0, 1, 2, 3);
+        Outcome outcome = run("plan --tokens 4 --routing " + file);
+        assertThat(outcome.err())
+                .containsExactly(
+                        "deepep: --num-tokens and --num-topk do not go with a routing file; it has its own");
+        assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+}
