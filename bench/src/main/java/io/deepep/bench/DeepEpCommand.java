@@ -46,6 +46,9 @@ final class DeepEpCommand implements Runnable {
         top.addSubcommand("bench", bench);
         top.addSubcommand("doctor", new DoctorCommand(console));
         top.addSubcommand("jmh", new JmhCommand());
+        // What follows the first word of the command is that command's.
+        top.addSubcommand(
+                "launch", new CommandLine(new LaunchCommand(console)).setStopAtPositional(true));
         return top;
     }
 

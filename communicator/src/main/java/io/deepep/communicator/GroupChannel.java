@@ -4,6 +4,7 @@ import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketException;
+import java.util.Collection;
 import java.util.List;
 import org.jgroups.Address;
 import org.jgroups.JChannel;
@@ -43,7 +44,7 @@ final class GroupChannel {
         SystemLog.takeOver();
         int rank = environment.rank();
         SealProtocol seal = new SealProtocol(new Seal(environment.secret()));
-        TCP transport = new TCP();
+        TCP transport = new MeshTransport();
         transport.setBindAddress(
                 rank == 0 ? master : localAddress(master, environment.masterPort()));
         transport.setBindPort(rank == 0 ? environment.masterPort() : 0);
@@ -99,6 +100,21 @@ final class GroupChannel {
             route.connect(master, port);
             return route.getLocalAddress();
         }
+    }
+
+    /**
+     * TCP that leaves connections to those who have them. JGroups' own looks through them at every
+     * view: it closes those of processes that are just joining, and drops one without closing it
+     * when the address of its peer becomes known in that moment, after which the two refuse each
+     * other's connections for good.
+     */
+    private static final class MeshTransport extends TCP {
+        MeshTransport() {
+            setId(ClassConfigurator.getProtocolId(TCP.class));
+        }
+
+        @Override
+        public void retainAll(Collection<Address> members) {}
     }
 
     /**
