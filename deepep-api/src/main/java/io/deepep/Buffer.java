@@ -165,8 +165,8 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Ranks per node, 1 to 8; by default all ranks are one node if they are at most 8, else
-         * nodes have 8.
+         * Ranks per node, 1 to 8; by default what the communicator knows to be on one host ({@link
+         * Communicator#localSize}), at most 8.
          */
         public Builder ranksPerNode(int number) {
             if (number < 1) {
@@ -258,7 +258,9 @@ public interface Buffer extends AutoCloseable {
         public Buffer open() {
             int numRanks = communicator.size();
             int nodeSize =
-                    ranksPerNode != 0 ? ranksPerNode : Math.min(numRanks, EpTopology.MAX_NVL_RANKS);
+                    ranksPerNode != 0
+                            ? ranksPerNode
+                            : Math.min(communicator.localSize(), EpTopology.MAX_NVL_RANKS);
             Config dispatch =
                     dispatchConfig != null
                             ? dispatchConfig

@@ -1,5 +1,6 @@
 package io.deepep;
 
+import io.deepep.spi.CommunicatorProvider;
 import java.time.Duration;
 import java.util.List;
 
@@ -7,16 +8,51 @@ import java.util.List;
  * What a {@link Buffer} needs to start: a numbered group that can exchange small messages. Only
  * used when buffers are opened and closed, never by dispatch and combine.
  *
- * <p>One instance belongs to one rank. Every method but {@link #rank()}, {@link #size()} and {@link
- * #isAlive(int)} is collective: all ranks call it, in the same order. Implementations are
- * in-process ({@link InProcessGroup}) or between processes.
+ * <p>One instance belongs to one rank. {@link #allGather}, {@link #barrier} and {@link
+ * #exchangeReferences} are collective: all ranks call them, in the same order. Implementations are
+ * in-process ({@link InProcessGroup}) or between processes ({@link #fromEnvironment}).
  */
 public interface Communicator extends AutoCloseable {
+    /**
+     * Joins the group of the processes that {@code deepep launch}, torchrun, mpirun or srun started
+     * together with this one, as the rank that the launcher's variables name; collective.
+     *
+     * <pre>{@code
+     * try (Communicator communicator = Communicator.fromEnvironment(Duration.ofMinutes(2));
+     *         Buffer buffer = Buffer.builder(communicator)
+     *                 .device(Device.cuda(communicator.localRank()))
+     *                 .normal(limits)
+     *                 .open()) { ... }
+     * }</pre>
+     *
+     * <p>Needs the artifact {@code deepep-communicator}, whose {@code ProcessEnvironment} lists the
+     * variables.
+     *
+     * @param timeout how long to wait for the other ranks
+     * @throws IllegalArgumentException if variables are missing or contradict each other
+     * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
+     * @throws io.deepep.error.RankMismatchException if the group refuses this process
+     * @throws io.deepep.error.DeepEpUnavailableException if it cannot be reached from here
+     */
+    static Communicator fromEnvironment(Duration timeout) {
+        return CommunicatorProvider.load().open(System.getenv(), timeout);
+    }
+
     /** This rank, 0 to size - 1. */
     int rank();
 
     /** Number of ranks. */
     int size();
+
+    /** The number of this rank among those on its host, from 0: chooses its GPU. */
+    default int localRank() {
+        return rank();
+    }
+
+    /** Number of ranks on this rank's host. */
+    default int localSize() {
+        return size();
+    }
 
     /**
      * Gives every rank everybody's message, in rank order.

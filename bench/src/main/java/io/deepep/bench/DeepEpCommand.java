@@ -48,6 +48,9 @@ final class DeepEpCommand implements Runnable {
         top.addSubcommand("doctor", new DoctorCommand(console));
         top.addSubcommand("plan", PlanCommand.create(console));
         top.addSubcommand("jmh", new JmhCommand());
+        // What follows the first word of the command is that command's.
+        top.addSubcommand(
+                "launch", new CommandLine(new LaunchCommand(console)).setStopAtPositional(true));
         return top;
     }
 

@@ -4,13 +4,13 @@ import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketException;
+import java.util.Collection;
 import java.util.List;
 import org.jgroups.Address;
 import org.jgroups.JChannel;
 import org.jgroups.conf.ClassConfigurator;
 import org.jgroups.protocols.FD_ALL3;
 import org.jgroups.protocols.FRAG4;
-import org.jgroups.protocols.MFC;
 import org.jgroups.protocols.TCP;
 import org.jgroups.protocols.TCPPING;
 import org.jgroups.protocols.UFC;
@@ -30,9 +30,9 @@ final class GroupChannel {
     private static final int CONNECT_MILLIS = 1000;
     private static final int JOIN_MILLIS = 2000;
     private static final int LEAVE_MILLIS = 500;
-    private static final int HEARTBEAT_MILLIS = 3000;
-    private static final int SILENCE_MILLIS = 15_000;
+    private static final int HEARTBEATS_PER_TIMEOUT = 5;
     private static final int VERIFY_MILLIS = 1000;
+    private static final int LAST_NUMBER_REPEATS = 10;
     private static final int FRAGMENT_BYTES = 60_000;
 
     private GroupChannel() {}
@@ -41,9 +41,10 @@ final class GroupChannel {
     static JChannel create(
             ProcessEnvironment environment, InetAddress master, long start, long timeoutNanos)
             throws Exception {
+        SystemLog.takeOver();
         int rank = environment.rank();
         SealProtocol seal = new SealProtocol(new Seal(environment.secret()));
-        TCP transport = new TCP();
+        TCP transport = new MeshTransport();
         transport.setBindAddress(
                 rank == 0 ? master : localAddress(master, environment.masterPort()));
         transport.setBindPort(rank == 0 ? environment.masterPort() : 0);
@@ -52,9 +53,11 @@ final class GroupChannel {
         transport.setSockConnTimeout(CONNECT_MILLIS);
         MasterDiscovery discovery = new MasterDiscovery();
         discovery.setInitialHosts(List.of(new InetSocketAddress(master, environment.masterPort())));
-        discovery.setPortRange(0);
+        // Rank 0 tells who asks for an address that did not reach it when the group grew.
+        discovery.setPortRange(0).returnEntireCache(true);
         FD_ALL3 heartbeats = new FD_ALL3();
-        heartbeats.setInterval(HEARTBEAT_MILLIS).setTimeout(SILENCE_MILLIS);
+        long silence = environment.failureTimeout().toMillis();
+        heartbeats.setInterval(silence / HEARTBEATS_PER_TIMEOUT).setTimeout(silence);
         GMS membership = new GMS();
         membership
                 .printLocalAddress(false)
@@ -62,7 +65,9 @@ final class GroupChannel {
                 .setLeaveTimeout(LEAVE_MILLIS);
         membership.setMaxJoinAttempts(0);
         NAKACK2 multicast = new NAKACK2();
-        multicast.useMcastXmit(false);
+        // Views are all that is multicast. Connections of two ranks that cross may lose one, which
+        // its receiver learns from these.
+        multicast.useMcastXmit(false).setResendLastSeqnoMaxTimes(LAST_NUMBER_REPEATS);
         Protocol[] stack = {
             transport,
             seal,
@@ -74,11 +79,9 @@ final class GroupChannel {
             new UNICAST3(),
             new STABLE(),
             membership,
-            new MFC(),
             new UFC(),
             new FRAG4().setFragSize(FRAGMENT_BYTES)
         };
-        Quiet.jgroups();
         JChannel channel = new JChannel(stack);
         discovery.initialized = true;
         Address address = RankAddress.create(rank, environment.size());
@@ -97,6 +100,21 @@ final class GroupChannel {
             route.connect(master, port);
             return route.getLocalAddress();
         }
+    }
+
+    /**
+     * TCP that leaves connections to those who have them. JGroups' own looks through them at every
+     * view: it closes those of processes that are just joining, and drops one without closing it
+     * when the address of its peer becomes known in that moment, after which the two refuse each
+     * other's connections for good.
+     */
+    private static final class MeshTransport extends TCP {
+        MeshTransport() {
+            setId(ClassConfigurator.getProtocolId(TCP.class));
+        }
+
+        @Override
+        public void retainAll(Collection<Address> members) {}
     }
 
     /**

@@ -1,36 +1,71 @@
 package io.deepep.communicator;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** Reads what launchers tell their processes. */
 final class LauncherVariables {
     private static final String CURE =
             "; start the process by deepep launch, torchrun, mpirun or srun, or set RANK,"
                     + " WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT";
+    private static final String MAKE_SECRET =
+            "; write the secret of all ranks into it, made by openssl rand -hex 32";
+
+    /**
+     * {@code gpu[07-09,12],login}: the common beginning and, if there are brackets, the first
+     * number.
+     */
+    private static final Pattern FIRST_HOST = Pattern.compile("([^,\\[]+)(?:\\[([^],-]+))?.*");
+
+    /** {@code 8(x2)} or {@code 8}: as many on every host. */
+    private static final Pattern TASKS_PER_NODE = Pattern.compile("(\\d+)(?:\\(x\\d+\\))?");
 
     /**
      * The names by which one kind of launcher says who a process is; several names of the local
-     * rank are tried.
+     * rank and the local size are tried.
      */
-    private record Family(String name, String rank, String size, List<String> localRank) {}
+    private record Family(
+            String name,
+            String rank,
+            String size,
+            List<String> localRank,
+            List<String> localSize) {}
 
     private static final Family TORCHRUN =
-            new Family("torchrun", "RANK", "WORLD_SIZE", List.of("LOCAL_RANK"));
+            new Family(
+                    "torchrun",
+                    "RANK",
+                    "WORLD_SIZE",
+                    List.of("LOCAL_RANK"),
+                    List.of("LOCAL_WORLD_SIZE"));
     private static final Family OPEN_MPI =
             new Family(
                     "Open MPI",
                     "OMPI_COMM_WORLD_RANK",
                     "OMPI_COMM_WORLD_SIZE",
-                    List.of("OMPI_COMM_WORLD_LOCAL_RANK"));
+                    List.of("OMPI_COMM_WORLD_LOCAL_RANK"),
+                    List.of("OMPI_COMM_WORLD_LOCAL_SIZE"));
     private static final Family PMI =
             new Family(
                     "PMI",
                     "PMI_RANK",
                     "PMI_SIZE",
-                    List.of("MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"));
+                    List.of("MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"),
+                    List.of("MPI_LOCALNRANKS", "PMI_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE"));
     private static final Family SLURM =
-            new Family("srun", "SLURM_PROCID", "SLURM_NTASKS", List.of("SLURM_LOCALID"));
+            new Family(
+                    "srun",
+                    "SLURM_PROCID",
+                    "SLURM_NTASKS",
+                    List.of("SLURM_LOCALID"),
+                    List.of("SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"));
 
     private final Map<String, String> variables;
 
@@ -48,9 +83,11 @@ final class LauncherVariables {
                 rank,
                 size,
                 localRank(family, rank, address),
+                localSize(family, size),
                 address,
                 masterPort(),
-                variables.getOrDefault("DEEPEP_SECRET", ""));
+                secret(),
+                failureTimeout());
     }
 
     /**
@@ -114,8 +151,12 @@ final class LauncherVariables {
         if (has("MASTER_ADDR")) {
             return variables.get("MASTER_ADDR").strip();
         }
-        if (family.equals(SLURM) && has("SLURM_LAUNCH_NODE_IPADDR")) {
-            return variables.get("SLURM_LAUNCH_NODE_IPADDR").strip();
+        // srun puts rank 0 on the first host of its step.
+        if (family.equals(SLURM) && has("SLURM_STEP_NODELIST")) {
+            Matcher hosts = FIRST_HOST.matcher(variables.get("SLURM_STEP_NODELIST").strip());
+            if (hosts.matches()) {
+                return hosts.group(1) + (hosts.group(2) == null ? "" : hosts.group(2));
+            }
         }
         throw new IllegalArgumentException(
                 "MASTER_ADDR is missing, which "
@@ -152,12 +193,68 @@ final class LauncherVariables {
                         + " from 0: it chooses the GPU");
     }
 
+    /** Where the launcher does not say, all ranks are taken to be on one host. */
+    private int localSize(Family family, int size) {
+        for (String name : family.localSize) {
+            if (has(name)) {
+                String text = variables.get(name).strip();
+                Matcher tasks = TASKS_PER_NODE.matcher(text);
+                if (!tasks.matches()) {
+                    throw new IllegalArgumentException(
+                            name
+                                    + "="
+                                    + text
+                                    + " is not one number for all hosts; start as many ranks on each");
+                }
+                return parse(name, tasks.group(1));
+            }
+        }
+        return size;
+    }
+
+    private String secret() {
+        if (!has("DEEPEP_SECRET_FILE")) {
+            return variables.getOrDefault("DEEPEP_SECRET", "");
+        }
+        if (has("DEEPEP_SECRET")) {
+            throw new IllegalArgumentException(
+                    "DEEPEP_SECRET and DEEPEP_SECRET_FILE are both set; unset one of them");
+        }
+        String file = variables.get("DEEPEP_SECRET_FILE").strip();
+        try {
+            String secret = Files.readString(Path.of(file)).strip();
+            if (secret.isEmpty()) {
+                throw new IllegalArgumentException(
+                        "DEEPEP_SECRET_FILE=" + file + " is empty" + MAKE_SECRET);
+            }
+            return secret;
+        } catch (IOException | InvalidPathException unreadable) {
+            throw new IllegalArgumentException(
+                    "DEEPEP_SECRET_FILE="
+                            + file
+                            + " cannot be read ("
+                            + unreadable
+                            + ")"
+                            + MAKE_SECRET,
+                    unreadable);
+        }
+    }
+
+    private Duration failureTimeout() {
+        return has("DEEPEP_FAILURE_SECONDS")
+                ? Duration.ofSeconds(number("DEEPEP_FAILURE_SECONDS"))
+                : ProcessEnvironment.DEFAULT_FAILURE_TIMEOUT;
+    }
+
     private boolean has(String name) {
         return !variables.getOrDefault(name, "").isBlank();
     }
 
     private int number(String name) {
-        String text = variables.get(name).strip();
+        return parse(name, variables.get(name).strip());
+    }
+
+    private static int parse(String name, String text) {
         try {
             return Integer.parseInt(text);
         } catch (NumberFormatException wrong) {

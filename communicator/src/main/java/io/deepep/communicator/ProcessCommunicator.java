@@ -160,6 +160,16 @@ public final class ProcessCommunicator implements Communicator {
     }
 
     @Override
+    public int localRank() {
+        return environment.localRank();
+    }
+
+    @Override
+    public int localSize() {
+        return environment.localSize();
+    }
+
+    @Override
     public List<byte[]> allGather(byte[] message, Duration timeout) {
         return allGather(message, EXCHANGE, System.nanoTime(), timeout.toNanos());
     }
@@ -168,10 +178,22 @@ public final class ProcessCommunicator implements Communicator {
         long round = exchange.enter();
         try {
             exchange.receive(rank(), round, message.clone());
-            send(null, MESSAGE, round, message);
+            sendToOthers(MESSAGE, round, message);
             return exchange.await(round, phase, start, timeoutNanos);
         } finally {
             exchange.leave();
+        }
+    }
+
+    /**
+     * To each by itself: JGroups sends what got lost again at once, where of a multicast message it
+     * first has to find out that there was one.
+     */
+    private void sendToOthers(byte kind, long round, byte[] payload, Message.Flag... flags) {
+        for (Address member : channel.getView()) {
+            if (RankAddress.rank(member) != rank()) {
+                send(member, kind, round, payload, flags);
+            }
         }
     }
 
@@ -215,7 +237,7 @@ public final class ProcessCommunicator implements Communicator {
     private void leave() {
         try {
             if (channel.isConnected()) {
-                send(null, FAREWELL, 0, new byte[0], Message.Flag.NO_FC);
+                sendToOthers(FAREWELL, 0, new byte[0], Message.Flag.NO_FC);
                 exchange.awaitFarewells(FAREWELL_TIMEOUT.toNanos());
             }
         } catch (InterruptedException interrupted) {

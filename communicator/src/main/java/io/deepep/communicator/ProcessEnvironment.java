@@ -1,5 +1,6 @@
 package io.deepep.communicator;
 
+import java.time.Duration;
 import java.util.Map;
 
 /**
@@ -8,13 +9,26 @@ import java.util.Map;
  * @param rank 0 to {@code size - 1}
  * @param size number of ranks, 1 to 65535
  * @param localRank the number of this rank among those on its host, from 0: its GPU
+ * @param localSize number of ranks on its host
  * @param masterAddress host name or address where rank 0 listens
  * @param masterPort port where rank 0 listens, 1 to 65535
  * @param secret what all ranks know and strangers do not: at least 16 characters, or empty, which
  *     is allowed only if {@code masterAddress} is a loopback address
+ * @param failureTimeout how long a rank may be silent before the others take it for dead, at least
+ *     a second; a process that ends is noticed at once
  */
 public record ProcessEnvironment(
-        int rank, int size, int localRank, String masterAddress, int masterPort, String secret) {
+        int rank,
+        int size,
+        int localRank,
+        int localSize,
+        String masterAddress,
+        int masterPort,
+        String secret,
+        Duration failureTimeout) {
+    /** How long a rank may be silent unless {@code DEEPEP_FAILURE_SECONDS} says otherwise. */
+    public static final Duration DEFAULT_FAILURE_TIMEOUT = Duration.ofSeconds(15);
+
     private static final int MIN_SECRET_LENGTH = 16;
 
     /** Checks the ranges. */
@@ -32,14 +46,21 @@ public record ProcessEnvironment(
                             + ", size="
                             + size);
         }
-        if (localRank < 0 || localRank >= size) {
+        if (localSize < 1 || localSize > size) {
+            throw new IllegalArgumentException(
+                    "localSize="
+                            + localSize
+                            + " (LOCAL_WORLD_SIZE) is not between 1 and size="
+                            + size);
+        }
+        if (localRank < 0 || localRank >= localSize) {
             throw new IllegalArgumentException(
                     "localRank="
                             + localRank
                             + " (LOCAL_RANK) is not between 0 and "
-                            + (size - 1)
-                            + ", size="
-                            + size);
+                            + (localSize - 1)
+                            + ", localSize="
+                            + localSize);
         }
         if (masterAddress.isBlank()) {
             throw new IllegalArgumentException(
@@ -57,18 +78,31 @@ public record ProcessEnvironment(
                             + MIN_SECRET_LENGTH
                             + " are needed; make one by openssl rand -hex 32");
         }
+        if (failureTimeout.compareTo(Duration.ofSeconds(1)) < 0) {
+            throw new IllegalArgumentException(
+                    "failureTimeout="
+                            + failureTimeout
+                            + " (DEEPEP_FAILURE_SECONDS) is less than a second");
+        }
     }
 
     /**
-     * Reads the variables that a launcher set, looked for in this order: torchrun and {@code deepep
-     * launch} ({@code RANK}, {@code WORLD_SIZE}, {@code LOCAL_RANK}), Open MPI ({@code
-     * OMPI_COMM_WORLD_...}), PMI ({@code PMI_RANK}, {@code PMI_SIZE}), srun ({@code SLURM_PROCID},
-     * {@code SLURM_NTASKS}, {@code SLURM_LOCALID}).
+     * Reads the variables that a launcher set. Launchers are looked for in this order, because the
+     * later ones are also found around the earlier:
      *
-     * <p>The group meets at {@code MASTER_ADDR} (with srun otherwise at {@code
-     * SLURM_LAUNCH_NODE_IPADDR}) and {@code MASTER_PORT}. {@code DEEPEP_MASTER_PORT} goes before
-     * {@code MASTER_PORT}; where torchrun's agent listens at the latter itself, the port is one
-     * higher. The secret is {@code DEEPEP_SECRET}.
+     * <pre>
+     *  launcher                 rank                  size                  local rank and size
+     *  torchrun, deepep launch  RANK                  WORLD_SIZE            LOCAL_RANK, LOCAL_WORLD_SIZE
+     *  mpirun of Open MPI       OMPI_COMM_WORLD_RANK  OMPI_COMM_WORLD_SIZE  OMPI_COMM_WORLD_LOCAL_RANK, ..._SIZE
+     *  others with PMI          PMI_RANK              PMI_SIZE              MPI_LOCALRANKID, MPI_LOCALNRANKS
+     *  srun                     SLURM_PROCID          SLURM_NTASKS          SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE
+     * </pre>
+     *
+     * <p>The group meets at {@code MASTER_ADDR} (with srun otherwise at the first host of {@code
+     * SLURM_STEP_NODELIST}) and {@code MASTER_PORT}. {@code DEEPEP_MASTER_PORT} goes before {@code
+     * MASTER_PORT}; where torchrun's agent listens at the latter itself, the port is one higher.
+     * The secret is {@code DEEPEP_SECRET} or the content of {@code DEEPEP_SECRET_FILE}. {@code
+     * DEEPEP_FAILURE_SECONDS} is how long a rank may be silent.
      *
      * @param variables as of {@link System#getenv()}
      * @throws IllegalArgumentException if variables are missing or contradict each other

@@ -27,7 +27,20 @@ final class Groups {
     }
 
     static ProcessEnvironment environment(int rank, int size, int port) {
-        return new ProcessEnvironment(rank, size, rank, "127.0.0.1", port, SECRET);
+        return environment(rank, size, "127.0.0.1", port, SECRET);
+    }
+
+    static ProcessEnvironment environment(
+            int rank, int size, String address, int port, String secret) {
+        return new ProcessEnvironment(
+                rank,
+                size,
+                rank,
+                size,
+                address,
+                port,
+                secret,
+                ProcessEnvironment.DEFAULT_FAILURE_TIMEOUT);
     }
 
     static List<ProcessCommunicator> open(int size) throws Exception {

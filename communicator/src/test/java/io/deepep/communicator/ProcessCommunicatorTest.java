@@ -70,7 +70,7 @@ class ProcessCommunicatorTest {
     void aloneInTheGroup() throws Exception {
         try (ProcessCommunicator alone =
                 ProcessCommunicator.open(
-                        new ProcessEnvironment(0, 1, 0, "localhost", Groups.freePort(), ""),
+                        Groups.environment(0, 1, "localhost", Groups.freePort(), ""),
                         Groups.LONG)) {
             assertThat(alone.allGather(new byte[] {7}, SHORT)).containsExactly(new byte[] {7});
             assertThat(alone.isAlive(0)).isTrue();
@@ -182,10 +182,9 @@ class ProcessCommunicatorTest {
                             }
                         });
         assertRefused(
-                new ProcessEnvironment(2, 3, 2, "127.0.0.1", port, "some other secret"),
+                Groups.environment(2, 3, "127.0.0.1", port, "some other secret"),
                 "the same DEEPEP_SECRET");
-        assertRefused(
-                new ProcessEnvironment(2, 3, 2, "127.0.0.1", port, ""), "the same DEEPEP_SECRET");
+        assertRefused(Groups.environment(2, 3, "127.0.0.1", port, ""), "the same DEEPEP_SECRET");
         assertRefused(
                 Groups.environment(2, 4, port),
                 "rank 2 was started with size=4, rank 0 with size=3");
@@ -215,7 +214,7 @@ class ProcessCommunicatorTest {
         assertThatThrownBy(
                         () ->
                                 ProcessCommunicator.open(
-                                        new ProcessEnvironment(1, 2, 1, "192.0.2.1", 29500, ""),
+                                        Groups.environment(1, 2, "192.0.2.1", 29500, ""),
                                         Groups.LONG))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining(

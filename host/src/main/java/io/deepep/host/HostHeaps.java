@@ -9,21 +9,21 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * One rank's NVL and RDMA memory together with its peers'. Memory is freed when the last rank of
- * the group has closed, so that ranks may close in any order.
+ * One rank's NVL and RDMA memory together with its peers'. Memory is freed when the last rank that
+ * can reach it has closed, so that ranks may close in any order.
  */
 public final class HostHeaps implements AutoCloseable {
     private final HostHeap nvl;
     private final HostHeap rdma;
     private final HostDoorbell doorbell;
-    private final SharedGroup group;
+    private final Runnable release;
     private boolean closed;
 
-    private HostHeaps(HostHeap nvl, HostHeap rdma, HostDoorbell doorbell, SharedGroup group) {
+    HostHeaps(HostHeap nvl, HostHeap rdma, HostDoorbell doorbell, Runnable release) {
         this.nvl = nvl;
         this.rdma = rdma;
         this.doorbell = doorbell;
-        this.group = group;
+        this.release = release;
     }
 
     /** What each rank shows the others; rank 0's group is everybody's. */
@@ -40,21 +40,29 @@ public final class HostHeaps implements AutoCloseable {
     }
 
     /**
-     * Allocates this rank's memory and meets the peers: collective. All ranks must be threads of
-     * this JVM.
+     * Allocates this rank's memory and meets the peers: collective.
+     *
+     * @throws io.deepep.error.DeepEpUnavailableException on all ranks, if one cannot reach the
+     *     memory of another process
      */
-    @SuppressWarnings("unchecked")
     public static HostHeaps open(
             Communicator communicator,
             EpTopology topology,
             long nvlBytes,
             long rdmaBytes,
             Duration timeout) {
-        if (!communicator.isInProcess()) {
-            throw new IllegalArgumentException(
-                    communicator
-                            + " spans processes; the host backend runs ranks as threads of one JVM: use InProcessGroup");
-        }
+        return communicator.isInProcess()
+                ? openInProcess(communicator, topology, nvlBytes, rdmaBytes, timeout)
+                : ProcessHeaps.open(communicator, topology, nvlBytes, rdmaBytes, timeout);
+    }
+
+    @SuppressWarnings("unchecked")
+    private static HostHeaps openInProcess(
+            Communicator communicator,
+            EpTopology topology,
+            long nvlBytes,
+            long rdmaBytes,
+            Duration timeout) {
         SharedGroup mine =
                 new SharedGroup(Arena.ofShared(), new AtomicInteger(topology.numRanks()));
         List<Object> groups = communicator.exchangeReferences(mine, timeout);
@@ -96,7 +104,7 @@ public final class HostHeaps implements AutoCloseable {
                 new HostHeap(topology.rank(), nvl, doorbells),
                 new HostHeap(topology.rank(), rdma, doorbells),
                 doorbell,
-                group);
+                group::release);
     }
 
     /** NVL memory: the ranks of this node. */
@@ -118,7 +126,7 @@ public final class HostHeaps implements AutoCloseable {
     public void close() {
         if (!closed) {
             closed = true;
-            group.release();
+            release.run();
         }
     }
 }

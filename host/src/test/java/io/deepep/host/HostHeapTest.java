@@ -3,13 +3,11 @@ package io.deepep.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.TimeUnit;
@@ -130,23 +128,6 @@ class HostHeapTest {
                         });
             }
         }
-    }
-
-    @Test
-    void ranksOfOtherProcessesAreRefusedWithTheCure() {
-        Communicator elsewhere =
-                (Communicator)
-                        Proxy.newProxyInstance(
-                                Communicator.class.getClassLoader(),
-                                new Class<?>[] {Communicator.class},
-                                (proxy, method, arguments) ->
-                                        method.getName().equals("isInProcess")
-                                                ? (Object) false
-                                                : "elsewhere");
-        assertThatThrownBy(() -> HostHeaps.open(elsewhere, new EpTopology(0, 1, 1), 1, 1, LONG))
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage(
-                        "elsewhere spans processes; the host backend runs ranks as threads of one JVM: use InProcessGroup");
     }
 
     @Test

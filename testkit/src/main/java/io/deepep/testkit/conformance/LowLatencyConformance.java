@@ -208,16 +208,14 @@ public abstract class LowLatencyConformance extends LowLatencyCallConformance {
                         seen.add(rank.roundTrip(LowLatencyFormat.FP8));
                     });
         }
-        runs.values()
-                .forEach(
-                        seen ->
-                                seen.forEach(
-                                        home ->
-                                                assertThat(
-                                                                HostTensors.firstDifference(
-                                                                        seen.getFirst(), home))
-                                                        .isEqualTo(-1)));
-        assertThat(runs).hasSize(world.routing().numRanks());
+        // Those of this process's ranks.
+        assertThat(runs).isNotEmpty();
+        for (List<Tensor> seen : runs.values()) {
+            assertThat(seen).hasSize(4);
+            for (Tensor home : seen) {
+                assertThat(HostTensors.firstDifference(seen.getFirst(), home)).isEqualTo(-1);
+            }
+        }
     }
 
     @ParameterizedTest

@@ -10,7 +10,10 @@ import java.time.Duration;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Assumptions;
 
-/** Runs a test body on every rank of a group, each on its thread. */
+/**
+ * Runs a test body on every rank of a group, each on its thread; with {@link ProcessRanks} on those
+ * of this process.
+ */
 final class Ranks {
     /**
      * Generous for a loaded machine, short enough that a rank whose check failed does not hold up
@@ -26,12 +29,6 @@ final class Ranks {
     @FunctionalInterface
     interface Body {
         void run(RankContext rank) throws Exception;
-    }
-
-    /** What one rank does before it has a buffer. */
-    @FunctionalInterface
-    interface Bare {
-        void run(Communicator communicator) throws Exception;
     }
 
     /** Opens a buffer on every rank, runs {@code body} and closes the buffers. */
@@ -50,15 +47,27 @@ final class Ranks {
     }
 
     /** Runs {@code body} on every rank of a new group. */
-    static void runBare(TestBackend backend, EpTopology topology, Bare body) {
+    static void runBare(
+            TestBackend backend, EpTopology topology, InProcessGroup.RankTask body) {
         assumeSupported(backend, topology);
-        try (InProcessGroup group = InProcessGroup.of(topology.numRanks())) {
-            group.run(body::run);
-        } catch (RankFailedException failed) {
-            throw new AssertionError("rank " + failed.rank() + ": " + failed.getCause(), failed);
+        try {
+            if (ProcessRanks.areRequested()) {
+                ProcessRanks.run(topology, body);
+            } else {
+                runThreads(topology, body);
+            }
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             throw new AssertionError("the ranks did not finish in time", interrupted);
+        }
+    }
+
+    private static void runThreads(EpTopology topology, InProcessGroup.RankTask body)
+            throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(topology.numRanks())) {
+            group.run(body);
+        } catch (RankFailedException failed) {
+            throw new AssertionError("rank " + failed.rank() + ": " + failed.getCause(), failed);
         }
     }
 

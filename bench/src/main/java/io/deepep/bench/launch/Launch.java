@@ -1,0 +1,120 @@
+package io.deepep.bench.launch;
+
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.UsageException;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * Runs a command once for each rank of this host. When one fails the others are ended, for they
+ * would only wait for it.
+ */
+public final class Launch {
+    private static final Duration GRACE = Duration.ofSeconds(5);
+
+    private final Console console;
+    private final List<RankProcess> processes = new ArrayList<>();
+    private volatile boolean stopping;
+
+    private Launch(Console console) {
+        this.console = console;
+    }
+
+    /**
+     * Starts the processes and waits for all; ends them too if this process is told to end.
+     *
+     * @return 0, or the exit code of the first that failed
+     * @throws UsageException if the command cannot be started
+     */
+    public static int run(Console console, int numRanks, List<String> command) {
+        Launch launch = new Launch(console);
+        // Ctrl-C and the like end this process, which has to take its children along.
+        Runtime.getRuntime().addShutdownHook(Thread.ofPlatform().unstarted(launch::stop));
+        try {
+            launch.start(numRanks, command);
+            return launch.await();
+        } catch (InterruptedException interrupted) {
+            launch.stop();
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("interrupted while ranks were running", interrupted);
+        }
+    }
+
+    private void start(int numRanks, List<String> command) {
+        RankVariables variables = RankVariables.create(numRanks);
+        for (int rank = 0; rank < numRanks; rank++) {
+            try {
+                RankProcess process =
+                        RankProcess.start(rank, command, variables, console.out(), console.err());
+                synchronized (processes) {
+                    processes.add(process);
+                }
+            } catch (IOException failure) {
+                stop();
+                throw new UsageException(
+                        "launch: cannot start " + command.getFirst() + ": " + failure.getMessage());
+            }
+        }
+    }
+
+    private int await() throws InterruptedException {
+        LinkedBlockingQueue<RankProcess> ended = new LinkedBlockingQueue<>();
+        CompletableFuture<Void> allEnded =
+                CompletableFuture.allOf(
+                        processes.stream()
+                                .map(process -> process.ended().thenAccept(ended::add))
+                                .toArray(CompletableFuture[]::new));
+        int first = 0;
+        for (int i = 0; i < processes.size(); i++) {
+            RankProcess process = ended.take();
+            if (process.exitCode() != 0 && first == 0 && !stopping) {
+                first = process.exitCode();
+                process.awaitOutput(GRACE);
+                console.err()
+                        .println(
+                                "deepep: rank "
+                                        + process.rank()
+                                        + " ended with exit code "
+                                        + first
+                                        + "; ending the others");
+                stop();
+            }
+        }
+        allEnded.join();
+        for (RankProcess process : processes) {
+            process.awaitOutput(GRACE);
+        }
+        return first;
+    }
+
+    /** Asks all processes to end and, after a while, ends those that have not. */
+    private void stop() {
+        stopping = true;
+        List<RankProcess> running;
+        synchronized (processes) {
+            running = List.copyOf(processes);
+        }
+        running.forEach(RankProcess::terminate);
+        try {
+            CompletableFuture.allOf(
+                            running.stream()
+                                    .map(RankProcess::ended)
+                                    .toArray(CompletableFuture[]::new))
+                    .get(GRACE.toMillis(), TimeUnit.MILLISECONDS);
+        } catch (TimeoutException stubborn) {
+            running.forEach(RankProcess::kill);
+        } catch (InterruptedException interrupted) {
+            running.forEach(RankProcess::kill);
+            Thread.currentThread().interrupt();
+        } catch (ExecutionException impossible) {
+            throw new IllegalStateException("waiting for a process failed", impossible);
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** Starts the ranks of one host as processes. */
+package io.deepep.bench.launch;

@@ -1,0 +1,141 @@
+package io.deepep.bench.launch;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.bench.Main;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** {@code deepep launch} with processes that are shell scripts. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class LaunchTest {
+    private record Outcome(int exitCode, List<String> out, List<String> err) {}
+
+    private static Outcome run(String... arguments) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        int exitCode = Main.run(arguments, new PrintWriter(out, true), new PrintWriter(err, true));
+        return new Outcome(
+                exitCode, out.toString().lines().toList(), err.toString().lines().toList());
+    }
+
+    private static Outcome launch(int ranks, String script) {
+        return run("launch", "-n", Integer.toString(ranks), "--", "sh", "-c", script);
+    }
+
+    @Test
+    void everyProcessLearnsItsPlaceAndWhereToMeet() {
+        Outcome outcome =
+                launch(
+                        3,
+                        "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE; echo $MASTER_ADDR:$MASTER_PORT"
+                                + " $DEEPEP_SECRET >&2");
+        assertThat(outcome.exitCode()).isZero();
+        assertThat(outcome.out())
+                .containsExactlyInAnyOrder("[0] 0/3 0/3", "[1] 1/3 1/3", "[2] 2/3 2/3");
+        List<String> meetings = outcome.err().stream().map(line -> line.substring(4)).toList();
+        assertThat(meetings).hasSize(3).allMatch(meetings.getFirst()::equals);
+        assertThat(meetings.getFirst()).matches("127\\.0\\.0\\.1:[23][0-9]{4} [0-9a-f]{64}");
+    }
+
+    @Test
+    void secretsAndPortsDiffer() {
+        String script = "echo $MASTER_PORT $DEEPEP_SECRET";
+        assertThat(launch(1, script).out()).doesNotContainAnyElementsOf(launch(1, script).out());
+    }
+
+    @Test
+    void theFirstFailureEndsAll() {
+        Outcome outcome =
+                launch(3, "if [ $RANK = 1 ]; then sleep 1; exit 7; fi; sleep 600 & echo $$ $!; wait");
+        assertThat(outcome.exitCode()).isEqualTo(7);
+        assertThat(outcome.err())
+                .containsExactly("deepep: rank 1 ended with exit code 7; ending the others");
+        assertThat(outcome.out()).hasSize(2);
+        for (String line : outcome.out()) {
+            for (String pid : line.substring(4).split(" ", -1)) {
+                assertDead(Long.parseLong(pid));
+            }
+        }
+    }
+
+    private static void assertDead(long pid) {
+        Optional<ProcessHandle> left = ProcessHandle.of(pid);
+        left.ifPresent(handle -> handle.onExit().orTimeout(30, TimeUnit.SECONDS).join());
+        assertThat(left.map(ProcessHandle::isAlive).orElse(false)).isFalse();
+    }
+
+    @Test
+    void processesThatIgnoreTheRequestAreKilled() {
+        Outcome outcome =
+                launch(2, "if [ $RANK = 0 ]; then sleep 1; exit 3; fi; trap '' TERM; sleep 600; sleep 600");
+        assertThat(outcome.exitCode()).isEqualTo(3);
+    }
+
+    @Test
+    void aProcessThatIsKilledIsAFailure() {
+        Outcome outcome = launch(2, "if [ $RANK = 1 ]; then kill -9 $$; fi; sleep 600");
+        assertThat(outcome.exitCode()).isEqualTo(128 + 9);
+        assertThat(outcome.err())
+                .containsExactly("deepep: rank 1 ended with exit code 137; ending the others");
+    }
+
+    @Test
+    void optionsBehindTheCommandAreTheCommands() {
+        assertThat(run("launch", "-n", "1", "echo", "-n", "4", "--ranks").out())
+                .containsExactly("[0] 4 --ranks");
+    }
+
+    @Test
+    void saysWhatIsWrong() {
+        Outcome unknown = run("launch", "-n", "2", "--", "/no/such/command");
+        assertThat(unknown.exitCode()).isEqualTo(2);
+        assertThat(unknown.err()).singleElement().asString().contains("cannot start /no/such/command");
+        assertThat(run("launch", "-n", "0", "--", "true").err())
+                .containsExactly("deepep: --ranks=0 must be at least 1");
+        assertThat(run("launch", "-n", "2").exitCode()).isEqualTo(2);
+        assertThat(run("launch", "--", "true").err()).singleElement().asString().contains("--ranks");
+    }
+
+    @Test
+    void takesItsProcessesAlongWhenInterrupted() throws IOException, InterruptedException {
+        Process launcher =
+                new ProcessBuilder(
+                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                                "-XX:TieredStopAtLevel=1",
+                                "-cp",
+                                System.getProperty("java.class.path"),
+                                Main.class.getName(),
+                                "launch",
+                                "-n",
+                                "2",
+                                "--",
+                                "sh",
+                                "-c",
+                                "echo $$; sleep 600")
+                        .redirectErrorStream(true)
+                        .start();
+        try (BufferedReader lines = launcher.inputReader(StandardCharsets.UTF_8)) {
+            List<Long> pids = new ArrayList<>();
+            pids.add(Long.parseLong(lines.readLine().substring(4)));
+            pids.add(Long.parseLong(lines.readLine().substring(4)));
+            String pid = Long.toString(launcher.pid());
+            assertThat(new ProcessBuilder("kill", "-INT", pid).start().waitFor()).isZero();
+            assertThat(launcher.waitFor()).isEqualTo(128 + 2);
+            pids.forEach(LaunchTest::assertDead);
+            assertThat(lines.readLine()).isNull();
+        } finally {
+            launcher.destroyForcibly();
+        }
+    }
+}

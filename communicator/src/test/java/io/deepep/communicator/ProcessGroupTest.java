@@ -1,0 +1,226 @@
+package io.deepep.communicator;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.net.Inet4Address;
+import java.net.InetAddress;
+import java.net.NetworkInterface;
+import java.net.SocketException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Groups whose ranks are processes, with the variables that launchers set. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ProcessGroupTest {
+    private static final long PATIENT = 60_000;
+    private static final int FAILURE_SECONDS = 2;
+
+    private final List<RankProcess> started = new ArrayList<>();
+
+    @AfterEach
+    void killAll() {
+        started.forEach(RankProcess::close);
+    }
+
+    private static Map<String, String> variables(int rank, int size, String address, int port) {
+        return new HashMap<>(
+                Map.of(
+                        "RANK", Integer.toString(rank),
+                        "WORLD_SIZE", Integer.toString(size),
+                        "LOCAL_RANK", Integer.toString(rank),
+                        "LOCAL_WORLD_SIZE", Integer.toString(size),
+                        "MASTER_ADDR", address,
+                        "MASTER_PORT", Integer.toString(port),
+                        "DEEPEP_SECRET", Groups.SECRET,
+                        "DEEPEP_FAILURE_SECONDS", Integer.toString(FAILURE_SECONDS)));
+    }
+
+    private static Map<String, String> variables(int rank, int size, int port) {
+        return variables(rank, size, "127.0.0.1", port);
+    }
+
+    private RankProcess start(Map<String, String> variables, long startMillis) throws IOException {
+        RankProcess rank = RankProcess.start(variables, startMillis, PATIENT);
+        started.add(rank);
+        return rank;
+    }
+
+    private RankProcess start(Map<String, String> variables) throws IOException {
+        return start(variables, PATIENT);
+    }
+
+    private List<RankProcess> startAll(int size, String address, int port) throws IOException {
+        List<RankProcess> ranks = new ArrayList<>();
+        for (int rank = 0; rank < size; rank++) {
+            ranks.add(start(variables(rank, size, address, port)));
+        }
+        return ranks;
+    }
+
+    private static void assertJoined(List<RankProcess> ranks) throws IOException {
+        for (int rank = 0; rank < ranks.size(); rank++) {
+            assertThat(ranks.get(rank).hear()).isEqualTo("joined " + rank + " of " + ranks.size());
+        }
+    }
+
+    /** A line that none of the protocols' libraries wrote: what the program says is all there is. */
+    private static void assertExchange(List<RankProcess> ranks) throws IOException {
+        List<String> words = new ArrayList<>();
+        for (int rank = 0; rank < ranks.size(); rank++) {
+            words.add("word" + rank);
+            ranks.get(rank).tell(words.get(rank));
+        }
+        for (RankProcess rank : ranks) {
+            assertThat(rank.hear()).isEqualTo(String.join(",", words));
+        }
+    }
+
+    private static void assertLeave(List<RankProcess> ranks) throws InterruptedException {
+        for (RankProcess rank : ranks) {
+            assertThat(rank.leave()).containsExactly("left");
+            assertThat(rank.exitCode()).isZero();
+        }
+    }
+
+    @Test
+    void exchangeAndSayNothingElse() throws Exception {
+        List<RankProcess> ranks = startAll(4, "127.0.0.1", Groups.freePort());
+        assertJoined(ranks);
+        assertExchange(ranks);
+        assertExchange(ranks);
+        assertLeave(ranks);
+    }
+
+    @Test
+    void ranksMayComeLateAndInAnyOrder() throws Exception {
+        int port = Groups.freePort();
+        RankProcess two = start(variables(2, 3, port));
+        Thread.sleep(1500); // long enough for rank 2 to look for rank 0 in vain
+        RankProcess zero = start(variables(0, 3, port));
+        Thread.sleep(1500);
+        RankProcess one = start(variables(1, 3, port));
+        List<RankProcess> ranks = List.of(zero, one, two);
+        assertJoined(ranks);
+        assertExchange(ranks);
+        assertLeave(ranks);
+    }
+
+    @Test
+    void aKilledRankIsMissedByAll() throws Exception {
+        List<RankProcess> ranks = startAll(3, "127.0.0.1", Groups.freePort());
+        assertJoined(ranks);
+        ranks.get(1).tell("waiting"); // in a call while rank 0, which holds the group, is killed
+        ranks.getFirst().kill();
+        assertThat(ranks.get(1).hear())
+                .startsWith("DeepEpTimeoutException: ")
+                .contains("rank 1", "for rank 0 in communicator exchange");
+        ranks.get(2).awaitDeathOf(0);
+        assertThat(ranks.get(2).ask("alive 1")).isEqualTo("true");
+        assertThat(ranks.get(1).ask("alive 0")).isEqualTo("false");
+        assertThat(ranks.get(2).ask("a call without rank 0"))
+                .contains("for rank 0 in communicator exchange");
+    }
+
+    @Test
+    void aRankThatHangsIsTakenForDead() throws Exception {
+        List<RankProcess> ranks = startAll(3, "127.0.0.1", Groups.freePort());
+        assertJoined(ranks);
+        ranks.get(2).signal("STOP");
+        ranks.get(0).awaitDeathOf(2);
+        ranks.get(1).awaitDeathOf(2);
+        assertThat(ranks.get(0).ask("alive 1")).isEqualTo("true");
+
+        // Back among the living, it is not taken back.
+        ranks.get(2).signal("CONT");
+        assertThat(ranks.get(2).ask("I am here")).startsWith("DeepEpTimeoutException");
+        assertThat(ranks.get(0).ask("alive 2")).isEqualTo("false");
+    }
+
+    @Test
+    void strangersDoNotJoin() throws Exception {
+        int port = Groups.freePort();
+        RankProcess zero = start(variables(0, 2, port));
+        Map<String, String> stranger = variables(1, 2, port);
+        stranger.put("DEEPEP_SECRET", "another secret of 32 characters.");
+        assertRefused(stranger, "RankMismatchException", "the same DEEPEP_SECRET");
+        stranger.remove("DEEPEP_SECRET");
+        assertRefused(stranger, "RankMismatchException", "the same DEEPEP_SECRET");
+        assertRefused(
+                variables(1, 3, port),
+                "RankMismatchException",
+                "rank 1 was started with size=3, rank 0 with size=2",
+                "the same WORLD_SIZE");
+        RankProcess one = start(variables(1, 2, port));
+        assertJoined(List.of(zero, one));
+        assertRefused(variables(1, 2, port), "RankMismatchException", "has joined this group before");
+        assertExchange(List.of(zero, one));
+        assertLeave(List.of(zero, one));
+    }
+
+    private void assertRefused(Map<String, String> variables, String... words) throws Exception {
+        RankProcess refused = start(variables);
+        assertThat(refused.hear()).contains(words);
+        assertThat(refused.leave()).isEmpty();
+        assertThat(refused.exitCode()).isEqualTo(1);
+    }
+
+    @Test
+    void aRankThatNeverComesIsNamed() throws Exception {
+        int port = Groups.freePort();
+        RankProcess zero = start(variables(0, 3, port), 5000);
+        RankProcess one = start(variables(1, 3, port), 5000);
+        for (RankProcess rank : List.of(zero, one)) {
+            assertThat(rank.hear()).contains("for rank 2 in communicator start");
+        }
+    }
+
+    @Test
+    void withoutASecretOnlyOnLoopback() throws Exception {
+        String address = ownAddress();
+        Map<String, String> open = variables(0, 1, address, Groups.freePort());
+        open.remove("DEEPEP_SECRET");
+        assertRefused(
+                open,
+                "IllegalArgumentException",
+                "MASTER_ADDR=" + address + " is not a loopback address and DEEPEP_SECRET is not set");
+    }
+
+    @Test
+    void overTheNetwork() throws Exception {
+        List<RankProcess> ranks = startAll(3, ownAddress(), Groups.freePort());
+        assertJoined(ranks);
+        assertExchange(ranks);
+        ranks.get(2).kill();
+        ranks.get(0).awaitDeathOf(2);
+        ranks.get(1).awaitDeathOf(2);
+    }
+
+    /** An address of this host that is not the loopback one. */
+    private static String ownAddress() throws SocketException {
+        Optional<String> address =
+                NetworkInterface.networkInterfaces()
+                        .filter(ProcessGroupTest::isUp)
+                        .flatMap(NetworkInterface::inetAddresses)
+                        .filter(each -> each instanceof Inet4Address && !each.isLoopbackAddress())
+                        .map(InetAddress::getHostAddress)
+                        .findFirst();
+        assumeTrue(address.isPresent(), "this host has the loopback address alone");
+        return address.orElseThrow();
+    }
+
+    private static boolean isUp(NetworkInterface each) {
+        try {
+            return each.isUp();
+        } catch (SocketException gone) {
+            return false;
+        }
+    }
+}

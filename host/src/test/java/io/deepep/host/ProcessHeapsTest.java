@@ -1,0 +1,222 @@
+package io.deepep.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import io.deepep.InProcessGroup;
+import io.deepep.error.DeepEpUnavailableException;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Heaps that are mapped files, as between processes; here the ranks are threads all the same. */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ProcessHeapsTest {
+    private static final Duration LONG = Duration.ofSeconds(30);
+    private static final ValueLayout.OfLong I64 = ValueLayout.JAVA_LONG;
+
+    @BeforeAll
+    static void requireSharedMemory() {
+        assumeTrue(Files.isDirectory(Path.of("/dev/shm")), "this system has no /dev/shm");
+    }
+
+    /** A rank that cannot exchange references, and what it makes of the messages it gets. */
+    private record Apart(Communicator inner, UnaryOperator<String> ear) implements Communicator {
+        @Override
+        public int rank() {
+            return inner.rank();
+        }
+
+        @Override
+        public int size() {
+            return inner.size();
+        }
+
+        @Override
+        public List<byte[]> allGather(byte[] message, Duration timeout) {
+            return inner.allGather(message, timeout).stream()
+                    .map(bytes -> ear.apply(new String(bytes, StandardCharsets.UTF_8)))
+                    .map(text -> text.getBytes(StandardCharsets.UTF_8))
+                    .toList();
+        }
+
+        @Override
+        public boolean isAlive(int rank) {
+            return inner.isAlive(rank);
+        }
+
+        @Override
+        public void close() {
+            inner.close();
+        }
+    }
+
+    private static HostHeaps open(Communicator communicator, EpTopology topology) {
+        return HostHeaps.open(
+                new Apart(communicator, UnaryOperator.identity()), topology, 4096, 5000, LONG);
+    }
+
+    @Test
+    void whatIsWrittenAtAnOffsetOfAPeerIsReadThereByThePeer() throws InterruptedException {
+        int numRanks = 4;
+        try (InProcessGroup group = InProcessGroup.of(numRanks)) {
+            group.run(
+                    communicator -> {
+                        int rank = communicator.rank();
+                        EpTopology topology = new EpTopology(rank, numRanks, 2);
+                        try (HostHeaps heaps = open(communicator, topology)) {
+                            assertThat(heaps.nvl().local().byteSize()).isEqualTo(4096);
+                            assertThat(heaps.rdma().local().byteSize()).isEqualTo(5000);
+                            assertThat(heaps.rdma().local().address() % 128).isZero();
+                            for (int peer = 0; peer < numRanks; peer++) {
+                                heaps.rdma().of(peer).set(I64, 8L * rank, 100L * rank + peer);
+                            }
+                            heaps.nvl().of(rank ^ 1).set(I64, 64, -rank - 1L);
+                            assertThatThrownBy(() -> heaps.nvl().of((rank + 2) % numRanks))
+                                    .hasMessageContaining("no direct path");
+                            communicator.barrier(LONG);
+                            for (int peer = 0; peer < numRanks; peer++) {
+                                assertThat(heaps.rdma().local().get(I64, 8L * peer))
+                                        .isEqualTo(100L * peer + rank);
+                            }
+                            assertThat(heaps.nvl().local().get(I64, 64)).isEqualTo(-(rank ^ 1) - 1L);
+                            communicator.barrier(LONG);
+                        }
+                    });
+        }
+    }
+
+    @Test
+    void ranksCloseInAnyOrder() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(3)) {
+            group.run(
+                    communicator -> {
+                        int rank = communicator.rank();
+                        HostHeaps heaps = open(communicator, new EpTopology(rank, 3, 3));
+                        MemorySegment mine = heaps.nvl().local();
+                        for (int closing = 0; closing < 3; closing++) {
+                            if (rank == closing) {
+                                heaps.close();
+                                heaps.close();
+                                assertThatThrownBy(() -> mine.get(I64, 0))
+                                        .isInstanceOf(IllegalStateException.class);
+                            }
+                            communicator.barrier(LONG);
+                            if (rank > closing) {
+                                heaps.nvl().signal(closing, 8L * rank, 7);
+                                heaps.nvl().signal(rank, 8L * rank, closing);
+                                assertThat(heaps.nvl().flag(8L * rank)).isEqualTo(closing);
+                            }
+                            communicator.barrier(LONG);
+                        }
+                    });
+        }
+    }
+
+    @Test
+    void payloadIsVisibleOnceItsFlagIs() throws InterruptedException {
+        int rounds = 2000;
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        int rank = communicator.rank();
+                        int peer = 1 - rank;
+                        try (HostHeaps heaps = open(communicator, new EpTopology(rank, 2, 2))) {
+                            HostWait wait = new HostWait(rank, heaps.doorbell(), LONG.toNanos());
+                            for (long round = 1; round <= rounds; round++) {
+                                heaps.nvl().of(peer).set(I64, 128, round * 31);
+                                heaps.nvl().signal(peer, 0, round);
+                                wait.untilAtLeast(heaps.nvl(), 0, round, peer, "stress.data");
+                                assertThat(heaps.nvl().local().get(I64, 128)).isEqualTo(round * 31);
+                                heaps.nvl().signal(peer, 8, round);
+                                wait.untilAtLeast(heaps.nvl(), 8, round, peer, "stress.credit");
+                            }
+                            communicator.barrier(LONG);
+                        }
+                    });
+        }
+    }
+
+    @Test
+    void leavesNoFileBehind() throws InterruptedException {
+        Set<String> words = ConcurrentHashMap.newKeySet();
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        Communicator apart =
+                                new Apart(
+                                        communicator,
+                                        word -> {
+                                            words.add(word.substring(1));
+                                            return word;
+                                        });
+                        EpTopology topology = new EpTopology(communicator.rank(), 2, 2);
+                        try (HostHeaps heaps = HostHeaps.open(apart, topology, 100, 100, LONG)) {
+                            communicator.barrier(LONG);
+                            List<String> paths =
+                                    words.stream().filter(word -> word.startsWith("/")).toList();
+                            assertThat(paths).hasSize(2);
+                            assertThat(paths).noneMatch(path -> Files.exists(Path.of(path)));
+                            assertThat(heaps.nvl().local().byteSize()).isEqualTo(100);
+                        }
+                    });
+        }
+    }
+
+    /** A rank on another host, where the others' files are not. */
+    @Test
+    void ifOneRankCannotAllLearnIt() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(3)) {
+            group.run(
+                    communicator -> {
+                        int rank = communicator.rank();
+                        UnaryOperator<String> ear =
+                                rank == 1
+                                        ? word -> word.replace("/dev/shm/", "/dev/shm/elsewhere-")
+                                        : UnaryOperator.identity();
+                        EpTopology topology = new EpTopology(rank, 3, 3);
+                        assertThatThrownBy(
+                                        () ->
+                                                HostHeaps.open(
+                                                        new Apart(communicator, ear),
+                                                        topology,
+                                                        100,
+                                                        100,
+                                                        LONG))
+                                .isInstanceOf(DeepEpUnavailableException.class)
+                                .hasMessageContainingAll(
+                                        "rank 1 cannot map the memory of the others",
+                                        "NoSuchFileException",
+                                        "run all ranks on one host");
+                        long bytes = rank == 2 ? 1L << 50 : 100;
+                        assertThatThrownBy(
+                                        () ->
+                                                HostHeaps.open(
+                                                        new Apart(communicator, word -> word),
+                                                        topology,
+                                                        bytes,
+                                                        100,
+                                                        LONG))
+                                .isInstanceOf(DeepEpUnavailableException.class)
+                                .hasMessageContainingAll(
+                                        "rank 2 cannot share its memory",
+                                        "/dev/shm has room for",
+                                        "--shm-size");
+                    });
+        }
+    }
+}
