@@ -122,21 +122,33 @@ __device__ inline void judge_dispatch(const DispatchParams& p, uint32_t epoch, H
     __syncthreads();
 }
 
+// Where the headers of a dispatch hold the counts that concern this rank.
+struct CountWords {
+    int num_sources;
+    int rows;           // word of the rows that a source sends to this rank
+    int first_expert;   // word of the selections of this rank's first expert
+    int num_experts;
+};
+
 // One warp of one block, beside the copies: counts for the consumer on the device and for the host.
-__device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, const HeaderTable& table) {
+__device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, uint32_t verdict, int num_rows,
+                                     CountWords words) {
     const Group& g = p.group;
     auto status = at<StatusBlock>(g.status);
     int lane = threadIdx.x % 32;
-    bool ok = table.verdict == kOk;
-    int num_local_experts = p.num_experts / g.num_ranks;
+    bool ok = verdict == kOk;
     uint64_t deadline = now_ns() + g.timeout_ns;
     int32_t expanded = 0;
-    for (int e = lane; e < num_local_experts; e += 32) {
+    for (int e = lane; e < words.num_experts; e += 32) {
         int32_t count = 0;
-        for (int s = 0; s < g.num_ranks && ok; ++s) {
+        for (int s = 0; s < words.num_sources && ok; ++s) {
             uint64_t seen;
-            Code code = wait_word<true>(header_slot(g, g.rank, s, epoch) + kHeaderWords + e, epoch, deadline, seen);
-            if (code != kOk) record_fault(g, epoch, wait_fault(g, code, kPhaseHeader, s, epoch, seen));
+            Code code = wait_word<true>(header_slot(g, g.rank, s, epoch) + words.first_expert + e, epoch, deadline, seen);
+            if (code != kOk) {
+                Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
+                fault.peer = s;
+                record_fault(g, epoch, fault);
+            }
             count += code == kOk ? word_value(seen) : 0;
         }
         int32_t aligned = (count + p.expert_alignment - 1) / p.expert_alignment * p.expert_alignment;
@@ -146,19 +158,19 @@ __device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, co
         if (p.host_expert_counts) at<volatile int32_t>(p.host_expert_counts)[e] = aligned;
     }
     expanded = __reduce_add_sync(~0u, expanded);
-    if (lane <= g.num_ranks && p.out_source_rows) {
+    for (int s = lane; s <= words.num_sources && p.out_source_rows; s += 32) {
         int32_t before = 0;
-        for (int s = 0; s < lane && ok; ++s) before += table.of[s][kHeaderCounts + g.rank];
-        at<int32_t>(p.out_source_rows)[lane] = before;
+        for (int i = 0; i < s && ok; ++i) before += word_value(header_slot(g, g.rank, i, epoch)[words.rows]);
+        at<int32_t>(p.out_source_rows)[s] = before;
     }
     if (lane == 0) {
-        if (p.out_num_rows) *at<int32_t>(p.out_num_rows) = table.num_rows;
-        status->num_rows = table.num_rows;
+        if (p.out_num_rows) *at<int32_t>(p.out_num_rows) = num_rows;
+        status->num_rows = num_rows;
         status->num_expanded_rows = expanded;
         if (ok && p.expanded_limit > 0 && expanded > p.expanded_limit) {
             Fault fault;
             fault.code = kTooManyExpanded;
-            fault.rank = g.rank;
+            fault.rank = g.first_rank + g.rank;
             fault.expected = p.expanded_limit;
             fault.seen = expanded;
             record_fault(g, epoch, fault);
@@ -167,7 +179,7 @@ __device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, co
     fence_sys();
     __syncwarp();
     // release; pairs with the host's acquire of `ready`. The counts above come before it.
-    if (lane == 0) store_release_sys(&status->ready, pack_word(epoch, table.verdict));
+    if (lane == 0) store_release_sys(&status->ready, pack_word(epoch, verdict));
 }
 
 }  // namespace deepep::normal

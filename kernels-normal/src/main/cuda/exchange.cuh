@@ -35,7 +35,7 @@ __device__ inline uint64_t fault_detail(const Group& g, const Fault& fault) {
         case kTooManyExpanded:
             return static_cast<uint64_t>(fault.expected) << 32 | static_cast<uint32_t>(fault.seen);
         case kPeerAborted: return fault.k;
-        case kGridNotResident: return g.rank;
+        case kGridNotResident: return g.first_rank + g.rank;
         default: return fault.peer;
     }
 }
@@ -65,8 +65,8 @@ __device__ inline Fault wait_fault(const Group& g, Code code, Phase phase, int p
     Fault fault;
     fault.code = code;
     fault.phase = phase;
-    fault.rank = g.rank;
-    fault.peer = peer;
+    fault.rank = g.first_rank + g.rank;
+    fault.peer = g.first_rank + peer;
     fault.expected = epoch;
     fault.seen = code == kOutOfStep ? word_epoch(seen) : static_cast<int64_t>(seen);
     return fault;
@@ -79,7 +79,7 @@ __device__ inline Fault told_fault(const Group& g, uint32_t code, Phase phase, i
     fault.k = static_cast<int32_t>(detail);
     if (code == kTooManyExpanded) {
         fault.code = kTooManyExpanded;
-        fault.rank = peer;
+        fault.rank = fault.peer;
         fault.expected = detail >> 32;
         fault.seen = static_cast<uint32_t>(detail);
     }
@@ -214,19 +214,25 @@ __device__ __forceinline__ bool is_abort(uint32_t code) {
     return code == kTimeout || code == kPeerAborted || code == kOutOfStep || code == kGridNotResident;
 }
 
+// What of this call peers learn by a flag, as far as all blocks that have arrived know.
+__device__ __forceinline__ uint32_t told_code(const Group& g, uint32_t epoch) {
+    const LocalState* state = state_of(g);
+    uint32_t code = state->claimed_epoch == epoch ? state->code : kOk;
+    return is_abort(code) || code == kTooManyExpanded ? code : kOk;
+}
+
 // Tells every peer that this rank is done with the epoch (or has given up), waits until all are, and ends the call.
 // All threads of the block that leaves last; thread 0 gets the call's code. Nothing waits in a call that never got past
 // the headers: there was no data, and a peer that is still on its way concludes the same from the headers or reads it
 // in the done flag.
 __device__ inline uint32_t finish_call(const Group& g, uint32_t epoch, bool ok) {
     LocalState* state = state_of(g);
-    uint32_t code = state->claimed_epoch == epoch ? state->code : kOk;
-    bool told = is_abort(code) || code == kTooManyExpanded;
+    uint32_t code = told_code(g, epoch);
     if (threadIdx.x < g.num_ranks) {
         uint64_t* flag = done_flag(g, threadIdx.x, g.rank);
-        if (told) store_relaxed_sys(flag + 1, state->detail);
+        if (code != kOk) store_relaxed_sys(flag + 1, state->detail);
         // release; pairs with the acquire in wait_peers. Rows, metadata and pulls of all blocks come before it.
-        store_release_sys(flag, pack_word(epoch, told ? code : kOk));
+        store_release_sys(flag, pack_word(epoch, code));
         if (ok && !is_abort(code)) wait_peers(g, epoch, kPhaseDone, now_ns() + g.timeout_ns, threadIdx.x);
     }
     __syncthreads();

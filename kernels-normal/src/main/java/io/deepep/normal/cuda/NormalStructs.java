@@ -21,7 +21,7 @@ final class NormalStructs {
     static final KernelStruct GROUP =
             KernelStruct.builder(
                             "Group",
-                            "A rank and its peers; the same for every call, save for the status.")
+                            "A rank and its peers of one node; each call the same, but for the status.")
                     .u64("heap", "peers' heaps as mapped here", EpTopology.MAX_NVL_RANKS)
                     .u64("state", "LocalState, zeroed once by the host")
                     .u64("status", "StatusBlock, device address of mapped host memory")
@@ -31,8 +31,10 @@ final class NormalStructs {
                     .u64("header_rank_stride", "bytes")
                     .u64("meta_flag_offset", "u64 per source, kFlagStrideBytes apart")
                     .u64("done_flag_offset", "two u64 per source, kFlagStrideBytes apart")
-                    .i32("rank", "")
-                    .i32("num_ranks", "")
+                    .i32("rank", "within the node")
+                    .i32("num_ranks", "of the node")
+                    .i32("first_rank", "of the node, among all ranks")
+                    .i32("reserved", "")
                     .build();
 
     static final KernelStruct LOCAL_STATE =
@@ -125,7 +127,7 @@ final class NormalStructs {
                     .i32("chunk_bytes", "rows are summed in such chunks; <= 16384, 16-aligned")
                     .i32("num_chunks", "ceil(hidden * 2 / chunk_bytes)")
                     .i32("num_slots", "chunks in shared memory, 8 .. kMaxSlots")
-                    .i32("reserved", "")
+                    .i32("rings_offset", "several nodes: in dynamic shared memory")
                     .build();
 
     static final KernelStruct EXPAND =
