@@ -160,33 +160,36 @@ __device__ __forceinline__ const uint8_t* peer_chunk(const InternodeCombineShare
                              static_cast<uint64_t>(row) * shared.peers.x_stride[rank]);
 }
 
-// What says whether a part of token t comes from `node`.
-__device__ __forceinline__ LoadedRows parts(const InternodeCombineParams& params, int t, int node) {
-    const Internode& b = params.between;
-    if (t >= params.local.num_tokens || node >= b.network.num_nodes || node == b.network.node) return no_rows();
-    return load_rows(node_rows(b.own_rows, params.local.num_tokens, node, t));
+constexpr int kPartLanes = 32 - kMaxRanks;  // nodes looked at together
+
+// The node whose part of a token lane 8 and up stand for, from n0 on; the own node, of which there is none, for others.
+__device__ __forceinline__ int part_node(const Network& net, int n0) {
+    int lane = threadIdx.x % 32, node = n0 + lane - kMaxRanks;
+    return lane >= kMaxRanks && node < net.num_nodes ? node : net.node;
 }
 
-__device__ __forceinline__ uint32_t part_nodes(const LoadedRows& rows) { return __ballot_sync(~0u, rows.go_anywhere()); }
-
-// This lane's row of the own token t at the rank of this node with its number, or -1.
-__device__ __forceinline__ int32_t home_row(const InternodeCombineParams& params, int t) {
+// What says whether this lane has a row of the own token t: lanes 0 .. 7 (with n0 = 0) the rows of this node's ranks,
+// the others parts of nodes.
+__device__ __forceinline__ LoadedRows lane_rows(const InternodeCombineParams& params, int t, int n0) {
     const CombineParams& p = params.local;
-    const Internode& b = params.between;
-    int rank = threadIdx.x % 32;
-    if (rank >= p.group.num_ranks || t >= p.num_tokens) return -1;
-    return node_rows(b.own_rows, p.num_tokens, b.network.node, t)->row[rank];
+    const Network& net = params.between.network;
+    int lane = threadIdx.x % 32, node = part_node(net, n0);
+    LoadedRows rows = no_rows();
+    if (t >= p.num_tokens) return rows;
+    const NodeRows* all = node_rows(params.between.own_rows, p.num_tokens, node, t);
+    if (node != net.node) return load_rows(all);
+    if (lane < p.group.num_ranks && n0 == 0) rows.low.x = all->row[lane];
+    return rows;
 }
 
-// Until the lanes in `nodes` have the next row of their ring. All lanes.
-__device__ inline bool await_parts(const InternodeCombineParams& params, uint32_t epoch, uint32_t nodes, int n0,
+// Until the lanes in `parts` have the next row of their ring. All lanes.
+__device__ inline bool await_parts(const InternodeCombineParams& params, uint32_t epoch, uint32_t parts, int node,
                                    RingHead* heads) {
     const Internode& b = params.between;
-    int lane = threadIdx.x % 32, node = n0 + lane, channel = blockIdx.x / 2;
-    bool arrived = true, looks = (nodes >> lane & 1) && heads[node].put == heads[node].taken;
+    bool arrived = true, looks = (parts >> (threadIdx.x % 32) & 1) && heads[node].put == heads[node].taken;
     if (!__any_sync(~0u, looks)) return true;
     if (looks) {
-        auto word = at<const uint64_t>(incoming(b.network, b.tails, node)) + channel;
+        auto word = at<const uint64_t>(incoming(b.network, b.tails, node)) + blockIdx.x / 2;
         uint64_t deadline = now_ns() + params.local.group.timeout_ns;
         heads[node].put = await_count(word, epoch, heads[node].taken, deadline);  // acquire; pairs with tell_peers
         arrived = heads[node].put != heads[node].taken;
@@ -204,38 +207,39 @@ __device__ inline void load_own(const InternodeCombineParams& params, uint32_t e
     const Internode& b = params.between;
     InternodeCombineShared& shared = writer.shared;
     int lane = threadIdx.x % 32, channel = blockIdx.x / 2, num_nodes = b.network.num_nodes;
-    int32_t next_row = home_row(params, channel);
-    LoadedRows next_parts = parts(params, channel, lane);
+    constexpr uint32_t kPartMask = ~0u << kMaxRanks;
+    LoadedRows next_rows = lane_rows(params, channel, 0);
     bool ok = true;
     for (int t = channel; t < p.num_tokens && ok; t += b.num_channels) {
-        int32_t row = next_row < 0 ? -1 : checked_row(p.group, shared.peers, epoch, t, lane, next_row);
-        uint32_t first_nodes = part_nodes(next_parts);
-        next_row = home_row(params, t + b.num_channels);
-        next_parts = parts(params, t + b.num_channels, lane);
-        uint32_t at_home = __ballot_sync(~0u, row >= 0);
-        int num_rows = __popc(at_home) + __popc(first_nodes);
-        for (int n0 = 32; n0 < num_nodes; n0 += 32) num_rows += __popc(part_nodes(parts(params, t, n0 + lane)));
+        LoadedRows rows = next_rows;
+        next_rows = lane_rows(params, t + b.num_channels, 0);
+        int row = lane < kMaxRanks && rows.low.x >= 0 ? checked_row(p.group, shared.peers, epoch, t, lane, rows.low.x) : -1;
+        uint32_t first = __ballot_sync(~0u, lane < kMaxRanks ? row >= 0 : rows.go_anywhere());
+        int num_rows = __popc(first);
+        for (int n0 = kPartLanes; n0 < num_nodes; n0 += kPartLanes)
+            num_rows += __popc(__ballot_sync(~0u, lane_rows(params, t, n0).go_anywhere()));
         for (int chunk = 0; chunk < p.num_chunks && ok; ++chunk) {
             uint32_t begin = chunk * p.chunk_bytes, size = chunk_size(p, chunk);
+            bool ends = chunk == p.num_chunks - 1;
             SlotInfo info{t, static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
             if (num_rows == 0) writer.mark(t, chunk);
-            const uint8_t* from = row >= 0 ? peer_chunk(shared, lane, row, begin) : nullptr;
-            writer.load(at_home, from, size, true, info, -1);
-            bool last_chunk = chunk == p.num_chunks - 1;
-            int loaded = __popc(at_home);
-            for (int n0 = 0; n0 < num_nodes && ok; n0 += 32) {
-                uint32_t nodes = n0 == 0 ? first_nodes : part_nodes(parts(params, t, n0 + lane));
-                ok = chunk != 0 || await_parts(params, epoch, nodes, n0, heads);
-                int node = n0 + lane;
-                bool mine = nodes >> lane & 1;
-                if (mine)
+            int loaded = 0;
+            for (int n0 = 0; n0 < num_nodes && ok; n0 += kPartLanes) {
+                uint32_t lanes =
+                    n0 == 0 ? first : __ballot_sync(~0u, lane_rows(params, t, n0).go_anywhere());
+                int node = part_node(b.network, n0);
+                bool part = lanes & kPartMask & 1u << lane;
+                ok = chunk != 0 || await_parts(params, epoch, lanes & kPartMask, node, heads);
+                if (!ok) break;
+                const uint8_t* from = nullptr;
+                if (part)
                     from = at<const uint8_t>(incoming(b.network, b.slots, node) + begin,
                                              slot_offset(b, channel, heads[node].taken));
-                if (ok && nodes != 0) {
-                    writer.load(nodes, from, size, loaded == 0, info, last_chunk ? node : -1);
-                    loaded += __popc(nodes);
-                }
-                if (mine && last_chunk) ++heads[node].taken;
+                else if (row >= 0)
+                    from = peer_chunk(shared, lane, row, begin);
+                writer.load(lanes, from, size, loaded == 0, info, part && ends ? node : -1);
+                loaded += __popc(lanes);
+                if (part && ends) ++heads[node].taken;
             }
             // The consumers have been promised num_rows, if anything.
             for (; !ok && loaded > 0 && loaded < num_rows; ++loaded) writer.mark(t, chunk);
@@ -411,10 +415,9 @@ __device__ inline void combine_words(const InternodeCombineParams& params, int32
             case kTopk: value = p.topk; break;
             case kNumBlocks: value = gridDim.x; break;
             case kNumSlots: value = params.between.num_slots; break;
-            case kDispatchEpoch: value = *at<const uint32_t>(params.between.dispatch_epoch); break;
             default: value = offer_word(p, threadIdx.x);
         }
-        words[threadIdx.x] = value;
+        words[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value);
     }
     fence_sys();  // x, written by earlier launches, comes before the words that offer it
     __syncthreads();
@@ -447,6 +450,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         __shared__ int32_t words[kHeaderWords];
         combine_words(params, words);
         announce<Net>(b, g, epoch, words, nullptr);
+        if (threadIdx.x == 0) plan_of(b)->ends_together = 0;
         give_verdict(b, epoch, open_call(b, g, epoch).code);
     }
     bool ok = await_verdict(b, g, epoch);
@@ -479,8 +483,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         sum_chunks(p, shared.ring, slots, num_slots, consumers, OwnerSink(p, shared, heads, consumers));
     }
     if (arrive_last(&state->exit_arrivals)) {
-        if (threadIdx.x == 0) Net::quiet(b.network);
-        finish_call(g, epoch, ok);
+        finish_everywhere<Net>(b, g, epoch, ok);
     }
 }
 

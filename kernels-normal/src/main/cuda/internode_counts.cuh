@@ -1,7 +1,7 @@
 // First phase of a dispatch across nodes: who gets which token, and where among this rank's tokens it stands there.
 #pragma once
 
-#include "dispatch_layout.cuh"
+#include "dispatch_notify.cuh"
 #include "internode_exchange.cuh"
 
 namespace deepep::normal {
@@ -13,21 +13,27 @@ struct CountShared {
     int32_t running[32];
 };
 
-// Where token t goes among nodes first_node .. first_node + 3: bit 8 * i + r for rank r of the i-th. Counts selections
-// in hist, if that is given; a bad one is kept in state.bad_expert.
+// Where the layout sends token t among nodes first_node .. first_node + 3: bit 8 * i + r for rank r of the i-th.
+__device__ inline uint32_t layout_node_mask(const InternodeDispatchParams& params, int t, int first_node) {
+    const DispatchParams& p = params.local;
+    int num_nvl = p.group.num_ranks;
+    uint32_t mask = 0;
+    auto row = at<const uint8_t>(p.is_token_in_rank) + static_cast<size_t>(t) * params.between.num_ranks;
+    for (int i = 0; i < kNodesAtOnce && first_node + i < params.between.network.num_nodes; ++i)
+        for (int r = 0; r < num_nvl; ++r)
+            mask |= static_cast<uint32_t>(row[(first_node + i) * num_nvl + r] != 0) << (i * kMaxRanks + r);
+    return mask;
+}
+
+// Where token t goes, likewise. Counts its selections in hist, if that is given; keeps bad ones, and layouts that differ.
 __device__ inline uint32_t node_mask(const InternodeDispatchParams& params, int t, int first_node, uint32_t* hist) {
     const DispatchParams& p = params.local;
-    int num_nvl = p.group.num_ranks, num_ranks = params.between.num_ranks;
+    if (p.topk == 0) return layout_node_mask(params, t, first_node);
+    int num_nvl = p.group.num_ranks;
     uint32_t mask = 0;
-    if (p.topk == 0) {
-        auto row = at<const uint8_t>(p.is_token_in_rank) + static_cast<size_t>(t) * num_ranks;
-        for (int i = 0; i < kNodesAtOnce && first_node + i < params.between.network.num_nodes; ++i)
-            for (int r = 0; r < num_nvl; ++r)
-                mask |= static_cast<uint32_t>(row[(first_node + i) * num_nvl + r] != 0) << (i * kMaxRanks + r);
-        return mask;
-    }
+    bool good = true;
     auto row = at<const int64_t>(p.topk_idx) + static_cast<size_t>(t) * p.topk;
-    uint32_t experts_per_rank = p.num_experts / num_ranks;
+    uint32_t experts_per_rank = p.num_experts / params.between.num_ranks;
     for (int k0 = 0; k0 < p.topk; k0 += kSelectionBatch) {
         int64_t expert[kSelectionBatch];
 #pragma unroll
@@ -36,14 +42,19 @@ __device__ inline uint32_t node_mask(const InternodeDispatchParams& params, int 
         for (int j = 0; j < kSelectionBatch; ++j) {
             if (expert[j] == -1) continue;
             if (expert[j] < 0 || expert[j] >= p.num_experts) {
-                uint64_t key = ~(static_cast<uint64_t>(t) << 8 | (k0 + j));
-                atomicMax(reinterpret_cast<unsigned long long*>(&state_of(p.group)->bad_expert), key);
+                keep_bad_selection(p, t, k0 + j);
+                good = false;
                 continue;
             }
             uint32_t rank = static_cast<uint32_t>(expert[j]) / experts_per_rank, node = rank / num_nvl - first_node;
             if (node < kNodesAtOnce) mask |= 1u << (node * kMaxRanks + rank % num_nvl);
             if (hist) atomicAdd(&hist[expert[j]], 1);
         }
+    }
+    if (p.is_token_in_rank && good) {
+        uint32_t wrong = mask ^ layout_node_mask(params, t, first_node);
+        int place = __ffs(wrong) - 1, node = first_node + place / kMaxRanks;
+        if (wrong != 0) keep_bad_selection(p, t, kFirstMaskKey + node * num_nvl + place % kMaxRanks);
     }
     return mask;
 }
@@ -110,39 +121,15 @@ __device__ inline void count_tokens(const InternodeDispatchParams& params, Count
 // What this rank says of a new or cached dispatch. All threads of the leader.
 __device__ inline void announce_words(const InternodeDispatchParams& params, int32_t* words) {
     const DispatchParams& p = params.local;
-    const Internode& b = params.between;
-    int lane = threadIdx.x;
-    if (lane < kHeaderWords) {
-        int32_t value = 0;
-        switch (lane) {
-            case kOp: value = p.cached ? kOpCachedDispatch : kOpDispatch; break;
-            case kNumExperts: value = p.num_experts; break;
-            case kHidden: value = p.hidden; break;
-            case kRowBytes: value = p.row_stride; break;
-            case kTopk: value = p.topk; break;
-            case kNumScales: value = p.num_scales; break;
-            case kHasWeights: value = p.topk_weights != 0; break;
+    if (threadIdx.x < 32) {
+        int32_t value = dispatch_word(p, params.between.num_ranks);
+        switch (threadIdx.x) {
             case kNumBlocks: value = gridDim.x; break;
-            case kNumSlots: value = b.num_slots; break;
-            case kDispatchEpoch: value = p.cached ? *at<const uint32_t>(b.dispatch_epoch) : 0; break;
-            case kRowLimit: value = p.row_limit; break;
+            case kNumSlots: value = params.between.num_slots; break;
             case kNumTokens: value = p.num_tokens; break;
+            case kExpandedLimited: value = p.expanded_limit > 0; break;
         }
-        uint64_t bad = p.cached ? 0 : state_of(p.group)->bad_expert;
-        if (bad != 0) {
-            uint64_t key = ~bad;
-            int64_t expert = at<const int64_t>(p.topk_idx)[(key >> 8) * p.topk + (key & 255)];
-            switch (lane) {
-                case kStatus: value = kExpertOutOfRange; break;
-                case kStatusToken: value = static_cast<int32_t>(key >> 8); break;
-                case kStatusK: value = static_cast<int32_t>(key & 255); break;
-                case kStatusValueLow: value = static_cast<int32_t>(expert); break;
-                case kStatusValueHigh: value = static_cast<int32_t>(expert >> 32); break;
-            }
-            __syncwarp();
-            state_of(p.group)->bad_expert = 0;
-        }
-        words[lane] = value;
+        words[threadIdx.x] = value;
     }
     __syncthreads();
 }
@@ -156,6 +143,7 @@ __device__ inline Fault place_all_rows(const InternodeDispatchParams& params, ui
     Fault fault;
     fault.code = kTimeout;
     if (threadIdx.x == 0) first_full = INT32_MAX;
+    bool limited = false;
     if (!await_words(b, g, epoch, kHeaderWords, b.num_ranks)) return fault;
     int me = my_rank(g), num_places = b.network.num_nodes * kMaxRanks;
     for (int d = threadIdx.x; d < b.num_ranks; d += blockDim.x) {
@@ -166,6 +154,7 @@ __device__ inline Fault place_all_rows(const InternodeDispatchParams& params, ui
             if (s < me) before += count;
         }
         if (rows > header_word(g, d, kRowLimit, epoch)) atomicMin(&first_full, d);
+        limited |= header_word(g, d, kExpandedLimited, epoch) != 0;
         if (d == me) plan_of(b)->num_rows = static_cast<int32_t>(rows);
         int place = d / g.num_ranks * kMaxRanks + d % g.num_ranks;
         int32_t base = static_cast<int32_t>(before);
@@ -176,8 +165,8 @@ __device__ inline Fault place_all_rows(const InternodeDispatchParams& params, ui
     }
     for (int n = threadIdx.x; n < b.network.num_nodes; n += blockDim.x)
         at<int32_t>(b.source_tokens)[n] = header_word(g, n * g.num_ranks + g.rank, kNumTokens, epoch);
-    if (threadIdx.x == 0) *at<uint32_t>(b.dispatch_epoch) = epoch;
-    __syncthreads();
+    limited = __syncthreads_or(limited);
+    if (threadIdx.x == 0) plan_of(b)->ends_together = limited;
     fault.code = kOk;
     if (first_full == INT32_MAX) return fault;
     fault.code = kTooManyRows;
@@ -195,11 +184,14 @@ __device__ inline void lead_dispatch(const InternodeDispatchParams& params, uint
     const Internode& b = params.between;
     __shared__ int32_t words[kHeaderWords];
     auto hist = at<uint32_t>(p.expert_hist);
+    if (!p.cached) sum_counts(b, p.group, epoch);
     announce_words(params, words);
+    if (!p.cached)
+        check_layout(p, b.num_ranks, words, header_image(b, b.network.node, epoch) + kHeaderWords, hist);
     announce<Net>(b, p.group, epoch, words, hist);
     if (!p.cached)
         for (int e = threadIdx.x; e < p.num_experts; e += blockDim.x) hist[e] = 0;
-    if (threadIdx.x == 0 && !p.cached) plan_of(b)->num_rows = 0;
+    if (threadIdx.x == 0) plan_of(b)->num_rows = plan_of(b)->ends_together = 0;
     __syncthreads();
     Fault fault = open_call(b, p.group, epoch);
     if (fault.code == kOk && !p.cached) fault = place_all_rows(params, epoch);

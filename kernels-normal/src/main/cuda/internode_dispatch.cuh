@@ -6,7 +6,7 @@
 // completion flags within the node, exchanged by the block that leaves last.
 //
 // Writes: rows and metadata in the heaps of this node's ranks, rows and records at the peers of other nodes; own_rows,
-// forward_rows, source_tokens, dispatch_epoch, unless cached; outputs; the status block. Reads: x, scales, top-k or
+// forward_rows, source_tokens, handle_epoch, unless cached; outputs; the status block. Reads: x, scales, top-k or
 // is_token_in_rank, or the routing when cached; rows and records of the peers. When the kernel ends, this rank's rows
 // are complete: in order of source rank and token, at the same place on every run.
 // After a fault seen by all ranks (bad expert, headers that differ, too many rows) no row has been written anywhere.
@@ -17,7 +17,6 @@
 // aligned.
 #pragma once
 
-#include "dispatch_notify.cuh"
 #include "internode_rows.cuh"
 
 namespace deepep::normal {
@@ -81,8 +80,8 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
         }
     }
     if (arrive_last(&state->exit_arrivals)) {
-        if (threadIdx.x == 0) Net::quiet(b.network);
-        finish_call(g, epoch, ok);
+        uint32_t code = finish_everywhere<Net>(b, g, epoch, ok);
+        if (threadIdx.x == 0 && !p.cached) *at<uint64_t>(p.handle_epoch) = code == kOk ? epoch : 0;
     }
 }
 

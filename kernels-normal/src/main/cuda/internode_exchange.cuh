@@ -29,7 +29,22 @@ __device__ __forceinline__ int num_counted(const Internode& b, int32_t op) {
     return op == kOpDispatch ? kHeaderWords + b.num_ranks : kHeaderWords;
 }
 
-// Sends `words` to all nodes; in a new dispatch also counts, summed over the blocks, and each node's expert counts.
+// Counts per rank, summed over the blocks, into this rank's own header. All threads of the leader.
+__device__ inline void sum_counts(const Internode& b, const Group& g, uint32_t epoch) {
+    int32_t* counts = header_image(b, b.network.node, epoch) + kHeaderWords;
+    int num_places = b.network.num_nodes * kMaxRanks;
+    for (int rank = threadIdx.x; rank < b.num_ranks; rank += blockDim.x) {
+        int place = rank / g.num_ranks * kMaxRanks + rank % g.num_ranks;
+        int32_t sum = 0;
+#pragma unroll 8
+        for (uint32_t block = 0; block < gridDim.x; ++block)
+            sum += at<const int32_t>(b.block_counts)[block * num_places + place];
+        counts[rank] = sum;
+    }
+    __syncthreads();
+}
+
+// Sends `words` to all nodes; in a new dispatch also the counts of sum_counts, and each node's expert counts.
 // All threads of the leader.
 template <class Net>
 __device__ inline void announce(const Internode& b, const Group& g, uint32_t epoch, const int32_t* words,
@@ -38,15 +53,7 @@ __device__ inline void announce(const Internode& b, const Group& g, uint32_t epo
     int num_words = num_counted(b, words[kOp]), experts_per_node = words[kNumExperts] / net.num_nodes;
     if (num_words == kHeaderWords) experts_per_node = 0;
     int32_t* own = header_image(b, net.node, epoch);
-    for (int i = threadIdx.x; i < num_words; i += blockDim.x) {
-        int32_t value = i < kHeaderWords ? words[i] : 0;
-        if (i >= kHeaderWords) {
-            int rank = i - kHeaderWords, place = rank / g.num_ranks * kMaxRanks + rank % g.num_ranks;
-            for (uint32_t block = 0; block < gridDim.x; ++block)
-                value += at<const int32_t>(b.block_counts)[block * net.num_nodes * kMaxRanks + place];
-        }
-        own[i] = value;
-    }
+    if (threadIdx.x < kHeaderWords) own[threadIdx.x] = words[threadIdx.x];
     __syncthreads();
     for (int node = 0; node < net.num_nodes; ++node) {
         int32_t* image = own;
@@ -113,9 +120,10 @@ __device__ inline bool await_words(const Internode& b, const Group& g, uint32_t 
         uint64_t flag = load_acquire_sys(done_flag(g, g.rank, threadIdx.x));
         int32_t ahead = static_cast<int32_t>(word_epoch(flag) - epoch);
         if (ahead > 0 || (ahead == 0 && word_value(flag) != kOk)) {
-            Code code = ahead > 0 ? kOutOfStep : kPeerAborted;
-            record_fault(g, epoch, wait_fault(g, code, kPhaseHeader, threadIdx.x, epoch,
-                                              ahead > 0 ? flag : word_value(flag)));
+            record_fault(g, epoch,
+                         ahead > 0 ? wait_fault(g, kOutOfStep, kPhaseHeader, threadIdx.x, epoch, flag)
+                                   : told_fault(g, word_value(flag), done_flag(g, g.rank, threadIdx.x) + 1,
+                                                kPhaseHeader, threadIdx.x, epoch));
             arrived = false;
         }
     }
@@ -209,6 +217,43 @@ __device__ inline bool await_record(const Internode& b, const Group& g, uint32_t
     fault.peer = node * g.num_ranks + g.rank;
     record_fault(g, epoch, fault);
     return false;
+}
+
+// Where some rank takes only so many expanded rows, all nodes learn whether they all fit: peers tell each other before
+// the ranks of each node do. All threads of the block that leaves last.
+template <class Net>
+__device__ inline void exchange_endings(const Internode& b, const Group& g, uint32_t epoch) {
+    const Network& net = b.network;
+    uint32_t code = told_code(g, epoch);
+    for (int first = 0; first < net.num_nodes && threadIdx.x < 32; first += 32) {
+        int node = first + threadIdx.x;
+        bool sends = node < net.num_nodes && node != net.node;
+        if (sends) tell_more(g, at<uint64_t>(Net::outgoing(net, b.endings, node)) + 1);
+        // release; pairs with the acquire below
+        Net::put_signal(net, sends, node, b.endings, sizeof(uint64_t), 2 * sizeof(uint64_t), b.endings, 0,
+                        pack_word(epoch, code));
+    }
+    for (int node = threadIdx.x; node < net.num_nodes && !is_abort(code); node += blockDim.x) {
+        if (node == net.node) continue;
+        auto ending = at<const uint64_t>(incoming(net, b.endings, node));
+        uint64_t seen;
+        Code waited = wait_word<true>(ending, epoch, now_ns() + g.timeout_ns, seen);  // acquire
+        uint32_t told = word_value(seen);
+        if (waited == kOk && told == kOk) continue;
+        Fault fault = waited == kOk ? told_fault(g, told, ending + 1, kPhaseDone, 0, epoch)
+                                    : wait_fault(g, waited, kPhaseDone, 0, epoch, seen);
+        fault.peer = node * g.num_ranks + g.rank;
+        record_fault(g, epoch, fault);
+    }
+    __syncthreads();
+}
+
+// Ends a call. All threads of the block that leaves last; thread 0 gets the call's code.
+template <class Net>
+__device__ inline uint32_t finish_everywhere(const Internode& b, const Group& g, uint32_t epoch, bool ok) {
+    if (threadIdx.x == 0) Net::quiet(b.network);
+    if (ok && plan_of(b)->ends_together) exchange_endings<Net>(b, g, epoch);
+    return finish_call(g, epoch, ok);
 }
 
 // Waits until a count that another rank or node reports for this epoch exceeds `count`; counts of earlier epochs are 0.

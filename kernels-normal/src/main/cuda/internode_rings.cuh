@@ -39,6 +39,8 @@ static_assert(sizeof(RingTail) == kRingStateBytes && sizeof(RingHead) == kRingSt
 // What a warp that fills or empties rings is doing: 0, or the number of lanes that wait for room, or past its end.
 constexpr uint32_t kFinished = 1u << 16;
 
+constexpr uint32_t kTellerNapNs = 200;
+
 // Between warps of a block, without a barrier.
 __device__ __forceinline__ void note(uint32_t* word, uint32_t value) {
     __threadfence_block();
@@ -84,7 +86,9 @@ template <class Net, bool kTails>
 __device__ inline void tell_peers(const Internode& b, uint32_t epoch, uint8_t* rings, uint32_t* states, int num_warps) {
     const Network& net = b.network;
     int num_rings = num_warps * net.num_nodes;
-    for (bool all_told = false; !all_told;) {
+    for (bool all_told = false, any_due = true; !all_told;) {
+        if (!any_due) __nanosleep(kTellerNapNs);  // leaves the multiprocessor to those that move rows
+        any_due = false;
         all_told = true;
         for (int first = 0; first < num_rings; first += 32) {
             int ring = min(first + static_cast<int>(threadIdx.x) % 32, num_rings - 1);
@@ -92,11 +96,12 @@ __device__ inline void tell_peers(const Internode& b, uint32_t epoch, uint8_t* r
             int warp = ring / net.num_nodes, node = ring % net.num_nodes;
             auto progress = reinterpret_cast<RingTail*>(rings) + ring;
             uint32_t state = noted(&states[warp]);  // before done: a warp that has finished adds nothing
-            uint32_t done = noted(&progress->done), told = progress->told;
+            uint32_t done = noted(&progress->done), told = mine ? progress->told : done;
             bool urgent = kTails && state != 0;
-            bool due = mine && node != net.node && done - told >= (urgent ? 1u : static_cast<uint32_t>(b.send_chunk));
+            bool due = node != net.node && done - told >= (urgent ? 1u : static_cast<uint32_t>(b.send_chunk));
             all_told &= __all_sync(~0u, state >= kFinished && (!due || !kTails));
             if (!__any_sync(~0u, due)) continue;
+            any_due = true;
             int channel = warp * (gridDim.x / 2) + blockIdx.x / 2;
             if (kTails) {
                 // One range of memory at a time: not past the end of the ring.
@@ -112,6 +117,7 @@ __device__ inline void tell_peers(const Internode& b, uint32_t epoch, uint8_t* r
                 progress->told = done;
             }
         }
+        __syncwarp();
     }
 }
 

@@ -35,6 +35,16 @@ __device__ __forceinline__ int32_t local_order(const InternodeDispatchParams& pa
     return node_rows(p.cached ? b.own_rows : p.token_order, p.num_tokens, b.network.node, t)->row[threadIdx.x % 32];
 }
 
+// What is to be added to it to get the row.
+__device__ __forceinline__ int32_t local_base(const InternodeDispatchParams& params, int t) {
+    const DispatchParams& p = params.local;
+    const Internode& b = params.between;
+    int rank = threadIdx.x % 32;
+    if (p.cached || t >= p.num_tokens || rank >= p.group.num_ranks) return 0;
+    int place = (t / tokens_per_block(p.num_tokens) * b.network.num_nodes + b.network.node) * kMaxRanks + rank;
+    return at<const int32_t>(b.block_bases)[place];
+}
+
 // A copy warp of a sending block. Unless ok nothing is sent, but shared memory must outlive the first load.
 template <class Net>
 __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32_t epoch, bool ok, RingTail* tails,
@@ -49,13 +59,13 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
     }
     RowSource source = row_source(p);
     uint64_t heap = lane < p.group.num_ranks ? p.group.heap[lane] + p.recv_offset : 0;
-    int per_block = tokens_per_block(p.num_tokens), place = net.node * kMaxRanks + lane;
-    int32_t order = local_order(params, t);
+    uint64_t ring = lane < net.num_nodes && lane != net.node ? Net::outgoing(net, b.slots, lane) : 0;
+    int32_t order = local_order(params, t), base = local_base(params, t);
     LoadedRows crosses = crossing(params, t, lane);
     uint32_t stage = 0, phase = 0;
     while (t < p.num_tokens && ok) {
         int next = t + b.num_channels;
-        int32_t next_order = local_order(params, next);
+        int32_t next_order = local_order(params, next), next_base = local_base(params, next);
         LoadedRows next_crosses = crossing(params, next, lane);
         uint32_t next_stage = stage == kRowStages - 1 ? 0 : stage + 1;
         bulk_wait_read<kRowStages - 2>();
@@ -64,11 +74,8 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
             load_row(p, source, next, stages + next_stage * p.row_stride, &barriers[next_stage], lane);
         const uint8_t* row_stage = stages + stage * p.row_stride;
         barrier_wait(&barriers[stage], phase);
-        if (order >= 0) {
-            if (!p.cached)
-                order += at<const int32_t>(b.block_bases)[(t / per_block) * net.num_nodes * kMaxRanks + place];
-            bulk_store(at<uint8_t>(heap, static_cast<uint64_t>(order) * p.row_stride), row_stage, p.row_stride);
-        }
+        if (order >= 0)
+            bulk_store(at<uint8_t>(heap, static_cast<uint64_t>(order + base) * p.row_stride), row_stage, p.row_stride);
         for (int n = lane; n < net.num_nodes && ok; n += 32) {
             RingTail& tail = tails[n];
             tail.before[1] = tail.before[0];
@@ -80,7 +87,7 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
                 ok = await_room(b, p.group, epoch, channel, n, tail, state);
                 if (!ok) break;
             }
-            uint64_t slot = Net::outgoing(net, b.slots, n) + slot_offset(b, channel, tail.put++);
+            uint64_t slot = (n < 32 ? ring : Net::outgoing(net, b.slots, n)) + slot_offset(b, channel, tail.put++);
             bulk_store(at<uint8_t>(slot), row_stage, p.row_stride);
         }
         bulk_commit();
@@ -93,6 +100,7 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
         t = next;
         stage = next_stage;
         order = next_order;
+        base = next_base;
         crosses = next_crosses;
     }
     bulk_wait_written();
