@@ -29,10 +29,11 @@ struct LayoutShared {
 
 // Keeps the first bad selection of a call: token t's k, or its receiver k - kFirstMaskKey.
 constexpr int kFirstMaskKey = 128;
-static_assert(kMaxTopk <= kFirstMaskKey && kFirstMaskKey + kMaxRanks <= 256);
+constexpr int kSelectionBits = 16;
+static_assert(kMaxTopk <= kFirstMaskKey);
 
 __device__ __forceinline__ void keep_bad_selection(const DispatchParams& p, int t, int k) {
-    uint64_t key = ~(static_cast<uint64_t>(t) << 8 | k);
+    uint64_t key = ~(static_cast<uint64_t>(t) << kSelectionBits | k);
     atomicMax(reinterpret_cast<unsigned long long*>(&state_of(p.group)->bad_selection), key);
 }
 

@@ -7,68 +7,76 @@
 
 namespace deepep::normal {
 
+// Word `lane` of what this rank says of a new or cached dispatch among num_ranks ranks. One warp.
+__device__ inline int32_t dispatch_word(const DispatchParams& p, int num_ranks) {
+    LocalState* state = state_of(p.group);
+    int lane = threadIdx.x % 32;
+    int32_t value = 0;
+    switch (lane) {
+        case kOp: value = p.cached ? kOpCachedDispatch : kOpDispatch; break;
+        case kNumExperts: value = p.num_experts; break;
+        case kHidden: value = p.hidden; break;
+        case kRowBytes: value = p.row_stride; break;
+        case kTopk: value = p.topk; break;
+        case kNumScales: value = p.num_scales; break;
+        case kHasWeights: value = p.topk_weights != 0; break;
+        case kRowLimit: value = p.row_limit; break;
+    }
+    if (p.cached) return handle_word(p.handle_epoch, lane, value);
+    uint64_t bad = state->bad_selection;
+    if (bad == 0) return value;
+    int token = static_cast<int>(~bad >> kSelectionBits), k = static_cast<int>(~bad & ((1 << kSelectionBits) - 1));
+    bool mask = k >= kFirstMaskKey;
+    if (mask) k -= kFirstMaskKey;
+    int64_t seen = mask ? at<const uint8_t>(p.is_token_in_rank)[static_cast<size_t>(token) * num_ranks + k] != 0
+                        : at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k];
+    __syncwarp();
+    state->bad_selection = 0;
+    return status_word(lane, value, mask ? kLayoutMask : kExpertOutOfRange, token, k, seen);
+}
+
 // All threads of the announcing block.
 __device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable& table) {
-    LocalState* state = state_of(p.group);
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (warp == kMaxRanks) {
-        int32_t value = 0;
-        switch (lane) {
-            case kOp: value = p.cached ? kOpCachedDispatch : kOpDispatch; break;
-            case kNumExperts: value = p.num_experts; break;
-            case kHidden: value = p.hidden; break;
-            case kRowBytes: value = p.row_stride; break;
-            case kTopk: value = p.topk; break;
-            case kNumScales: value = p.num_scales; break;
-            case kHasWeights: value = p.topk_weights != 0; break;
-            case kRowLimit: value = p.row_limit; break;
-        }
-        if (p.cached) value = handle_word(p.handle_epoch, lane, value);
-        uint64_t bad = p.cached ? 0 : state->bad_selection;
-        if (bad != 0) {
-            int token = static_cast<int>(~bad >> 8), k = static_cast<int>(~bad & 255);
-            bool mask = k >= kFirstMaskKey;
-            if (mask) k -= kFirstMaskKey;
-            int64_t seen = mask ? layout_mask(p, token) >> k & 1
-                                : at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k];
-            value = status_word(lane, value, mask ? kLayoutMask : kExpertOutOfRange, token, k, seen);
-            __syncwarp();
-            state->bad_selection = 0;
-        }
+        int32_t value = dispatch_word(p, p.group.num_ranks);
         if (lane < kHeaderCounts) table.mine[lane] = value;
     } else if (warp < kMaxRanks) {
         int32_t count = 0;
         if (!p.cached)
-            for (int b = lane; b < static_cast<int>(gridDim.x); b += 32) count += state->block_counts[b][warp];
+            for (int b = lane; b < static_cast<int>(gridDim.x); b += 32)
+                count += state_of(p.group)->block_counts[b][warp];
         count = __reduce_add_sync(~0u, count);
         if (lane == 0) table.mine[kHeaderCounts + warp] = count;
     }
     __syncthreads();
 }
 
-// Holds the counts that a layout claims against those of table.mine and hist. All threads of the announcing block.
-__device__ inline void check_layout(const DispatchParams& p, HeaderTable& table, const uint32_t* hist) {
+// Holds the counts that a layout claims against counts of rows [num_ranks] and hist; the outcome goes into words, in
+// shared memory. All threads of the announcing block.
+__device__ inline void check_layout(const DispatchParams& p, int num_ranks, int32_t* words, const int32_t* counts,
+                                    const uint32_t* hist) {
     __shared__ int first_wrong;  // an expert, or num_experts + a rank
     if (p.tokens_per_rank == 0) return;
     auto per_rank = at<const int32_t>(p.tokens_per_rank), per_expert = at<const int32_t>(p.tokens_per_expert);
-    int num_ranks = p.group.num_ranks, num_checks = p.num_experts + num_ranks;
+    int num_checks = p.num_experts + num_ranks;
     if (threadIdx.x == 0) first_wrong = num_checks;
     __syncthreads();
     for (int i = threadIdx.x; i < num_checks; i += kThreads) {
         int rank = i - p.num_experts;
-        bool good = rank >= 0 ? per_rank[rank] == table.mine[kHeaderCounts + rank]
+        bool good = rank >= 0 ? per_rank[rank] == counts[rank]
                               : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
         if (!good) atomicMin(&first_wrong, i);
     }
     __syncthreads();
-    if (threadIdx.x < kHeaderCounts && first_wrong < num_checks && table.mine[kStatus] == kOk) {
+    if (threadIdx.x < kHeaderCounts && first_wrong < num_checks && words[kStatus] == kOk) {
         int rank = first_wrong - p.num_experts, i = rank >= 0 ? rank : first_wrong;
         int said = rank >= 0 ? per_rank[rank] : per_expert[i];
-        int64_t seen = rank >= 0 ? table.mine[kHeaderCounts + rank] : static_cast<int64_t>(hist[i]);
-        int32_t value = table.mine[threadIdx.x];
+        int64_t seen = rank >= 0 ? counts[rank] : static_cast<int64_t>(hist[i]);
+        int32_t value = words[threadIdx.x];
         __syncwarp((1u << kHeaderCounts) - 1);
-        table.mine[threadIdx.x] = status_word(threadIdx.x, value, rank >= 0 ? kLayoutRankCount : kLayoutExpertCount, i,
-                                              said, seen);
+        words[threadIdx.x] =
+            status_word(threadIdx.x, value, rank >= 0 ? kLayoutRankCount : kLayoutExpertCount, i, said, seen);
     }
     __syncthreads();
 }
@@ -77,7 +85,7 @@ __device__ inline void check_layout(const DispatchParams& p, HeaderTable& table,
 __device__ inline void announce_dispatch(const DispatchParams& p, uint32_t epoch, HeaderTable& table) {
     auto hist = at<uint32_t>(p.expert_hist);
     fill_dispatch_header(p, table);
-    check_layout(p, table, hist);
+    check_layout(p, p.group.num_ranks, table.mine, table.mine + kHeaderCounts, hist);
     send_header(p.group, epoch, table, hist, p.num_experts / p.group.num_ranks);
     __syncthreads();
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
@@ -122,21 +130,33 @@ __device__ inline void judge_dispatch(const DispatchParams& p, uint32_t epoch, H
     __syncthreads();
 }
 
+// Where the headers of a dispatch hold the counts that concern this rank.
+struct CountWords {
+    int num_sources;
+    int rows;           // word of the rows that a source sends to this rank
+    int first_expert;   // word of the selections of this rank's first expert
+    int num_experts;
+};
+
 // One warp of one block, beside the copies: counts for the consumer on the device and for the host.
-__device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, const HeaderTable& table) {
+__device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, uint32_t verdict, int num_rows,
+                                     CountWords words) {
     const Group& g = p.group;
     auto status = at<StatusBlock>(g.status);
     int lane = threadIdx.x % 32;
-    bool ok = table.verdict == kOk;
-    int num_local_experts = p.num_experts / g.num_ranks;
+    bool ok = verdict == kOk;
     uint64_t deadline = now_ns() + g.timeout_ns;
     int32_t expanded = 0;
-    for (int e = lane; e < num_local_experts; e += 32) {
+    for (int e = lane; e < words.num_experts; e += 32) {
         int32_t count = 0;
-        for (int s = 0; s < g.num_ranks && ok; ++s) {
+        for (int s = 0; s < words.num_sources && ok; ++s) {
             uint64_t seen;
-            Code code = wait_word<true>(header_slot(g, g.rank, s, epoch) + kHeaderWords + e, epoch, deadline, seen);
-            if (code != kOk) record_fault(g, epoch, wait_fault(g, code, kPhaseHeader, s, epoch, seen));
+            Code code = wait_word<true>(header_slot(g, g.rank, s, epoch) + words.first_expert + e, epoch, deadline, seen);
+            if (code != kOk) {
+                Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
+                fault.peer = s;
+                record_fault(g, epoch, fault);
+            }
             count += code == kOk ? word_value(seen) : 0;
         }
         int32_t aligned = (count + p.expert_alignment - 1) / p.expert_alignment * p.expert_alignment;
@@ -146,19 +166,19 @@ __device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, co
         if (p.host_expert_counts) at<volatile int32_t>(p.host_expert_counts)[e] = aligned;
     }
     expanded = __reduce_add_sync(~0u, expanded);
-    if (lane <= g.num_ranks && p.out_source_rows) {
+    for (int s = lane; s <= words.num_sources && p.out_source_rows; s += 32) {
         int32_t before = 0;
-        for (int s = 0; s < lane && ok; ++s) before += table.of[s][kHeaderCounts + g.rank];
-        at<int32_t>(p.out_source_rows)[lane] = before;
+        for (int i = 0; i < s && ok; ++i) before += word_value(header_slot(g, g.rank, i, epoch)[words.rows]);
+        at<int32_t>(p.out_source_rows)[s] = before;
     }
     if (lane == 0) {
-        if (p.out_num_rows) *at<int32_t>(p.out_num_rows) = table.num_rows;
-        status->num_rows = table.num_rows;
+        if (p.out_num_rows) *at<int32_t>(p.out_num_rows) = num_rows;
+        status->num_rows = num_rows;
         status->num_expanded_rows = expanded;
         if (ok && p.expanded_limit > 0 && expanded > p.expanded_limit) {
             Fault fault;
             fault.code = kTooManyExpanded;
-            fault.rank = g.rank;
+            fault.rank = g.first_rank + g.rank;
             fault.expected = p.expanded_limit;
             fault.seen = expanded;
             record_fault(g, epoch, fault);
@@ -167,7 +187,7 @@ __device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, co
     fence_sys();
     __syncwarp();
     // release; pairs with the host's acquire of `ready`. The counts above come before it.
-    if (lane == 0) store_release_sys(&status->ready, pack_word(epoch, table.verdict));
+    if (lane == 0) store_release_sys(&status->ready, pack_word(epoch, verdict));
 }
 
 }  // namespace deepep::normal

@@ -52,18 +52,20 @@ __device__ inline void load_row(const DispatchParams& p, RowSource source, int t
 // links. The first of a warp is fixed, so that it can be loaded before anything is known of the peers.
 __device__ __forceinline__ int first_token() { return threadIdx.x / 32 * gridDim.x + blockIdx.x; }
 
-__device__ inline void prefetch_row(const DispatchParams& p, uint8_t* stages, uint64_t* barriers) {
+// Prepares this warp's stages and starts loading token t, its first, if there is one.
+template <int kStages>
+__device__ inline void prefetch_row(const DispatchParams& p, int t, uint8_t* stages, uint64_t* barriers) {
     int lane = threadIdx.x % 32;
     if (lane == 0) {
-        for (int i = 0; i < kDispatchStages; ++i) barrier_init(&barriers[i], 1);
+        for (int i = 0; i < kStages; ++i) barrier_init(&barriers[i], 1);
         barrier_init_fence();
     }
-    for (int s = 0; s < kDispatchStages; ++s)  // padding is sent too: let it be the same on every run
+    for (int s = 0; s < kStages; ++s)  // padding is sent too: let it be the same on every run
         for (int i = p.x_bytes + lane * 4; i < p.row_stride; i += 128)
             *reinterpret_cast<uint32_t*>(stages + s * p.row_stride + i) = 0;
     fence_async_proxy();
     __syncwarp();
-    if (first_token() < p.num_tokens) load_row(p, row_source(p), first_token(), stages, &barriers[0], lane);
+    if (t < p.num_tokens) load_row(p, row_source(p), t, stages, &barriers[0], lane);
 }
 
 // In lane l token t's order (its row when cached) at rank (rank + 1 + l) % num_ranks, or -1.
@@ -112,34 +114,58 @@ __device__ inline void send_rows(const DispatchParams& p, const int32_t (*bases)
     fence_async_proxy();
 }
 
-// Source index, experts and weights of the block's tokens, in runs: rows of 32 tokens at one rank are neighbours.
+// A dispatching rank's own selections.
+struct OwnSelections {
+    const int64_t* topk_idx;
+    const float* weights;  // or null
+    int topk;
+
+    __device__ int64_t expert(int t, int k) const { return topk_idx[static_cast<size_t>(t) * topk + k]; }
+    __device__ float weight(int t, int k) const { return weights[static_cast<size_t>(t) * topk + k]; }
+};
+
+__device__ __forceinline__ OwnSelections own_selections(const DispatchParams& p) {
+    return {at<const int64_t>(p.topk_idx), at<const float>(p.topk_weights), p.topk};
+}
+
+// Source index, experts and weights of tokens first .. first + 31 to a rank of this node: a run, because rows of
+// neighbours are neighbours there. row: of this lane's token, or -1. All lanes; list: 32 bytes of the warp's own.
+template <class Selections>
+__device__ inline void send_run(const DispatchParams& p, int dest, int experts_per_rank, int first, int row,
+                                uint8_t* list, const Selections& selections) {
+    int lane = threadIdx.x % 32;
+    uint32_t senders = __ballot_sync(~0u, row >= 0);
+    if (senders == 0) return;
+    if (row >= 0) list[__popc(senders & ((1u << lane) - 1))] = lane;
+    __syncwarp();
+    uint64_t heap = p.group.heap[dest];
+    int64_t first_expert = static_cast<int64_t>(p.group.first_rank + dest) * experts_per_rank;
+    int first_row = __shfl_sync(~0u, row, __ffs(senders) - 1), count = __popc(senders);
+    if (lane < count) at<int32_t>(heap, p.recv_src_offset)[first_row + lane] = first + list[lane];
+    auto to_topk = at<int32_t>(heap, p.recv_topk_offset) + static_cast<size_t>(first_row) * p.topk;
+    auto to_weights = at<float>(heap, p.recv_weights_offset) + static_cast<size_t>(first_row) * p.topk;
+    for (int j = lane; j < count * p.topk; j += 32) {
+        int t = first + list[j / p.topk], k = j % p.topk;
+        int expert = static_cast<int>(selections.expert(t, k) - first_expert);
+        bool local = expert >= 0 && expert < experts_per_rank;
+        to_topk[j] = local ? expert : -1;
+        if (p.topk_weights) to_weights[j] = local ? selections.weight(t, k) : 0.0f;
+    }
+    __syncwarp();
+}
+
+// The metadata of the block's tokens, by its meta warps.
 __device__ inline void send_metadata(const DispatchParams& p, const int32_t* bases, uint8_t* list, int meta_warp,
                                      int num_meta_warps) {
     int lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
-    int experts_per_rank = p.num_experts / num_ranks;
     TokenRange tokens = block_tokens(p.num_tokens);
     for (int first = tokens.begin + meta_warp * 32; first < tokens.end; first += num_meta_warps * 32)
         for (int i = 0; i < num_ranks; ++i) {
             int dest = (p.group.rank + 1 + i) % num_ranks, t = first + lane;
             size_t at_dest = static_cast<size_t>(t) * num_ranks + dest;
             int order = t < tokens.end ? at<const int32_t>(p.token_order)[at_dest] : -1;
-            uint32_t senders = __ballot_sync(~0u, order >= 0);
-            if (senders == 0) continue;
-            if (order >= 0) list[__popc(senders & ((1u << lane) - 1))] = lane;
-            __syncwarp();
-            uint64_t heap = p.group.heap[dest];
-            int first_row = bases[dest] + __shfl_sync(~0u, order, __ffs(senders) - 1), count = __popc(senders);
-            if (lane < count) at<int32_t>(heap, p.recv_src_offset)[first_row + lane] = first + list[lane];
-            auto to_topk = at<int32_t>(heap, p.recv_topk_offset) + static_cast<size_t>(first_row) * p.topk;
-            auto to_weights = at<float>(heap, p.recv_weights_offset) + static_cast<size_t>(first_row) * p.topk;
-            for (int j = lane; j < count * p.topk; j += 32) {
-                size_t from = static_cast<size_t>(first + list[j / p.topk]) * p.topk + j % p.topk;
-                int expert = static_cast<int>(at<const int64_t>(p.topk_idx)[from]) - dest * experts_per_rank;
-                bool local = expert >= 0 && expert < experts_per_rank;
-                to_topk[j] = local ? expert : -1;
-                if (p.topk_weights) to_weights[j] = local ? at<const float>(p.topk_weights)[from] : 0.0f;
-            }
-            __syncwarp();
+            int row = order >= 0 ? order + bases[dest] : -1;
+            send_run(p, dest, p.num_experts / num_ranks, first, row, list, own_selections(p));
         }
 }
 
@@ -161,8 +187,11 @@ __device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch
         bool ok = true;
         if (lane < p.group.num_ranks) {
             fence_sys();
+            uint32_t code = told_code(p.group, epoch);
+            if (last && is_abort(code)) tell_more(p.group, done_flag(p.group, lane, p.group.rank) + 1);
             // release; pairs with the acquire in wait_peers. The metadata of all blocks comes before it.
-            if (last) store_release_sys(meta_flag(p.group, lane, p.group.rank), pack_word(epoch, kOk));
+            if (last)
+                store_release_sys(meta_flag(p.group, lane, p.group.rank), pack_word(epoch, is_abort(code) ? code : kOk));
             ok = wait_peers(p.group, epoch, kPhaseMeta, now_ns() + p.group.timeout_ns, lane);
         }
         ok = __all_sync(~0u, ok);

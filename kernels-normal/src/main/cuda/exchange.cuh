@@ -35,7 +35,7 @@ __device__ inline uint64_t fault_detail(const Group& g, const Fault& fault) {
         case kTooManyExpanded:
             return static_cast<uint64_t>(fault.expected) << 32 | static_cast<uint32_t>(fault.seen);
         case kPeerAborted: return fault.k;
-        case kGridNotResident: return g.rank;
+        case kGridNotResident: return g.first_rank + g.rank;
         default: return fault.peer;
     }
 }
@@ -58,6 +58,7 @@ __device__ inline void record_fault(const Group& g, uint32_t epoch, const Fault&
     }
     fence_sys();
     state->detail = fault_detail(g, fault);
+    state->culprit = fault.rank;
     atomicExch(&state->code, fault.code);
 }
 
@@ -65,21 +66,22 @@ __device__ inline Fault wait_fault(const Group& g, Code code, Phase phase, int p
     Fault fault;
     fault.code = code;
     fault.phase = phase;
-    fault.rank = g.rank;
-    fault.peer = peer;
+    fault.rank = g.first_rank + g.rank;
+    fault.peer = g.first_rank + peer;
     fault.expected = epoch;
     fault.seen = code == kOutOfStep ? word_epoch(seen) : static_cast<int64_t>(seen);
     return fault;
 }
 
-// The fault that a peer's done flag tells.
-__device__ inline Fault told_fault(const Group& g, uint32_t code, Phase phase, int peer, uint32_t epoch) {
-    uint64_t detail = load_relaxed_sys(done_flag(g, g.rank, peer) + 1);  // written before the flag, which was acquired
+// The fault that a peer tells by a flag: its code, and `more`, which was written before the flag.
+__device__ inline Fault told_fault(const Group& g, uint32_t code, const uint64_t* more, Phase phase, int peer,
+                                   uint32_t epoch) {
+    uint64_t detail = load_relaxed_sys(more);
     Fault fault = wait_fault(g, kPeerAborted, phase, peer, epoch, code);
     fault.k = static_cast<int32_t>(detail);
     if (code == kTooManyExpanded) {
         fault.code = kTooManyExpanded;
-        fault.rank = peer;
+        fault.rank = static_cast<int32_t>(load_relaxed_sys(more + 1));
         fault.expected = detail >> 32;
         fault.seen = static_cast<uint32_t>(detail);
     }
@@ -94,7 +96,8 @@ __device__ inline bool wait_peers(const Group& g, uint32_t epoch, Phase phase, u
     uint32_t told = word_value(seen);
     if (code == kOk && told == kOk) return true;
     record_fault(g, epoch,
-                 code == kOk ? told_fault(g, told, phase, peer, epoch) : wait_fault(g, code, phase, peer, epoch, seen));
+                 code == kOk ? told_fault(g, told, done_flag(g, g.rank, peer) + 1, phase, peer, epoch)
+                             : wait_fault(g, code, phase, peer, epoch, seen));
     return false;
 }
 
@@ -160,7 +163,7 @@ __device__ inline bool read_headers(const Group& g, uint32_t epoch, HeaderTable&
         if (!arrived) {
             if (warp == g.rank) code = kGridNotResident;  // this rank's own header waits for all of its blocks
             record_fault(g, epoch,
-                         told ? told_fault(g, word_value(flag), kPhaseHeader, warp, epoch)
+                         told ? told_fault(g, word_value(flag), done_flag(g, g.rank, warp) + 1, kPhaseHeader, warp, epoch)
                               : wait_fault(g, code, kPhaseHeader, warp, epoch, seen));
         }
     }
@@ -214,22 +217,38 @@ __device__ __forceinline__ bool is_abort(uint32_t code) {
     return code == kTimeout || code == kPeerAborted || code == kOutOfStep || code == kGridNotResident;
 }
 
-// Tells every peer that this rank is done with the epoch (or has given up), waits until all are, and ends the call.
-// All threads of the block that leaves last; thread 0 gets the call's code. Nothing waits in a call that never got past
-// the headers: there was no data, and a peer that is still on its way concludes the same from the headers or reads it
-// in the done flag.
-__device__ inline uint32_t finish_call(const Group& g, uint32_t epoch, bool ok) {
-    LocalState* state = state_of(g);
+// What of this call peers learn by a flag, as far as all blocks that have arrived know.
+__device__ __forceinline__ uint32_t told_code(const Group& g, uint32_t epoch) {
+    const LocalState* state = state_of(g);
     uint32_t code = state->claimed_epoch == epoch ? state->code : kOk;
-    bool told = is_abort(code) || code == kTooManyExpanded;
+    return is_abort(code) || code == kTooManyExpanded ? code : kOk;
+}
+
+// What peers learn beside the code of a flag: two words, before the flag is released.
+__device__ __forceinline__ void tell_more(const Group& g, uint64_t* more) {
+    store_relaxed_sys(more, state_of(g)->detail);
+    store_relaxed_sys(more + 1, state_of(g)->culprit);
+}
+
+// Tells every peer that this rank is done with the epoch (or has given up), and waits until all are. All threads of the
+// block that leaves last. Nothing waits in a call that never got past the headers: there was no data, and a peer that is
+// still on its way concludes the same from the headers or reads it in the done flag.
+__device__ inline void exchange_done(const Group& g, uint32_t epoch, bool ok) {
+    uint32_t code = told_code(g, epoch);
     if (threadIdx.x < g.num_ranks) {
         uint64_t* flag = done_flag(g, threadIdx.x, g.rank);
-        if (told) store_relaxed_sys(flag + 1, state->detail);
+        if (code != kOk) tell_more(g, flag + 1);
         // release; pairs with the acquire in wait_peers. Rows, metadata and pulls of all blocks come before it.
-        store_release_sys(flag, pack_word(epoch, told ? code : kOk));
+        store_release_sys(flag, pack_word(epoch, code));
         if (ok && !is_abort(code)) wait_peers(g, epoch, kPhaseDone, now_ns() + g.timeout_ns, threadIdx.x);
     }
     __syncthreads();
+}
+
+// Ends the call. All threads of the block that leaves last; thread 0 gets the call's code.
+__device__ inline uint32_t close_call(const Group& g, uint32_t epoch) {
+    LocalState* state = state_of(g);
+    uint32_t code = kOk;
     if (threadIdx.x == 0) {
         state->epoch = epoch;
         state->cursor = 0;
@@ -238,6 +257,11 @@ __device__ inline uint32_t finish_call(const Group& g, uint32_t epoch, bool ok) 
         store_release_sys(&at<StatusBlock>(g.status)->done, pack_word(epoch, code));  // release; pairs with the host
     }
     return code;
+}
+
+__device__ inline uint32_t finish_call(const Group& g, uint32_t epoch, bool ok) {
+    exchange_done(g, epoch, ok);
+    return close_call(g, epoch);
 }
 
 }  // namespace deepep::normal

@@ -30,7 +30,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     int warp = threadIdx.x / 32, meta_warp = warp - p.num_copy_warps, num_meta_warps = kWarps - p.num_copy_warps;
     auto bases = reinterpret_cast<int32_t(*)[kMaxRanks]>(dynamic_shared + p.bases_offset);
     int stage = (meta_warp < 0 ? warp : 0) * kDispatchStages * p.row_stride;
-    if (meta_warp < 0) prefetch_row(p, dynamic_shared + p.stages_offset + stage, barriers[warp]);
+    if (meta_warp < 0)
+        prefetch_row<kDispatchStages>(p, first_token(), dynamic_shared + p.stages_offset + stage, barriers[warp]);
 
     bool announces = p.cached && blockIdx.x == 0;
     if (!p.cached) {
@@ -45,7 +46,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (meta_warp < 0) {
         send_rows(p, bases, ok, dynamic_shared + p.stages_offset + stage, barriers[warp]);
     } else if (!p.cached) {
-        if (blockIdx.x == gridDim.x - 1 && meta_warp == num_meta_warps - 1) report_counts(p, epoch, table);
+        if (blockIdx.x == gridDim.x - 1 && meta_warp == num_meta_warps - 1) {
+            int num_ranks = p.group.num_ranks;
+            report_counts(p, epoch, table.verdict, table.num_rows,
+                          {num_ranks, kHeaderCounts + p.group.rank, kHeaderWords, p.num_experts / num_ranks});
+        }
         if (ok) send_metadata(p, bases[blockIdx.x], lists[warp], meta_warp, num_meta_warps);
         if (!ok || exchange_metadata(p, epoch, num_meta_warps * 32, meta_warp == 0)) {
             int thread = (blockIdx.x * num_meta_warps + meta_warp) * 32 + threadIdx.x % 32;

@@ -21,27 +21,30 @@ enum HeaderWord : int {
     kNumScales = 5,
     kHasWeights = 6,
     kHandleEpoch = 7,  // cached dispatch and combine: the call whose routing is used
-    kNumCompared = 8,  // the words before this one must agree on all ranks
-    kStatus = 8,
-    kStatusToken = 9,
-    kStatusK = 10,
-    kStatusValueLow = 11,
-    kStatusValueHigh = 12,
-    kRowLimit = 13,  // dispatch: rows this rank can take. combine: rows this rank offers
-    kXLow = 14,      // combine: offset in the heap, or address where kXAbsolute is set
-    kXHigh = 15,
-    kXStride = 16,  // bytes
-    kXAbsolute = 17,
-    kWeightsLow = 18,
-    kWeightsHigh = 19,
-    kWeightsStride = 20,  // floats
-    kWeightsAbsolute = 21,
+    kNumBlocks = 8,    // several nodes
+    kNumSlots = 9,     // several nodes: of a ring
+    kNumCompared = 10,  // the words before this one must agree on all ranks
+    kStatus = 10,
+    kStatusToken = 11,
+    kStatusK = 12,
+    kStatusValueLow = 13,
+    kStatusValueHigh = 14,
+    kRowLimit = 15,  // dispatch: rows this rank can take. combine: rows this rank offers
+    kXLow = 16,      // combine: offset in the heap, or address where kXAbsolute is set
+    kXHigh = 17,
+    kXStride = 18,  // bytes
+    kXAbsolute = 19,
+    kWeightsLow = 20,
+    kWeightsHigh = 21,
+    kWeightsStride = 22,  // floats
+    kWeightsAbsolute = 23,
+    kNumTokens = 24,        // several nodes, where counts follow the words
+    kExpandedLimited = 25,  // several nodes: this rank takes a limited number of expanded rows
     kHeaderCounts = 24,
 };
 static_assert(kHeaderCounts + kMaxRanks <= kHeaderWords);
 
 enum Op : int32_t { kOpDispatch = 1, kOpCachedDispatch = 2, kOpCombine = 3 };
-
 
 enum ExpandMode : int32_t { kCopyRows = 0, kBuildMap = 1, kUseMap = 2 };
 

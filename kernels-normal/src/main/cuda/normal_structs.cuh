@@ -15,7 +15,7 @@ constexpr int kMaxBlocks = 256;
 constexpr int kFlagStrideBytes = 128;
 constexpr int kHeaderWords = 32;
 
-// A rank and its peers; the same for every call, save for the status.
+// A rank and its peers of one node; each call the same, but for the status.
 struct Group {
     uint64_t heap[8];                   // peers' heaps as mapped here
     uint64_t state;                     // LocalState, zeroed once by the host
@@ -25,11 +25,13 @@ struct Group {
     uint64_t header_parity_stride;      // bytes
     uint64_t header_rank_stride;        // bytes
     uint64_t meta_flag_offset;          // u64 per source, kFlagStrideBytes apart
-    uint64_t done_flag_offset;          // two u64 per source, kFlagStrideBytes apart
-    int32_t rank;
-    int32_t num_ranks;
+    uint64_t done_flag_offset;          // three u64 per source, kFlagStrideBytes apart
+    int32_t rank;                       // within the node
+    int32_t num_ranks;                  // of the node
+    int32_t first_rank;                 // of the node, among all ranks
+    int32_t reserved;
 };
-static_assert(sizeof(Group) == 136);
+static_assert(sizeof(Group) == 144);
 static_assert(offsetof(Group, heap) == 0);
 static_assert(offsetof(Group, state) == 64);
 static_assert(offsetof(Group, status) == 72);
@@ -41,12 +43,15 @@ static_assert(offsetof(Group, meta_flag_offset) == 112);
 static_assert(offsetof(Group, done_flag_offset) == 120);
 static_assert(offsetof(Group, rank) == 128);
 static_assert(offsetof(Group, num_ranks) == 132);
+static_assert(offsetof(Group, first_rank) == 136);
+static_assert(offsetof(Group, reserved) == 140);
 
 // A rank's own; zeroed once by the host.
 struct LocalState {
     uint64_t barrier;                   // generation of the grid barrier of expand
     uint64_t bad_selection;             // ~(token << 8 | k) of the first bad one, or 0
     uint64_t detail;                    // of the fault `code`, for the peers
+    uint64_t culprit;                   // the rank that the fault is about, likewise
     uint32_t epoch;                     // of the last call that ended
     uint32_t claimed_epoch;             // the epoch whose fault record has been claimed
     uint32_t code;                      // first fault of this epoch
@@ -57,19 +62,20 @@ struct LocalState {
     uint32_t barrier_arrivals;
     int32_t block_counts[256][8];       // tokens to each rank
 };
-static_assert(sizeof(LocalState) == 8248);
+static_assert(sizeof(LocalState) == 8256);
 static_assert(offsetof(LocalState, barrier) == 0);
 static_assert(offsetof(LocalState, bad_selection) == 8);
 static_assert(offsetof(LocalState, detail) == 16);
-static_assert(offsetof(LocalState, epoch) == 24);
-static_assert(offsetof(LocalState, claimed_epoch) == 28);
-static_assert(offsetof(LocalState, code) == 32);
-static_assert(offsetof(LocalState, cursor) == 36);
-static_assert(offsetof(LocalState, layout_arrivals) == 40);
-static_assert(offsetof(LocalState, meta_arrivals) == 44);
-static_assert(offsetof(LocalState, exit_arrivals) == 48);
-static_assert(offsetof(LocalState, barrier_arrivals) == 52);
-static_assert(offsetof(LocalState, block_counts) == 56);
+static_assert(offsetof(LocalState, culprit) == 24);
+static_assert(offsetof(LocalState, epoch) == 32);
+static_assert(offsetof(LocalState, claimed_epoch) == 36);
+static_assert(offsetof(LocalState, code) == 40);
+static_assert(offsetof(LocalState, cursor) == 44);
+static_assert(offsetof(LocalState, layout_arrivals) == 48);
+static_assert(offsetof(LocalState, meta_arrivals) == 52);
+static_assert(offsetof(LocalState, exit_arrivals) == 56);
+static_assert(offsetof(LocalState, barrier_arrivals) == 60);
+static_assert(offsetof(LocalState, block_counts) == 64);
 
 // See normal_dispatch.cu.
 struct DispatchParams {
@@ -117,50 +123,50 @@ struct DispatchParams {
     int32_t bases_offset;               // in dynamic shared memory, a multiple of 128
     int32_t stages_offset;              // likewise
 };
-static_assert(sizeof(DispatchParams) == 408);
+static_assert(sizeof(DispatchParams) == 416);
 static_assert(offsetof(DispatchParams, group) == 0);
-static_assert(offsetof(DispatchParams, recv_offset) == 136);
-static_assert(offsetof(DispatchParams, recv_src_offset) == 144);
-static_assert(offsetof(DispatchParams, recv_topk_offset) == 152);
-static_assert(offsetof(DispatchParams, recv_weights_offset) == 160);
-static_assert(offsetof(DispatchParams, x) == 168);
-static_assert(offsetof(DispatchParams, x_stride) == 176);
-static_assert(offsetof(DispatchParams, scales) == 184);
-static_assert(offsetof(DispatchParams, scales_token_stride) == 192);
-static_assert(offsetof(DispatchParams, scales_group_stride) == 200);
-static_assert(offsetof(DispatchParams, topk_idx) == 208);
-static_assert(offsetof(DispatchParams, topk_weights) == 216);
-static_assert(offsetof(DispatchParams, is_token_in_rank) == 224);
-static_assert(offsetof(DispatchParams, tokens_per_rank) == 232);
-static_assert(offsetof(DispatchParams, tokens_per_expert) == 240);
-static_assert(offsetof(DispatchParams, token_rows) == 248);
-static_assert(offsetof(DispatchParams, token_order) == 256);
-static_assert(offsetof(DispatchParams, expert_hist) == 264);
-static_assert(offsetof(DispatchParams, handle_epoch) == 272);
-static_assert(offsetof(DispatchParams, out_topk_idx) == 280);
-static_assert(offsetof(DispatchParams, out_topk_weights) == 288);
-static_assert(offsetof(DispatchParams, out_src_idx) == 296);
-static_assert(offsetof(DispatchParams, out_expert_counts) == 304);
-static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 312);
-static_assert(offsetof(DispatchParams, out_source_rows) == 320);
-static_assert(offsetof(DispatchParams, out_num_rows) == 328);
-static_assert(offsetof(DispatchParams, host_expert_counts) == 336);
-static_assert(offsetof(DispatchParams, num_tokens) == 344);
-static_assert(offsetof(DispatchParams, topk) == 348);
-static_assert(offsetof(DispatchParams, num_experts) == 352);
-static_assert(offsetof(DispatchParams, expert_alignment) == 356);
-static_assert(offsetof(DispatchParams, hidden) == 360);
-static_assert(offsetof(DispatchParams, x_bytes) == 364);
-static_assert(offsetof(DispatchParams, num_scales) == 368);
-static_assert(offsetof(DispatchParams, scales_offset) == 372);
-static_assert(offsetof(DispatchParams, row_stride) == 376);
-static_assert(offsetof(DispatchParams, row_limit) == 380);
-static_assert(offsetof(DispatchParams, num_worst_rows) == 384);
-static_assert(offsetof(DispatchParams, num_copy_warps) == 388);
-static_assert(offsetof(DispatchParams, cached) == 392);
-static_assert(offsetof(DispatchParams, expanded_limit) == 396);
-static_assert(offsetof(DispatchParams, bases_offset) == 400);
-static_assert(offsetof(DispatchParams, stages_offset) == 404);
+static_assert(offsetof(DispatchParams, recv_offset) == 144);
+static_assert(offsetof(DispatchParams, recv_src_offset) == 152);
+static_assert(offsetof(DispatchParams, recv_topk_offset) == 160);
+static_assert(offsetof(DispatchParams, recv_weights_offset) == 168);
+static_assert(offsetof(DispatchParams, x) == 176);
+static_assert(offsetof(DispatchParams, x_stride) == 184);
+static_assert(offsetof(DispatchParams, scales) == 192);
+static_assert(offsetof(DispatchParams, scales_token_stride) == 200);
+static_assert(offsetof(DispatchParams, scales_group_stride) == 208);
+static_assert(offsetof(DispatchParams, topk_idx) == 216);
+static_assert(offsetof(DispatchParams, topk_weights) == 224);
+static_assert(offsetof(DispatchParams, is_token_in_rank) == 232);
+static_assert(offsetof(DispatchParams, tokens_per_rank) == 240);
+static_assert(offsetof(DispatchParams, tokens_per_expert) == 248);
+static_assert(offsetof(DispatchParams, token_rows) == 256);
+static_assert(offsetof(DispatchParams, token_order) == 264);
+static_assert(offsetof(DispatchParams, expert_hist) == 272);
+static_assert(offsetof(DispatchParams, handle_epoch) == 280);
+static_assert(offsetof(DispatchParams, out_topk_idx) == 288);
+static_assert(offsetof(DispatchParams, out_topk_weights) == 296);
+static_assert(offsetof(DispatchParams, out_src_idx) == 304);
+static_assert(offsetof(DispatchParams, out_expert_counts) == 312);
+static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 320);
+static_assert(offsetof(DispatchParams, out_source_rows) == 328);
+static_assert(offsetof(DispatchParams, out_num_rows) == 336);
+static_assert(offsetof(DispatchParams, host_expert_counts) == 344);
+static_assert(offsetof(DispatchParams, num_tokens) == 352);
+static_assert(offsetof(DispatchParams, topk) == 356);
+static_assert(offsetof(DispatchParams, num_experts) == 360);
+static_assert(offsetof(DispatchParams, expert_alignment) == 364);
+static_assert(offsetof(DispatchParams, hidden) == 368);
+static_assert(offsetof(DispatchParams, x_bytes) == 372);
+static_assert(offsetof(DispatchParams, num_scales) == 376);
+static_assert(offsetof(DispatchParams, scales_offset) == 380);
+static_assert(offsetof(DispatchParams, row_stride) == 384);
+static_assert(offsetof(DispatchParams, row_limit) == 388);
+static_assert(offsetof(DispatchParams, num_worst_rows) == 392);
+static_assert(offsetof(DispatchParams, num_copy_warps) == 396);
+static_assert(offsetof(DispatchParams, cached) == 400);
+static_assert(offsetof(DispatchParams, expanded_limit) == 404);
+static_assert(offsetof(DispatchParams, bases_offset) == 408);
+static_assert(offsetof(DispatchParams, stages_offset) == 412);
 
 // See normal_combine.cu.
 struct CombineParams {
@@ -185,31 +191,31 @@ struct CombineParams {
     int32_t chunk_bytes;                // rows are summed in such chunks; <= 16384, 16-aligned
     int32_t num_chunks;                 // ceil(hidden * 2 / chunk_bytes)
     int32_t num_slots;                  // chunks in shared memory, 8 .. kMaxSlots
-    int32_t reserved;
+    int32_t rings_offset;               // several nodes: in dynamic shared memory
 };
-static_assert(sizeof(CombineParams) == 280);
+static_assert(sizeof(CombineParams) == 288);
 static_assert(offsetof(CombineParams, group) == 0);
-static_assert(offsetof(CombineParams, x) == 136);
-static_assert(offsetof(CombineParams, x_stride) == 144);
-static_assert(offsetof(CombineParams, weights) == 152);
-static_assert(offsetof(CombineParams, weights_stride) == 160);
-static_assert(offsetof(CombineParams, token_rows) == 168);
-static_assert(offsetof(CombineParams, handle_epoch) == 176);
-static_assert(offsetof(CombineParams, bias) == 184);
-static_assert(offsetof(CombineParams, bias_stride) == 200);
-static_assert(offsetof(CombineParams, out) == 216);
-static_assert(offsetof(CombineParams, out_stride) == 224);
-static_assert(offsetof(CombineParams, out_weights) == 232);
-static_assert(offsetof(CombineParams, x_absolute) == 240);
-static_assert(offsetof(CombineParams, weights_absolute) == 244);
-static_assert(offsetof(CombineParams, num_rows) == 248);
-static_assert(offsetof(CombineParams, num_tokens) == 252);
-static_assert(offsetof(CombineParams, hidden) == 256);
-static_assert(offsetof(CombineParams, topk) == 260);
-static_assert(offsetof(CombineParams, chunk_bytes) == 264);
-static_assert(offsetof(CombineParams, num_chunks) == 268);
-static_assert(offsetof(CombineParams, num_slots) == 272);
-static_assert(offsetof(CombineParams, reserved) == 276);
+static_assert(offsetof(CombineParams, x) == 144);
+static_assert(offsetof(CombineParams, x_stride) == 152);
+static_assert(offsetof(CombineParams, weights) == 160);
+static_assert(offsetof(CombineParams, weights_stride) == 168);
+static_assert(offsetof(CombineParams, token_rows) == 176);
+static_assert(offsetof(CombineParams, handle_epoch) == 184);
+static_assert(offsetof(CombineParams, bias) == 192);
+static_assert(offsetof(CombineParams, bias_stride) == 208);
+static_assert(offsetof(CombineParams, out) == 224);
+static_assert(offsetof(CombineParams, out_stride) == 232);
+static_assert(offsetof(CombineParams, out_weights) == 240);
+static_assert(offsetof(CombineParams, x_absolute) == 248);
+static_assert(offsetof(CombineParams, weights_absolute) == 252);
+static_assert(offsetof(CombineParams, num_rows) == 256);
+static_assert(offsetof(CombineParams, num_tokens) == 260);
+static_assert(offsetof(CombineParams, hidden) == 264);
+static_assert(offsetof(CombineParams, topk) == 268);
+static_assert(offsetof(CombineParams, chunk_bytes) == 272);
+static_assert(offsetof(CombineParams, num_chunks) == 276);
+static_assert(offsetof(CombineParams, num_slots) == 280);
+static_assert(offsetof(CombineParams, rings_offset) == 284);
 
 // See normal_expand.cu. Addresses, not offsets.
 struct ExpandParams {
@@ -240,33 +246,33 @@ struct ExpandParams {
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
     int32_t reserved;
 };
-static_assert(sizeof(ExpandParams) == 288);
+static_assert(sizeof(ExpandParams) == 296);
 static_assert(offsetof(ExpandParams, group) == 0);
-static_assert(offsetof(ExpandParams, rows) == 136);
-static_assert(offsetof(ExpandParams, topk) == 144);
-static_assert(offsetof(ExpandParams, weights) == 152);
-static_assert(offsetof(ExpandParams, num_rows) == 160);
-static_assert(offsetof(ExpandParams, raw_expert_counts) == 168);
-static_assert(offsetof(ExpandParams, block_hist) == 176);
-static_assert(offsetof(ExpandParams, expanded_rows) == 184);
-static_assert(offsetof(ExpandParams, out_x) == 192);
-static_assert(offsetof(ExpandParams, out_x_stride) == 200);
-static_assert(offsetof(ExpandParams, out_scales) == 208);
-static_assert(offsetof(ExpandParams, out_scales_token_stride) == 216);
-static_assert(offsetof(ExpandParams, out_scales_group_stride) == 224);
-static_assert(offsetof(ExpandParams, out_weights) == 232);
-static_assert(offsetof(ExpandParams, mode) == 240);
-static_assert(offsetof(ExpandParams, num_topk) == 244);
-static_assert(offsetof(ExpandParams, num_local_experts) == 248);
-static_assert(offsetof(ExpandParams, expert_alignment) == 252);
-static_assert(offsetof(ExpandParams, out_limit) == 256);
-static_assert(offsetof(ExpandParams, x_bytes) == 260);
-static_assert(offsetof(ExpandParams, num_scales) == 264);
-static_assert(offsetof(ExpandParams, scales_offset) == 268);
-static_assert(offsetof(ExpandParams, row_stride) == 272);
-static_assert(offsetof(ExpandParams, num_copy_warps) == 276);
-static_assert(offsetof(ExpandParams, stages_offset) == 280);
-static_assert(offsetof(ExpandParams, reserved) == 284);
+static_assert(offsetof(ExpandParams, rows) == 144);
+static_assert(offsetof(ExpandParams, topk) == 152);
+static_assert(offsetof(ExpandParams, weights) == 160);
+static_assert(offsetof(ExpandParams, num_rows) == 168);
+static_assert(offsetof(ExpandParams, raw_expert_counts) == 176);
+static_assert(offsetof(ExpandParams, block_hist) == 184);
+static_assert(offsetof(ExpandParams, expanded_rows) == 192);
+static_assert(offsetof(ExpandParams, out_x) == 200);
+static_assert(offsetof(ExpandParams, out_x_stride) == 208);
+static_assert(offsetof(ExpandParams, out_scales) == 216);
+static_assert(offsetof(ExpandParams, out_scales_token_stride) == 224);
+static_assert(offsetof(ExpandParams, out_scales_group_stride) == 232);
+static_assert(offsetof(ExpandParams, out_weights) == 240);
+static_assert(offsetof(ExpandParams, mode) == 248);
+static_assert(offsetof(ExpandParams, num_topk) == 252);
+static_assert(offsetof(ExpandParams, num_local_experts) == 256);
+static_assert(offsetof(ExpandParams, expert_alignment) == 260);
+static_assert(offsetof(ExpandParams, out_limit) == 264);
+static_assert(offsetof(ExpandParams, x_bytes) == 268);
+static_assert(offsetof(ExpandParams, num_scales) == 272);
+static_assert(offsetof(ExpandParams, scales_offset) == 276);
+static_assert(offsetof(ExpandParams, row_stride) == 280);
+static_assert(offsetof(ExpandParams, num_copy_warps) == 284);
+static_assert(offsetof(ExpandParams, stages_offset) == 288);
+static_assert(offsetof(ExpandParams, reserved) == 292);
 
 // See normal_stage.cu. Addresses, not offsets.
 struct StageParams {
@@ -318,7 +324,7 @@ static_assert(offsetof(LayoutParams, num_ranks) == 52);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x5ea8ccb5353cc2ae;
+__device__ uint64_t deepep_normal_structs = 0xd0329e7e310448b;
 }
 
 }  // namespace deepep::normal

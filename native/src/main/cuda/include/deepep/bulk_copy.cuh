@@ -71,8 +71,11 @@ __device__ __forceinline__ void bulk_wait_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kPending) : "memory");
 }
 
-// Until all of this thread's bulk stores are written and visible to it.
-__device__ __forceinline__ void bulk_wait_written() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+// Until all but the last kPending groups of this thread's bulk stores are written and visible to it.
+template <int kPending = 0>
+__device__ __forceinline__ void bulk_wait_written() {
+    asm volatile("cp.async.bulk.wait_group %0;" ::"n"(kPending) : "memory");
+}
 
 // Orders ordinary accesses of this thread against bulk copies, in both directions.
 __device__ __forceinline__ void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }

@@ -42,6 +42,10 @@ __device__ __forceinline__ uint32_t add_acq_rel_gpu(uint32_t* p, uint32_t v) {
     return old;
 }
 
+__device__ __forceinline__ void add_release_sys(uint64_t* p, uint64_t v) {
+    asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
 // Orders everything this thread has done or observed before it against everything after it, for all GPUs and the host.
 __device__ __forceinline__ void fence_sys() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 

@@ -12,7 +12,14 @@
 
 namespace deepep {
 
-enum Phase : uint32_t { kPhaseNone = 0, kPhaseHeader = 1, kPhaseMeta = 2, kPhaseDone = 3, kPhaseGrid = 4 };
+enum Phase : uint32_t {
+    kPhaseNone = 0,
+    kPhaseHeader = 1,
+    kPhaseMeta = 2,
+    kPhaseDone = 3,
+    kPhaseGrid = 4,
+    kPhaseRows = 5,
+};
 
 struct Fault {
     uint32_t code = kOk;

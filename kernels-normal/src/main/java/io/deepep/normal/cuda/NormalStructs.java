@@ -21,7 +21,7 @@ final class NormalStructs {
     static final KernelStruct GROUP =
             KernelStruct.builder(
                             "Group",
-                            "A rank and its peers; the same for every call, save for the status.")
+                            "A rank and its peers of one node; each call the same, but for the status.")
                     .u64("heap", "peers' heaps as mapped here", EpTopology.MAX_NVL_RANKS)
                     .u64("state", "LocalState, zeroed once by the host")
                     .u64("status", "StatusBlock, device address of mapped host memory")
@@ -30,9 +30,11 @@ final class NormalStructs {
                     .u64("header_parity_stride", "bytes")
                     .u64("header_rank_stride", "bytes")
                     .u64("meta_flag_offset", "u64 per source, kFlagStrideBytes apart")
-                    .u64("done_flag_offset", "two u64 per source, kFlagStrideBytes apart")
-                    .i32("rank", "")
-                    .i32("num_ranks", "")
+                    .u64("done_flag_offset", "three u64 per source, kFlagStrideBytes apart")
+                    .i32("rank", "within the node")
+                    .i32("num_ranks", "of the node")
+                    .i32("first_rank", "of the node, among all ranks")
+                    .i32("reserved", "")
                     .build();
 
     static final KernelStruct LOCAL_STATE =
@@ -40,6 +42,7 @@ final class NormalStructs {
                     .u64("barrier", "generation of the grid barrier of expand")
                     .u64("bad_selection", "~(token << 8 | k) of the first bad one, or 0")
                     .u64("detail", "of the fault `code`, for the peers")
+                    .u64("culprit", "the rank that the fault is about, likewise")
                     .u32("epoch", "of the last call that ended")
                     .u32("claimed_epoch", "the epoch whose fault record has been claimed")
                     .u32("code", "first fault of this epoch")
@@ -125,7 +128,7 @@ final class NormalStructs {
                     .i32("chunk_bytes", "rows are summed in such chunks; <= 16384, 16-aligned")
                     .i32("num_chunks", "ceil(hidden * 2 / chunk_bytes)")
                     .i32("num_slots", "chunks in shared memory, 8 .. kMaxSlots")
-                    .i32("reserved", "")
+                    .i32("rings_offset", "several nodes: in dynamic shared memory")
                     .build();
 
     static final KernelStruct EXPAND =

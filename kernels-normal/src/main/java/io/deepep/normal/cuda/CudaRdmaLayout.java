@@ -1,0 +1,102 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.Config;
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.NormalLimits;
+import io.deepep.spi.Layout;
+import io.deepep.spi.Region;
+
+/**
+ * Each rank's RDMA buffer on a GPU in normal mode; empty when the group is one node. Every region
+ * has a cell for each node, written by the rank with the same nvlRank there.
+ *
+ * <pre>
+ *   headers      [nodes][2]           32 + R + experts per node words i32 by parity of the epoch, relayed to the node
+ *   records      [nodes][maxTokens]   dispatch: a token's rows on this node, experts, weights; combine: f32 [maxTokens][K]
+ *   slots        [nodes][channels][rdmaRecvChunk]  rows; a call divides its cell among its rings
+ *   outbox       the three above once more: what a network that reads registered memory sends from
+ *   headerFlags  [nodes][2]           epoch
+ *   recordFlags  [nodes][256]         epoch, by block of the sender
+ *   tails        [nodes][rings]       epoch | rows put into the ring here &lt;&lt; 32
+ *   heads        [nodes][rings]       epoch | rows taken from the ring there &lt;&lt; 32
+ * </pre>
+ *
+ * @param headerBytes from a header to that of the other parity
+ */
+public record CudaRdmaLayout(
+        Layout layout,
+        long headerBytes,
+        Region headers,
+        Region records,
+        Region slots,
+        Region outbox,
+        Region headerFlags,
+        Region recordFlags,
+        Region tails,
+        Region heads) {
+    /** Most warps of a block that have a ring of their own. */
+    static final int MAX_COPY_WARPS = 4;
+
+    /** A record's rows at the ranks of one node: {@code NodeRows}. */
+    static final int NODE_ROWS_BYTES = 4 * EpTopology.MAX_NVL_RANKS;
+
+    private static final int HEADER_WORDS = 32;
+    private static final int MAX_BLOCKS = 256;
+    private static final int RECORD_ALIGNMENT = 16;
+
+    /**
+     * The layout for a buffer.
+     *
+     * @param envelope the larger of the buffer's configurations, see {@link Config#covering}
+     * @param topology the group; the rank does not matter
+     */
+    public static CudaRdmaLayout of(Config envelope, NormalLimits limits, EpTopology topology) {
+        int nodes = topology.isInternode() ? topology.numRdmaRanks() : 0;
+        int channels = envelope.numChannels();
+        int expertsPerRank = Math.ceilDiv(limits.maxExperts(), topology.numRanks());
+        long headerBytes =
+                Layout.alignToLine(
+                        4L
+                                * (HEADER_WORDS
+                                        + topology.numRanks()
+                                        + topology.numNvlRanks() * expertsPerRank));
+        long rowBytes =
+                Math.max(
+                        CudaNvlLayout.rowStride(DType.BF16, limits.hidden()),
+                        CudaNvlLayout.rowStride(DType.FP8_E4M3, limits.hidden()));
+        Layout.Builder builder = Layout.builder("CudaRdmaLayout");
+        Region headers = builder.region("headers", headerBytes, nodes, 2);
+        Region records =
+                builder.region("records", recordBytes(limits.maxTopk()), nodes, limits.maxTokens());
+        Region slots = builder.region("slots", rowBytes, nodes, channels, envelope.rdmaRecvChunk());
+        Region outbox = builder.region("outbox", slots.end(), nodes == 0 ? 0 : 1);
+        int rings = channels * MAX_COPY_WARPS;
+        Region headerFlags = builder.region("headerFlags", Long.BYTES, nodes, 2);
+        Region recordFlags = builder.region("recordFlags", Long.BYTES, nodes, MAX_BLOCKS);
+        Region tails = builder.region("tails", Long.BYTES, nodes, rings);
+        Region heads = builder.region("heads", Long.BYTES, nodes, rings);
+        return new CudaRdmaLayout(
+                builder.build(),
+                headerBytes,
+                headers,
+                records,
+                slots,
+                outbox,
+                headerFlags,
+                recordFlags,
+                tails,
+                heads);
+    }
+
+    /** First byte of the flags, which must be zero before the first call. */
+    public long clearedOffset() {
+        return headerFlags.offset();
+    }
+
+    /** Bytes of a record of {@code numTopk} selections; without any it holds the rows alone. */
+    static int recordBytes(int numTopk) {
+        int bytes = NODE_ROWS_BYTES + 8 * numTopk;
+        return Math.ceilDiv(bytes, RECORD_ALIGNMENT) * RECORD_ALIGNMENT;
+    }
+}
