@@ -69,14 +69,14 @@ __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int3
         if (!good) atomicMin(&first_wrong, i);
     }
     __syncthreads();
-    if (threadIdx.x < kHeaderCounts && first_wrong < num_checks && words[kStatus] == kOk) {
-        int rank = first_wrong - p.num_experts, i = rank >= 0 ? rank : first_wrong;
-        int said = rank >= 0 ? per_rank[rank] : per_expert[i];
-        int64_t seen = rank >= 0 ? counts[rank] : static_cast<int64_t>(hist[i]);
-        int32_t value = words[threadIdx.x];
-        __syncwarp((1u << kHeaderCounts) - 1);
-        words[threadIdx.x] =
-            status_word(threadIdx.x, value, rank >= 0 ? kLayoutRankCount : kLayoutExpertCount, i, said, seen);
+    if (threadIdx.x == 0 && first_wrong < num_checks && words[kStatus] == kOk) {
+        int rank = first_wrong - p.num_experts;
+        bool of_rank = rank >= 0;
+        words[kStatus] = of_rank ? kLayoutRankCount : kLayoutExpertCount;
+        words[kStatusToken] = of_rank ? rank : first_wrong;
+        words[kStatusK] = of_rank ? per_rank[rank] : per_expert[first_wrong];
+        words[kStatusValueLow] = of_rank ? counts[rank] : static_cast<int32_t>(hist[first_wrong]);
+        words[kStatusValueHigh] = 0;
     }
     __syncthreads();
 }

@@ -6,7 +6,8 @@
 //
 // Writes: rows and metadata in the heaps of all ranks, at row sum(counts of lower ranks) + (number among this rank's
 // tokens to that receiver); token_rows; outputs; the status block; handle_epoch, for the calls that use token_rows.
-// Reads: x, scales, top-k or is_token_in_rank (or both, which must agree), or token_rows when cached. When the kernel ends, this rank's rows are complete.
+// Reads: x, scales, top-k or is_token_in_rank (or both, which must agree), or token_rows when cached. When the kernel
+// ends, this rank's rows are complete.
 // After a fault seen by all ranks (bad expert, headers that differ, too many rows) no row has been written anywhere.
 //
 // Launch: any number of blocks up to 256, all of them resident together, kThreads threads each. Dynamic shared memory:

@@ -3,8 +3,8 @@
 // kCopyRows: row i to row i of the outputs. kBuildMap: row i to one row per selection of a local expert, experts one
 // after the other, each padded to expert_alignment with rows of zeros; within an expert in the order of (row, k), which
 // is the order of (source rank, token, k). kUseMap: the same with the map of an earlier kBuildMap.
-// Launched after the dispatch on its stream, by each rank for itself; it adds to the dispatch's status block. Rows past out_limit are dropped (the dispatch has
-// reported kTooManyExpanded).
+// Launched after the dispatch on its stream, by each rank for itself; it adds to the dispatch's status block. Rows past
+// out_limit are dropped (the dispatch has reported kTooManyExpanded).
 //
 // Launch: any number of blocks up to 256, resident together for kBuildMap; kThreads threads. Dynamic shared memory:
 // counters u32 [16 warps + 1][num_local_experts], then from stages_offset num_copy_warps * row_stride.
