@@ -1,0 +1,133 @@
+package io.deepep.buffer;
+
+import io.deepep.Backend;
+import io.deepep.Buffer;
+import io.deepep.CombineRequest;
+import io.deepep.CombineResult;
+import io.deepep.Communicator;
+import io.deepep.Config;
+import io.deepep.Device;
+import io.deepep.DispatchHandle;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.InProcessGroup;
+import io.deepep.NormalLimits;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.conformance.RequiredBackends;
+import io.deepep.testkit.oracle.NormalCombineOracle;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.oracle.NormalOracle;
+import io.deepep.testkit.routing.Routing;
+import io.deepep.testkit.routing.RoutingSpec;
+import io.deepep.testkit.routing.Tokens;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
+
+/** One rank of a small exchange on a GPU: buffer, requests, and what must come of them. */
+final class CudaExchange implements AutoCloseable {
+    static final int NUM_RANKS = 4;
+    static final Duration TIMEOUT = Duration.ofSeconds(10);
+    private static final int TOKENS = 64;
+    private static final int ROWS = TOKENS * NUM_RANKS;
+    private static final int HIDDEN = 512;
+    private static final int NUM_SMS = 8;
+    private static final int TOPK = 4;
+    private static final int EXPERTS = 16;
+
+    final Buffer buffer;
+    final Device device;
+    private final int rank;
+    private final CudaTestBackend backend = new CudaTestBackend();
+    private final Routing routing =
+            RoutingSpec.of(NUM_RANKS, TOKENS, EXPERTS, TOPK).withSeed(3).generate();
+    private final NormalOracle oracle = new NormalOracle(routing);
+    private final List<Tokens> tokens = ofRanks(r -> Tokens.bf16(r, TOKENS, HIDDEN, 3));
+    private final List<Tensor> outputs = ofRanks(r -> Tokens.expertOutputs(ROWS, HIDDEN, 7 + r));
+
+    private CudaExchange(Communicator communicator) {
+        rank = communicator.rank();
+        device = backend.device(rank, NUM_RANKS);
+        Config config = Config.recommendedForDispatch(NUM_RANKS).withNumSms(NUM_SMS);
+        buffer =
+                Buffer.builder(communicator)
+                        .backend(Backend.CUDA)
+                        .device(device)
+                        .normal(NormalLimits.of(TOKENS, HIDDEN, TOPK, EXPERTS))
+                        .dispatchConfig(config)
+                        .combineConfig(config)
+                        .timeout(TIMEOUT)
+                        .open();
+    }
+
+    /** What one rank does. */
+    interface Body {
+        void run(Communicator communicator, CudaExchange exchange);
+    }
+
+    /** Runs the body on every rank; skips the test without a GPU. */
+    static void run(Body body) throws InterruptedException {
+        String reason = new CudaTestBackend().unavailabilityReason().orElse("");
+        RequiredBackends.assume(Backend.CUDA, reason.isEmpty(), reason);
+        try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
+            group.run(
+                    communicator -> {
+                        try (CudaExchange exchange = new CudaExchange(communicator)) {
+                            body.run(communicator, exchange);
+                        }
+                    });
+        }
+    }
+
+    private static <T> List<T> ofRanks(IntFunction<T> of) {
+        return IntStream.range(0, NUM_RANKS).mapToObj(of).toList();
+    }
+
+    Tensor upload(Tensor hostTensor) {
+        return backend.upload(device, hostTensor);
+    }
+
+    /** In worst-case mode: nobody waits for counts. */
+    DispatchRequest dispatch() {
+        return request().numWorstTokens(ROWS).build();
+    }
+
+    /** With exact counts. */
+    DispatchRequest exactDispatch() {
+        return request().build();
+    }
+
+    private DispatchRequest.Builder request() {
+        return DispatchRequest.builder(upload(tokens.get(rank).x()))
+                .topk(
+                        upload(HostTensors.i64(routing.topkIdx(rank), TOPK)),
+                        upload(HostTensors.f32(routing.weights(rank), TOPK)),
+                        EXPERTS);
+    }
+
+    /** Of a dispatch in worst-case mode. */
+    CombineRequest combine(DispatchHandle handle) {
+        return CombineRequest.builder(upload(outputs.get(rank)), handle).build();
+    }
+
+    /** Compares a dispatch in worst-case mode. */
+    void verify(DispatchResult received) {
+        received.event().synchronize();
+        NormalDispatchCheck.of(oracle, tokens)
+                .worstCase(ROWS)
+                .check(rank, received, backend::download);
+    }
+
+    void verify(CombineResult home) {
+        home.event().synchronize();
+        NormalCombineOracle.of(oracle, NUM_RANKS)
+                .check(rank, outputs, List.of(), backend.download(home.x()));
+    }
+
+    @Override
+    public void close() {
+        buffer.close();
+    }
+}
