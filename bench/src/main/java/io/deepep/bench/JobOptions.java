@@ -63,7 +63,7 @@ final class JobOptions {
 
     @Option(
             names = "--sms",
-            paramLabel = "N[,N...]",
+            paramLabel = "N",
             split = ",",
             description =
                     "Multiprocessors per operation, even; on the host half of it is the number of RDMA channels."
