@@ -10,10 +10,13 @@ import com.github.freva.asciitable.HorizontalAlign;
 import com.github.freva.asciitable.OverflowBehaviour;
 import io.deepep.bench.run.Console;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.function.Function;
 import java.util.function.IntFunction;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /** The report as tables for people and as JSON for programs. */
@@ -160,15 +163,23 @@ public final class DoctorPrinter {
 
     /** One line each, not in a table: they are to be copied. */
     private void cures() {
-        List<Finding> curable =
-                report.findings().stream().filter(finding -> !finding.cure().isEmpty()).toList();
-        if (!curable.isEmpty()) {
+        Map<String, List<Finding>> byCure =
+                report.findings().stream()
+                        .filter(finding -> !finding.cure().isEmpty())
+                        .collect(
+                                Collectors.groupingBy(
+                                        Finding::cure, LinkedHashMap::new, Collectors.toList()));
+        if (!byCure.isEmpty()) {
             console.line("%nWhat would help");
         }
-        for (Finding finding : curable) {
-            console.line("  %s %s: %s", finding.topic(), finding.item(), finding.detail());
-            console.line("      %s", finding.cure());
-        }
+        byCure.forEach(
+                (cure, findings) -> {
+                    for (Finding finding : findings) {
+                        console.line(
+                                "  %s %s: %s", finding.topic(), finding.item(), finding.detail());
+                    }
+                    console.line("      %s", cure);
+                });
     }
 
     private <T> void table(String title, List<T> rows, List<ColumnData<T>> columns) {

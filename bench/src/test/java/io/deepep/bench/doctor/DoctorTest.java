@@ -158,6 +158,10 @@ class DoctorTest {
                 .contains("PeerMappingOverride=1");
         assertThat(finding(report, "GPUDirect", "PeerMappingOverride").status())
                 .isEqualTo(Finding.Status.WARN);
+        assertThat(written(DoctorPrinter::print, report).lines())
+                .filteredOn(line -> line.contains("modprobe.d"))
+                .as("one cure for both")
+                .hasSize(1);
         assertThat(report.modes().getLast())
                 .isEqualTo(
                         new Mode(

@@ -127,6 +127,20 @@ class RecordedHostsTest {
     }
 
     @Test
+    void guestWithOneGpu() {
+        HostTopology host = read("h200-1gpu-guest.txt");
+        assertThat(host.gpus())
+                .containsExactly(
+                        new PciDevice(
+                                PciAddress.parse("0000:00:06.0"),
+                                "pci0000:00",
+                                List.of(),
+                                OptionalInt.of(0)));
+        assertThat(host.nics()).isEmpty();
+        assertThat(host.excluded()).isEmpty();
+    }
+
+    @Test
     void noNic() {
         SysfsTree tree = new SysfsTree(folder);
         for (int i = 0; i < 8; i++) {
