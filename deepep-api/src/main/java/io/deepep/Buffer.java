@@ -14,9 +14,11 @@ import java.util.Objects;
  *
  * <p>Every call may throw {@link IllegalArgumentException} for arguments that do not fit (nothing
  * was started: mend the call and make it again), {@link IllegalStateException} on a closed or
- * failed buffer, and the {@link io.deepep.error.DeepEpException}s: {@code RankMismatchException},
- * {@code RoutingException} and {@code CapacityExceededException} reach every rank and leave the
- * buffer usable; after a {@code DeepEpTimeoutException} the buffer refuses further calls.
+ * failed buffer or for a low-latency call out of order (nothing was started either: a hook that has
+ * run, or a third call sent before the first has been received), and the {@link
+ * io.deepep.error.DeepEpException}s: {@code RankMismatchException}, {@code RoutingException} and
+ * {@code CapacityExceededException} reach every rank and leave the buffer usable; after a {@code
+ * DeepEpTimeoutException} the buffer refuses further calls.
  */
 public interface Buffer extends AutoCloseable {
     /** Starts to open a buffer. */

@@ -10,6 +10,7 @@ import io.deepep.host.RowMath;
 import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyCombineHeader;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.CallOrderException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -76,7 +77,7 @@ final class Combiner {
         DispatchBank bank = ((HostLowLatencyHandle) request.handle()).receivedBank();
         int parity = (int) ((epoch + 1) & 1);
         if (unreceived[parity] != 0) {
-            throw new IllegalStateException(
+            throw new CallOrderException(
                     "combine "
                             + unreceived[parity]
                             + " has been sent but not received; run its receive hook before the"

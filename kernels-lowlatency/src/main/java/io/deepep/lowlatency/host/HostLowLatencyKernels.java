@@ -15,6 +15,7 @@ import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
@@ -166,7 +167,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     long openDispatch(int numTokens, int numTopk, LowLatencyFormat format) {
         DispatchBank bank = bank((int) ((epoch + 1) & 1));
         if (bank.phase == DispatchBank.Phase.SENT) {
-            throw new IllegalStateException(
+            throw new CallOrderException(
                     "dispatch "
                             + bank.epoch
                             + " has been sent but not received; run its receive hook before the second next dispatch");

@@ -1,22 +1,16 @@
 package io.deepep.testkit.conformance;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.CombineRequest;
 import io.deepep.DType;
 import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
-import io.deepep.LowLatencyDispatchResult;
-import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
-import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.testkit.HostTensors;
-import java.time.Duration;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -25,7 +19,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  * Part of {@link BadInputConformance}.
  */
 public abstract class AgreementConformance extends RoutingErrorConformance {
-    private static void requireMismatch(ThrowingCallable call, String... mentions) {
+    static void requireMismatch(ThrowingCallable call, String... mentions) {
         RankMismatchException error = catchThrowableOfType(RankMismatchException.class, call);
         assertThat(error).as("a RankMismatchException on every rank").isNotNull();
         assertThat(error).hasMessageContainingAll(mentions);
@@ -106,63 +100,6 @@ public abstract class AgreementConformance extends RoutingErrorConformance {
                             "combine",
                             "dispatch");
                     rank.roundTrip();
-                });
-    }
-
-    @Test
-    public void differentLowLatencyFormats() {
-        LowLatencyShape shape = LowLatencyMisuses.SHAPE;
-        LowLatencyWorld world = shape.world(9);
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()),
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyFormat format =
-                            context.rank() == CULPRIT
-                                    ? LowLatencyFormat.BF16
-                                    : LowLatencyFormat.FP8;
-                    requireMismatch(
-                            () ->
-                                    context.buffer()
-                                            .lowLatencyDispatch(rank.request(format).build())
-                                            .event()
-                                            .synchronize(),
-                            "BF16",
-                            "FP8");
-                    rank.roundTrip(LowLatencyFormat.FP8);
-                });
-    }
-
-    /**
-     * Low-latency calls exchange no headers, so ranks that make different ones may only learn that
-     * the expected rows do not come; they must learn it in time.
-     */
-    @Test
-    public void differentLowLatencyOperations() {
-        LowLatencyShape shape = LowLatencyMisuses.SHAPE;
-        LowLatencyWorld world = shape.world(9);
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()).timeout(Duration.ofMillis(500)),
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    context.communicator().barrier(Ranks.TIMEOUT);
-                    LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
-                    assertThatThrownBy(
-                                    () -> {
-                                        if (context.rank() == CULPRIT) {
-                                            rank.combine(result.handle());
-                                        } else {
-                                            rank.dispatch(LowLatencyFormat.FP8);
-                                        }
-                                    })
-                            .isInstanceOfAny(
-                                    RankMismatchException.class, DeepEpTimeoutException.class)
-                            .hasMessageContaining(
-                                    context.rank() == CULPRIT ? "combine" : "dispatch");
                 });
     }
 }

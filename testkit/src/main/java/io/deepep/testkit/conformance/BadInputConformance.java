@@ -26,7 +26,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  * Everything that can be done wrong: each gives its own clear error on every rank concerned, and
  * nothing hangs.
  */
-public abstract class BadInputConformance extends AgreementConformance {
+public abstract class BadInputConformance extends LowLatencyAgreementConformance {
     private static final Duration SHORT = Duration.ofMillis(300);
 
     private static void requireTimeout(int rank, ThrowingCallable call) {
