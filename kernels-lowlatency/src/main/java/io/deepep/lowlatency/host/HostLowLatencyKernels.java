@@ -73,7 +73,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
                         peers,
                         HostMemory.allocate(arena, layout.selectionOffset()));
         this.receiver = new DispatchReceiver(this, context, limits, layout, peers);
-        this.combiner = new Combiner(context, limits, layout, peers);
+        this.combiner = new Combiner(this, context, limits, layout, peers);
     }
 
     @Override
@@ -174,11 +174,29 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         }
         epoch++;
         bank.epoch = epoch;
+        bank.nextCombine = combiner.nextEpoch();
         bank.numTokens = numTokens;
         bank.numTopk = numTopk;
         bank.format = format;
         bank.phase = DispatchBank.Phase.SENT;
         return epoch;
+    }
+
+    /** The epoch of the next dispatch. */
+    long nextEpoch() {
+        return epoch + 1;
+    }
+
+    /**
+     * Counts a dispatch that another rank made where this one combined, so that they are in step
+     * again. The slots are free: that rank got an acknowledgement of the dispatch before the last.
+     */
+    void skipDispatch() {
+        epoch++;
+        DispatchBank bank = bank((int) (epoch & 1));
+        bank.epoch = epoch;
+        bank.phase = DispatchBank.Phase.EMPTY;
+        receiver.acknowledge(epoch);
     }
 
     DispatchBank bank(int parity) {

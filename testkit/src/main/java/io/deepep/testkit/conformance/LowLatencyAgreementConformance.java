@@ -1,18 +1,27 @@
 package io.deepep.testkit.conformance;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
+import io.deepep.DType;
+import io.deepep.Event;
 import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
-import io.deepep.error.DeepEpTimeoutException;
-import io.deepep.error.RankMismatchException;
-import java.time.Duration;
+import io.deepep.LowLatencyHandle;
+import io.deepep.Tensor;
+import io.deepep.error.CapacityExceededException;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.routing.Routing;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Low-latency calls that do not fit together, on one rank or between ranks: every rank concerned
@@ -65,60 +74,211 @@ public abstract class LowLatencyAgreementConformance extends AgreementConformanc
                 });
     }
 
-    @Test
-    public void differentLowLatencyFormats() {
-        LowLatencyShape shape = LowLatencyMisuses.SHAPE;
-        LowLatencyWorld world = shape.world(9);
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()),
+    @ParameterizedTest
+    @EnumSource(LowLatencyFormat.class)
+    public void differentLowLatencyFormats(LowLatencyFormat others) {
+        LowLatencyWorld world = SHAPE.world(9);
+        run(
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyFormat format =
-                            context.rank() == CULPRIT
-                                    ? LowLatencyFormat.BF16
-                                    : LowLatencyFormat.FP8;
+                    for (LowLatencyFormat own : LowLatencyFormat.values()) {
+                        if (own != others) {
+                            LowLatencyFormat format = context.rank() == CULPRIT ? own : others;
+                            LowLatencyDispatchRequest request = rank.request(format).build();
+                            requireMismatch(
+                                    () -> finish(context.buffer().lowLatencyDispatch(request)),
+                                    "has " + own,
+                                    "has " + others);
+                        }
+                        rank.roundTrip(own);
+                    }
+                });
+    }
+
+    @Test
+    public void differentNumbersOfSelections() {
+        LowLatencyWorld world = SHAPE.world(9);
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Tensor two = context.upload(HostTensors.allocate(DType.I64, 10, 2));
+                    Tensor idx = context.rank() == CULPRIT ? two : rank.topkIdx();
+                    LowLatencyDispatchRequest request =
+                            LowLatencyDispatchRequest.builder(rank.x(), idx).build();
                     requireMismatch(
-                            () ->
-                                    context.buffer()
-                                            .lowLatencyDispatch(rank.request(format).build())
-                                            .event()
-                                            .synchronize(),
-                            "BF16",
-                            "FP8");
-                    rank.roundTrip(LowLatencyFormat.FP8);
+                            () -> finish(context.buffer().lowLatencyDispatch(request)),
+                            "numTopk",
+                            "2",
+                            "3");
+                    rank.roundTrip(FP8);
                 });
     }
 
     /**
-     * Low-latency calls exchange no headers, so ranks that make different ones may only learn that
-     * the expected rows do not come; they must learn it in time.
+     * An expert has R * maxTokens rows, enough unless tokens name it twice: 40 selections fit, from
+     * however few ranks, and one more is refused by all instead of spilling over.
      */
     @Test
-    public void differentLowLatencyOperations() {
-        LowLatencyShape shape = LowLatencyMisuses.SHAPE;
-        LowLatencyWorld world = shape.world(9);
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()).timeout(Duration.ofMillis(500)),
+    public void expertSelectedMoreOftenThanItHasRows() {
+        LowLatencyWorld full = LowLatencyWorld.of(crowded(0), SHAPE.limits());
+        Routing spills = crowded(1);
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, full);
+                    Tensor idx = HostTensors.i64(spills.topkIdx(context.rank()), 3);
+                    LowLatencyDispatchRequest tooMany =
+                            LowLatencyDispatchRequest.builder(rank.x(), context.upload(idx))
+                                    .build();
+                    for (int round = 0; round < 2; round++) {
+                        rank.roundTrip(FP8);
+                        CapacityExceededException error =
+                                catchThrowableOfType(
+                                        CapacityExceededException.class,
+                                        () -> finish(context.buffer().lowLatencyDispatch(tooMany)));
+                        assertThat(error).as("an exception on every rank").isNotNull();
+                        assertThat(error.rank()).isEqualTo(2);
+                        assertThat(error.needed()).isEqualTo(41);
+                        assertThat(error.capacity()).isEqualTo(40);
+                    }
+                    rank.roundTrip(FP8);
+                });
+    }
+
+    /** 40 selections of expert 5, two for each token of ranks 0 and 1, and some from rank 2. */
+    private static Routing crowded(int more) {
+        int[] numTokens = {10, 10, 1, 0};
+        long[][][] idx = new long[numTokens.length][][];
+        float[][][] weights = new float[numTokens.length][][];
+        for (int rank = 0; rank < numTokens.length; rank++) {
+            idx[rank] = new long[numTokens[rank]][3];
+            weights[rank] = new float[numTokens[rank]][3];
+            for (int token = 0; token < numTokens[rank]; token++) {
+                for (int k = 0; k < 3; k++) {
+                    boolean crowd = rank < 2 ? k < 2 : k < more;
+                    idx[rank][token][k] = crowd ? 5 : token % 5;
+                    weights[rank][token][k] = 1f / (k + 2);
+                }
+            }
+        }
+        return Routing.of(8, 3, idx, weights);
+    }
+
+    @Test
+    public void differentCombineFormats() {
+        LowLatencyWorld world = SHAPE.world(9);
+        run(
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
-                    context.communicator().barrier(Ranks.TIMEOUT);
-                    LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
-                    assertThatThrownBy(
-                                    () -> {
-                                        if (context.rank() == CULPRIT) {
-                                            rank.combine(result.handle());
-                                        } else {
-                                            rank.dispatch(LowLatencyFormat.FP8);
-                                        }
-                                    })
-                            .isInstanceOfAny(
-                                    RankMismatchException.class, DeepEpTimeoutException.class)
-                            .hasMessageContaining(
-                                    context.rank() == CULPRIT ? "combine" : "dispatch");
+                    LowLatencyHandle handle = rank.dispatch(FP8).handle();
+                    boolean logFmt = context.rank() == CULPRIT;
+                    LowLatencyCombineRequest request = rank.home(handle).logFmt(logFmt).build();
+                    requireMismatch(
+                            () -> finish(context.buffer().lowLatencyCombine(request)),
+                            "LogFMT",
+                            "BF16");
+                    rank.combine(handle);
                 });
+    }
+
+    @Test
+    public void combinesOfDifferentDispatches() {
+        LowLatencyWorld a = SHAPE.world(9);
+        LowLatencyWorld b = SHAPE.world(10);
+        run(
+                context -> {
+                    LowLatencyRank rankA = new LowLatencyRank(context, a);
+                    LowLatencyRank rankB = new LowLatencyRank(context, b);
+                    LowLatencyHandle handleA = rankA.dispatch(FP8).handle();
+                    LowLatencyHandle handleB = rankB.dispatch(FP8).handle();
+                    boolean wrong = context.rank() == CULPRIT;
+                    requireMismatch(
+                            () -> {
+                                if (wrong) {
+                                    rankA.combine(handleA);
+                                } else {
+                                    rankB.combine(handleB);
+                                }
+                            },
+                            "dispatch 1",
+                            "dispatch 2");
+                    rankA.combine(handleA);
+                    rankB.combine(handleB);
+                });
+    }
+
+    /** Selections of a combine that are no experts, on one rank, are reported on every rank. */
+    @ParameterizedTest
+    @ValueSource(longs = {8, -2, 1L << 32, Long.MAX_VALUE, Long.MIN_VALUE})
+    public void combineOfExpertsOutOfRange(long expert) {
+        LowLatencyWorld world = SHAPE.world(9);
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyHandle handle = rank.dispatch(FP8).handle();
+                    Tensor idx = context.download(rank.topkIdx());
+                    if (context.rank() == CULPRIT) {
+                        idx.setLong(expert, 9, 2);
+                    }
+                    LowLatencyCombineRequest request =
+                            LowLatencyCombineRequest.builder(
+                                            rank.outputs(),
+                                            context.upload(idx),
+                                            rank.weights(),
+                                            handle)
+                                    .build();
+                    for (int i = 0; i < 2; i++) {
+                        requireRouting(() -> finish(context.buffer().lowLatencyCombine(request)));
+                    }
+                    rank.combine(handle);
+                    rank.roundTrip(FP8);
+                });
+    }
+
+    /** Some ranks combine while the others dispatch, with and without hooks. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    public void differentLowLatencyOperations(boolean hook) {
+        LowLatencyWorld world = SHAPE.world(9);
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    // Every set of ranks but none and all.
+                    for (int combining = 1; combining < 15; combining++) {
+                        boolean combines = (combining >> context.rank() & 1) == 1;
+                        LowLatencyHandle handle = rank.dispatch(FP8).handle();
+                        LowLatencyDispatchRequest dispatch =
+                                rank.request(FP8).receiveHook(hook).build();
+                        LowLatencyCombineRequest combine =
+                                rank.home(handle).receiveHook(hook).build();
+                        requireMismatch(
+                                () -> {
+                                    if (combines) {
+                                        finish(buffer.lowLatencyCombine(combine));
+                                    } else {
+                                        finish(buffer.lowLatencyDispatch(dispatch));
+                                    }
+                                },
+                                "dispatch",
+                                "combine");
+                        rank.combine(handle);
+                        rank.roundTrip(FP8);
+                    }
+                });
+    }
+
+    private static void finish(LowLatencyDispatchResult result) {
+        finish(result.event(), result.receiveHook());
+    }
+
+    private static void finish(LowLatencyCombineResult result) {
+        finish(result.event(), result.receiveHook());
+    }
+
+    private static void finish(Event sent, Runnable receiveHook) {
+        sent.synchronize();
+        if (receiveHook != null) {
+            receiveHook.run();
+        }
     }
 }

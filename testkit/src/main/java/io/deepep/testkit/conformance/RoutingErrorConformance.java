@@ -58,7 +58,7 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
         return rank.context().upload(idx);
     }
 
-    private static void requireRouting(ThrowingCallable call) {
+    static void requireRouting(ThrowingCallable call) {
         RoutingException error = catchThrowableOfType(RoutingException.class, call);
         assertThat(error).as("a RoutingException on every rank").isNotNull();
         assertThat(error.rank()).isEqualTo(CULPRIT);
