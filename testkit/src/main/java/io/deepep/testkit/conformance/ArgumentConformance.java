@@ -6,6 +6,7 @@ import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchRequest;
+import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -143,9 +144,14 @@ public abstract class ArgumentConformance {
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     LowLatencyDispatchResult old = rank.dispatch(LowLatencyFormat.FP8);
+                    LowLatencyCombineRequest prepared = rank.home(old.handle()).build();
+                    rank.verify(context.buffer().lowLatencyCombine(prepared));
                     rank.roundTrip(LowLatencyFormat.FP8);
                     rank.roundTrip(LowLatencyFormat.FP8);
                     assertThatThrownBy(() -> rank.combine(old.handle()))
+                            .isInstanceOfAny(
+                                    IllegalArgumentException.class, IllegalStateException.class);
+                    assertThatThrownBy(() -> context.buffer().lowLatencyCombine(prepared))
                             .isInstanceOfAny(
                                     IllegalArgumentException.class, IllegalStateException.class);
                     assertThatThrownBy(
