@@ -113,13 +113,21 @@ public interface Buffer extends AutoCloseable {
     /**
      * Masks (true) or unmasks a rank: low-latency calls neither send to nor wait for a masked rank,
      * its tokens and results count as absent.
+     *
+     * <p>A rank that kept making the same calls while it was masked can be unmasked at any time.
+     * One that was masked by a timeout, or stayed away, is out of step: before it is unmasked all
+     * ranks, that one too, must {@linkplain #cleanLowLatencyBuffer clean}. Else it may time out
+     * again, or leave rows of calls it made late among those of others.
      */
     void lowLatencyUpdateMask(int rank, boolean masked);
 
-    /** Which ranks are masked, I32 [R] on the host, 1 for masked; a copy. */
+    /** Which ranks are masked, by hand or by a timeout: [R], 1 for masked; a copy. */
     int[] lowLatencyQueryMask();
 
-    /** Unmasks all ranks. */
+    /**
+     * Unmasks all ranks; those that are out of step need a clean first, see {@link
+     * #lowLatencyUpdateMask}.
+     */
     void lowLatencyCleanMask();
 
     /** The stream that asynchronous calls run on. */
@@ -242,7 +250,7 @@ public interface Buffer extends AutoCloseable {
 
         /**
          * Low-latency calls mask a rank that does not come in time, instead of failing. Off by
-         * default.
+         * default. How it comes back: {@link Buffer#lowLatencyUpdateMask}.
          */
         public Builder maskTimedOutRanks(boolean on) {
             this.maskTimedOutRanks = on;
