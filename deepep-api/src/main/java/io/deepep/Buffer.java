@@ -14,9 +14,11 @@ import java.util.Objects;
  *
  * <p>Every call may throw {@link IllegalArgumentException} for arguments that do not fit (nothing
  * was started: mend the call and make it again), {@link IllegalStateException} on a closed or
- * failed buffer, and the {@link io.deepep.error.DeepEpException}s: {@code RankMismatchException},
- * {@code RoutingException} and {@code CapacityExceededException} reach every rank and leave the
- * buffer usable; after a {@code DeepEpTimeoutException} the buffer refuses further calls.
+ * failed buffer or for a low-latency call out of order (nothing was started either: a hook that has
+ * run, or a third call sent before the first has been received), and the {@link
+ * io.deepep.error.DeepEpException}s: {@code RankMismatchException}, {@code RoutingException} and
+ * {@code CapacityExceededException} reach every rank and leave the buffer usable; after a {@code
+ * DeepEpTimeoutException} the buffer refuses further calls.
  */
 public interface Buffer extends AutoCloseable {
     /** Starts to open a buffer. */
@@ -111,13 +113,21 @@ public interface Buffer extends AutoCloseable {
     /**
      * Masks (true) or unmasks a rank: low-latency calls neither send to nor wait for a masked rank,
      * its tokens and results count as absent.
+     *
+     * <p>A rank that kept making the same calls while it was masked can be unmasked at any time.
+     * One that was masked by a timeout, or stayed away, is out of step: before it is unmasked all
+     * ranks, that one too, must {@linkplain #cleanLowLatencyBuffer clean}. Else it may time out
+     * again, or leave rows of calls it made late among those of others.
      */
     void lowLatencyUpdateMask(int rank, boolean masked);
 
-    /** Which ranks are masked, I32 [R] on the host, 1 for masked; a copy. */
+    /** Which ranks are masked, by hand or by a timeout: [R], 1 for masked; a copy. */
     int[] lowLatencyQueryMask();
 
-    /** Unmasks all ranks. */
+    /**
+     * Unmasks all ranks; those that are out of step need a clean first, see {@link
+     * #lowLatencyUpdateMask}.
+     */
     void lowLatencyCleanMask();
 
     /** The stream that asynchronous calls run on. */
@@ -240,7 +250,7 @@ public interface Buffer extends AutoCloseable {
 
         /**
          * Low-latency calls mask a rank that does not come in time, instead of failing. Off by
-         * default.
+         * default. How it comes back: {@link Buffer#lowLatencyUpdateMask}.
          */
         public Builder maskTimedOutRanks(boolean on) {
             this.maskTimedOutRanks = on;

@@ -8,6 +8,7 @@ import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.host.HostStream;
+import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
 
 /**
@@ -106,6 +107,7 @@ final class PlannedOperation<R> {
         } catch (RoutingException
                 | CapacityExceededException
                 | RankMismatchException
+                | CallOrderException
                 | IllegalArgumentException agreed) {
             // Every rank learned of it, or nothing was sent: the ranks are still in step.
             throw agreed;
@@ -118,7 +120,10 @@ final class PlannedOperation<R> {
     private void complete() {
         try {
             operation.complete();
-        } catch (RoutingException | CapacityExceededException | RankMismatchException agreed) {
+        } catch (RoutingException
+                | CapacityExceededException
+                | RankMismatchException
+                | CallOrderException agreed) {
             throw agreed;
         } catch (RuntimeException | Error failure) {
             owner.fail(failure);

@@ -13,10 +13,16 @@ public interface Operation<R> {
      * The first half. Normal mode: exchanges headers and counts, so that the result's shape is
      * known; low latency: sends. Throws what concerns every rank (routing, capacity, mismatch);
      * then {@link #complete} is not called.
+     *
+     * @throws CallOrderException if earlier runs must be completed first
      */
     void begin();
 
-    /** The second half: afterwards the result's tensors are final. */
+    /**
+     * The second half: afterwards the result's tensors are final.
+     *
+     * @throws CallOrderException if no run is left to complete
+     */
     void complete();
 
     /**

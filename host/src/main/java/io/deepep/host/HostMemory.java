@@ -19,8 +19,16 @@ public final class HostMemory {
 
     private HostMemory() {}
 
-    /** Allocates {@code bytes} zeroed bytes on a 128-byte line, freed when {@code arena} closes. */
+    /**
+     * Allocates {@code bytes} zeroed bytes on a 128-byte line, freed when {@code arena} closes.
+     *
+     * @throws IllegalArgumentException if {@code bytes} is negative, as a size that overflowed is
+     */
     public static MemorySegment allocate(Arena arena, long bytes) {
+        if (bytes < 0) {
+            throw new IllegalArgumentException(
+                    "bytes=" + bytes + " is negative; the size asked for may have overflowed");
+        }
         long size = Math.max(bytes, 1);
         return CALLOC.isPresent()
                 ? CALLOC.get().allocate(arena, size)

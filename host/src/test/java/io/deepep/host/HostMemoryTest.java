@@ -70,4 +70,14 @@ class HostMemoryTest {
                     .isInstanceOf(OutOfMemoryError.class);
         }
     }
+
+    @ParameterizedTest
+    @ValueSource(longs = {-1, Long.MIN_VALUE})
+    void negativeSizesAreRefused(long bytes) {
+        try (Arena arena = Arena.ofConfined()) {
+            assertThatThrownBy(() -> HostMemory.allocate(arena, bytes))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("bytes=" + bytes);
+        }
+    }
 }

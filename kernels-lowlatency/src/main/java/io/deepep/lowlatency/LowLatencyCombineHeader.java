@@ -18,8 +18,17 @@ public final class LowLatencyCombineHeader {
      */
     public static final long HAS_ROWS = 16;
 
+    /**
+     * Offset of {@link LowLatencyHeader#STATUS_OK} or {@link LowLatencyHeader#STATUS_TOPK_RANGE},
+     * with which no rows come.
+     */
+    public static final long STATUS = 24;
+
+    /** Offset of three numbers that belong to the status: token, k, value. */
+    public static final long DETAIL = 32;
+
     /** Bytes of a header, padded. */
-    public static final long SIZE_BYTES = 32;
+    public static final long SIZE_BYTES = 64;
 
     /** Rows are BF16. */
     public static final long ROWS_BF16 = 0;

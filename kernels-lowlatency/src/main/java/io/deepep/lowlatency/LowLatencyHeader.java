@@ -60,6 +60,19 @@ public final class LowLatencyHeader {
         return "format " + code;
     }
 
+    /** What {@link #STATUS_TOPK_RANGE} means. */
+    public static String topkRangeMessage(long token, long k, long value, int numExperts) {
+        return "topkIdx["
+                + token
+                + "]["
+                + k
+                + "]="
+                + value
+                + " is not in [-1, numExperts="
+                + numExperts
+                + ")";
+    }
+
     /** Byte offset of a field. */
     public static long fieldOffset(int field) {
         return 8L * field;

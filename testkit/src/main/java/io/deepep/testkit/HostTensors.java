@@ -53,15 +53,22 @@ public final class HostTensors {
         return copy;
     }
 
-    /** A copy of a matrix whose rows are {@code gap} poisoned elements apart. */
-    public static Tensor withRowGap(Tensor matrix, long gap) {
-        long rowStride = matrix.size(1) + gap;
-        return strided(matrix, rowStride, 1, Math.max(matrix.size(0), 1) * rowStride);
+    /** A copy whose rows, along the last dimension, are {@code gap} poisoned elements apart. */
+    public static Tensor withRowGap(Tensor tensor, long gap) {
+        long[] strides = tensor.strides();
+        long next = 1;
+        for (int dim = strides.length - 1; dim >= 0; dim--) {
+            strides[dim] = next;
+            long size = tensor.size(dim);
+            next *= dim == strides.length - 1 ? size + gap : Math.max(size, 1);
+        }
+        return strided(tensor, strides, next);
     }
 
     /** A copy of a matrix in column-major order. */
     public static Tensor columnMajor(Tensor matrix) {
-        return strided(matrix, 1, Math.max(matrix.size(0), 1), matrix.numElements());
+        long[] strides = {1, Math.max(matrix.size(0), 1)};
+        return strided(matrix, strides, matrix.numElements());
     }
 
     /**
@@ -69,16 +76,15 @@ public final class HostTensors {
      * contiguous.
      */
     public static Tensor withColumnGap(Tensor matrix) {
-        return strided(matrix, 2 * matrix.size(1), 2, 2 * matrix.numElements());
+        long[] strides = {2 * matrix.size(1), 2};
+        return strided(matrix, strides, 2 * matrix.numElements());
     }
 
-    private static Tensor strided(Tensor matrix, long stride0, long stride1, long numElements) {
-        long bytes = Math.max(numElements, 1) * matrix.dtype().sizeBytes();
+    private static Tensor strided(Tensor tensor, long[] strides, long numElements) {
+        long bytes = Math.max(numElements, 1) * tensor.dtype().sizeBytes();
         MemorySegment memory = Arena.ofAuto().allocate(bytes, 128).fill(POISON);
-        Tensor copy =
-                Tensor.strided(
-                        memory, matrix.dtype(), matrix.shape(), new long[] {stride0, stride1});
-        copy(matrix, copy);
+        Tensor copy = Tensor.strided(memory, tensor.dtype(), tensor.shape(), strides);
+        copy(tensor, copy);
         return copy;
     }
 

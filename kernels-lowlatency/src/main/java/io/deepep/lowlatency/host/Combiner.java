@@ -3,13 +3,12 @@ package io.deepep.lowlatency.host;
 import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
-import io.deepep.error.RankMismatchException;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowMath;
 import io.deepep.lowlatency.LogFmt10;
-import io.deepep.lowlatency.LowLatencyCombineHeader;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.CallOrderException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -24,10 +23,13 @@ final class Combiner {
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
 
+    private final HostLowLatencyKernels kernels;
     private final LowLatencyLayout layout;
     private final HostHeap rdma;
     private final Peers peers;
+    private final CombineHeaders headers;
     private final int rank;
+    private final int numExperts;
     private final int numLocalExperts;
     private final int hidden;
     private final boolean[] reachable;
@@ -47,13 +49,25 @@ final class Combiner {
     private final long[] dispatchEpoch = new long[2];
 
     private final boolean[][] expected;
+
+    /** By parity: the dispatch that comes next after that combine was begun. */
+    private final long[] nextDispatch = new long[2];
+
     private long epoch;
 
-    Combiner(HostContext context, LowLatencyLimits limits, LowLatencyLayout layout, Peers peers) {
+    Combiner(
+            HostLowLatencyKernels kernels,
+            HostContext context,
+            LowLatencyLimits limits,
+            LowLatencyLayout layout,
+            Peers peers) {
+        this.kernels = kernels;
         this.layout = layout;
         this.rdma = context.rdma();
         this.peers = peers;
         this.rank = context.topology().rank();
+        this.headers = new CombineHeaders(context, limits, layout);
+        this.numExperts = limits.numExperts();
         this.numLocalExperts = limits.numLocalExperts(peers.count());
         this.hidden = limits.hidden();
         this.reachable = new boolean[peers.count()];
@@ -76,74 +90,46 @@ final class Combiner {
         DispatchBank bank = ((HostLowLatencyHandle) request.handle()).receivedBank();
         int parity = (int) ((epoch + 1) & 1);
         if (unreceived[parity] != 0) {
-            throw new IllegalStateException(
+            throw new CallOrderException(
                     "combine "
                             + unreceived[parity]
                             + " has been sent but not received; run its receive hook before the"
                             + " second next combine");
         }
-        checkTopk(request.topkIdx());
         epoch++;
         unreceived[parity] = epoch;
         dispatchEpoch[parity] = bank.epoch;
+        nextDispatch[parity] = kernels.nextEpoch();
         // Kept here, because the bank may hold a later dispatch when this combine is received.
         System.arraycopy(bank.reached, 0, expected[parity], 0, peers.count());
         // The owners have summed what lay in the slots of this parity. Pairs with the signal in
         // acknowledge.
-        peers.awaitAll(
-                layout.combineAcks(),
-                parity,
-                epoch - 2,
-                "low-latency combine.slots",
-                reachable,
-                null);
+        peers.awaitSlots(layout.combineAcks(), epoch - 2, "low-latency combine.slots", reachable);
+        long bad = firstBadSelection(request.topkIdx());
         for (int owner = 0; owner < peers.count(); owner++) {
             if (!reachable[owner]) {
                 continue;
             }
-            for (int expert = 0; expert < numLocalExperts; expert++) {
+            for (int expert = 0; expert < numLocalExperts && bad < 0; expert++) {
                 sendRows(request, bank, parity, owner, expert);
             }
-            putHeader(request, bank, parity, owner);
+            headers.put(owner, parity, bank, request, bad);
             // release; pairs with the acquire in receive.
             rdma.signal(owner, layout.combineFlags().at(parity, rank), epoch);
         }
         return epoch;
     }
 
-    private void putHeader(
-            LowLatencyCombineRequest request, DispatchBank bank, int parity, int owner) {
-        MemorySegment to = rdma.of(owner);
-        long header = layout.combineHeaders().at(parity, rank);
-        to.set(LONG, header + LowLatencyCombineHeader.DISPATCH_EPOCH, bank.epoch);
-        to.set(LONG, header + LowLatencyCombineHeader.FORMAT, format(request));
-        to.set(LONG, header + LowLatencyCombineHeader.HAS_ROWS, bank.present[owner] ? 1 : 0);
-    }
-
-    private static long format(LowLatencyCombineRequest request) {
-        return request.logFmt()
-                ? LowLatencyCombineHeader.ROWS_LOG_FMT
-                : LowLatencyCombineHeader.ROWS_BF16;
-    }
-
-    private void checkTopk(Tensor topkIdx) {
+    /** The first selection that is no expert, or -1. */
+    private long firstBadSelection(Tensor topkIdx) {
         MemorySegment topk = topkIdx.segment();
-        int numExperts = numLocalExperts * peers.count();
         for (long i = 0; i < topkIdx.numElements(); i++) {
             long expert = topk.get(LONG, 8 * i);
             if (expert < -1 || expert >= numExperts) {
-                throw new IllegalArgumentException(
-                        "topkIdx["
-                                + i / topkIdx.size(1)
-                                + "]["
-                                + i % topkIdx.size(1)
-                                + "]="
-                                + expert
-                                + " is not in [-1, numExperts="
-                                + numExperts
-                                + "); combine with the topkIdx that was dispatched");
+                return i;
             }
         }
+        return -1;
     }
 
     private void sendRows(
@@ -179,15 +165,24 @@ final class Combiner {
         int parity = (int) (combineEpoch & 1);
         unreceived[parity] = 0;
         // acquire; pairs with the release in send.
-        peers.awaitAll(
-                layout.combineFlags(),
-                parity,
-                combineEpoch,
-                "low-latency combine.rows",
-                came,
-                request.waitCostStats());
+        int other =
+                peers.awaitCall(
+                        layout.combineFlags(),
+                        combineEpoch,
+                        layout.dispatchFlags(),
+                        nextDispatch[parity],
+                        "low-latency combine.rows",
+                        came,
+                        request.waitCostStats());
         try {
-            checkHeaders(parity, format(request));
+            if (other >= 0) {
+                kernels.skipDispatch();
+                throw peers.differentCalls("combine", other, "dispatch");
+            }
+            headers.check(parity, came, dispatchEpoch[parity], request);
+            for (int sender = 0; sender < peers.count(); sender++) {
+                came[sender] &= expected[parity][sender] && headers.hasRows(parity, sender);
+            }
             int numTokens = (int) out.size(0);
             for (int token = 0; token < numTokens; token++) {
                 sumToken(request, parity, token);
@@ -195,47 +190,26 @@ final class Combiner {
             }
         } finally {
             // Also after an error that every rank learned of: the slots are free again.
-            acknowledge(combineEpoch, parity);
+            acknowledge(combineEpoch);
         }
     }
 
-    /** Finds ranks that combine something else, and those that hold no rows for this one. */
-    private void checkHeaders(int parity, long format) {
-        for (int sender = 0; sender < peers.count(); sender++) {
-            if (!came[sender]) {
-                continue;
-            }
-            long dispatch = field(parity, sender, LowLatencyCombineHeader.DISPATCH_EPOCH);
-            if (dispatch != dispatchEpoch[parity]) {
-                throw RankMismatchException.of(
-                        "low-latency combine",
-                        "the dispatch that it belongs to",
-                        rank,
-                        "dispatch " + dispatchEpoch[parity],
-                        sender,
-                        "dispatch " + dispatch);
-            }
-            long given = field(parity, sender, LowLatencyCombineHeader.FORMAT);
-            if (given != format) {
-                throw RankMismatchException.of(
-                        "low-latency combine",
-                        "format",
-                        rank,
-                        LowLatencyCombineHeader.formatName(format),
-                        sender,
-                        LowLatencyCombineHeader.formatName(given));
-            }
-            came[sender] =
-                    expected[parity][sender]
-                            && field(parity, sender, LowLatencyCombineHeader.HAS_ROWS) != 0;
-        }
+    /** The epoch of the next combine. */
+    long nextEpoch() {
+        return epoch + 1;
     }
 
-    private long field(int parity, int sender, long field) {
-        return rdma.local().get(LONG, layout.combineHeaders().at(parity, sender) + field);
+    /**
+     * Counts a combine that another rank made where this one dispatched, so that they are in step
+     * again.
+     */
+    void skip() {
+        epoch++;
+        acknowledge(epoch);
     }
 
-    private void acknowledge(long combineEpoch, int parity) {
+    private void acknowledge(long combineEpoch) {
+        int parity = (int) (combineEpoch & 1);
         for (int sender = 0; sender < peers.count(); sender++) {
             // release; pairs with the acquire in send. Masked ranks too: they may come back.
             rdma.signal(sender, layout.combineAcks().at(parity, rank), combineEpoch);

@@ -60,6 +60,10 @@ final class DispatchBank {
 
     Phase phase = Phase.EMPTY;
     long epoch;
+
+    /** The combine that comes next after the bank's dispatch was begun. */
+    long nextCombine;
+
     int numTokens;
     int numTopk;
     LowLatencyFormat format = LowLatencyFormat.BF16;

@@ -58,14 +58,20 @@ final class DispatchReceiver {
         bank.phase = DispatchBank.Phase.EMPTY;
         int parity = (int) (epoch & 1);
         // acquire; pairs with the release in DispatchSender.announce.
-        peers.awaitAll(
-                layout.dispatchFlags(),
-                parity,
-                epoch,
-                "low-latency dispatch.rows",
-                bank.present,
-                waitCostStats);
+        int other =
+                peers.awaitCall(
+                        layout.dispatchFlags(),
+                        epoch,
+                        layout.combineFlags(),
+                        bank.nextCombine,
+                        "low-latency dispatch.rows",
+                        bank.present,
+                        waitCostStats);
         try {
+            if (other >= 0) {
+                kernels.combiner().skip();
+                throw peers.differentCalls("dispatch", other, "combine");
+            }
             checkHeaders(parity, bank);
             checkRoom(parity, bank);
             placeSources(parity, bank);
@@ -78,7 +84,7 @@ final class DispatchReceiver {
             bank.phase = DispatchBank.Phase.RECEIVED;
         } finally {
             // Also after an error that every rank learned of: the slots are free again.
-            acknowledge(epoch, parity);
+            acknowledge(epoch);
         }
     }
 
@@ -126,15 +132,8 @@ final class DispatchReceiver {
         long expert = field(parity, source, LowLatencyHeader.DETAIL + 2);
         throw new RoutingException(
                 source,
-                "topkIdx["
-                        + token
-                        + "]["
-                        + k
-                        + "]="
-                        + expert
-                        + " is not in [-1, numExperts="
-                        + limits.numExperts()
-                        + "); use -1 for no selection");
+                LowLatencyHeader.topkRangeMessage(token, k, expert, limits.numExperts())
+                        + "; use -1 for no selection");
     }
 
     /** Only selections that name an expert twice for one token can need more rows than it has. */
@@ -251,7 +250,9 @@ final class DispatchReceiver {
         }
     }
 
-    private void acknowledge(long epoch, int parity) {
+    /** Tells all ranks that their slots of dispatch {@code epoch} are free. */
+    void acknowledge(long epoch) {
+        int parity = (int) (epoch & 1);
         for (int source = 0; source < peers.count(); source++) {
             // release; pairs with the acquire in DispatchSender.awaitFreeSlots. Masked ranks too:
             // they may come back.

@@ -66,13 +66,7 @@ final class DispatchSender {
         boolean[] reached = kernels.bank(parity).reached;
         // The slots are free once every receiver has taken the dispatch before the last out of
         // them. Pairs with the signal in DispatchReceiver.acknowledge.
-        peers.awaitAll(
-                layout.dispatchAcks(),
-                parity,
-                epoch - 2,
-                "low-latency dispatch.slots",
-                reached,
-                null);
+        peers.awaitSlots(layout.dispatchAcks(), epoch - 2, "low-latency dispatch.slots", reached);
         Arrays.fill(numRows, 0);
         Arrays.fill(selections, 0);
         Arrays.fill(headerFields, 0);

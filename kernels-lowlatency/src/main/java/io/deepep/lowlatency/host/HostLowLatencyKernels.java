@@ -15,6 +15,7 @@ import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
@@ -72,7 +73,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
                         peers,
                         HostMemory.allocate(arena, layout.selectionOffset()));
         this.receiver = new DispatchReceiver(this, context, limits, layout, peers);
-        this.combiner = new Combiner(context, limits, layout, peers);
+        this.combiner = new Combiner(this, context, limits, layout, peers);
     }
 
     @Override
@@ -166,18 +167,36 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     long openDispatch(int numTokens, int numTopk, LowLatencyFormat format) {
         DispatchBank bank = bank((int) ((epoch + 1) & 1));
         if (bank.phase == DispatchBank.Phase.SENT) {
-            throw new IllegalStateException(
+            throw new CallOrderException(
                     "dispatch "
                             + bank.epoch
                             + " has been sent but not received; run its receive hook before the second next dispatch");
         }
         epoch++;
         bank.epoch = epoch;
+        bank.nextCombine = combiner.nextEpoch();
         bank.numTokens = numTokens;
         bank.numTopk = numTopk;
         bank.format = format;
         bank.phase = DispatchBank.Phase.SENT;
         return epoch;
+    }
+
+    /** The epoch of the next dispatch. */
+    long nextEpoch() {
+        return epoch + 1;
+    }
+
+    /**
+     * Counts a dispatch that another rank made where this one combined, so that they are in step
+     * again. The slots are free: that rank got an acknowledgement of the dispatch before the last.
+     */
+    void skipDispatch() {
+        epoch++;
+        DispatchBank bank = bank((int) (epoch & 1));
+        bank.epoch = epoch;
+        bank.phase = DispatchBank.Phase.EMPTY;
+        receiver.acknowledge(epoch);
     }
 
     DispatchBank bank(int parity) {

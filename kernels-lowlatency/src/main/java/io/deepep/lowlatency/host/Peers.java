@@ -3,6 +3,7 @@ package io.deepep.lowlatency.host;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.RankMismatchException;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostWait;
@@ -49,19 +50,40 @@ final class Peers {
     }
 
     /**
+     * Waits until every peer has acknowledged a call, see {@link #awaitCall}.
+     *
+     * @param epoch of the call whose slots are wanted again; none if it is not positive
+     */
+    void awaitSlots(Region acks, long epoch, String phase, boolean[] free) {
+        awaitCall(acks, epoch, null, 0, phase, free, null);
+    }
+
+    /**
      * Waits until every peer's flag {@code flags[parity][peer]} is at least {@code epoch}; pairs
      * with the peers' signals of that region. All are looked at in turn, so a late one does not
      * hide that others have come.
      *
+     * <p>Ranks make the same calls. So a peer that has begun the call of the other kind after those
+     * which this rank had made when it began this one, but has not begun this one, never will.
+     *
+     * @param otherFlags the flags of the other kind of call
+     * @param otherEpoch the first epoch of the other kind that comes after this call
      * @param came receives for each peer whether it came; false if it is masked, or became so now
      *     because it did not come in time
      * @param costs null, or I64 [R] to which the time waited for each peer is added: nothing for
      *     those who were there first
+     * @return a peer that makes the other kind of call, or -1
      * @throws DeepEpTimeoutException naming a peer that did not come in time and is not to be
      *     masked
      */
-    void awaitAll(
-            Region flags, int parity, long epoch, String phase, boolean[] came, Tensor costs) {
+    int awaitCall(
+            Region flags,
+            long epoch,
+            Region otherFlags,
+            long otherEpoch,
+            String phase,
+            boolean[] came,
+            Tensor costs) {
         int missing = 0;
         for (int peer = 0; peer < masked.length; peer++) {
             came[peer] = false;
@@ -73,25 +95,44 @@ final class Peers {
         while (missing > 0) {
             int arrived = 0;
             for (int peer = 0; peer < masked.length; peer++) {
-                if (pending[peer] && rdma.flag(flags.at(parity, peer)) >= epoch) {
+                if (!pending[peer]) {
+                    continue;
+                }
+                if (isSet(flags, peer, epoch)) {
                     pending[peer] = false;
                     came[peer] = true;
                     arrived++;
                     addCost(costs, peer, start);
+                } else if (otherFlags != null
+                        && isSet(otherFlags, peer, otherEpoch)
+                        // Set since, if that peer makes one call after the other.
+                        && !isSet(flags, peer, epoch)) {
+                    return peer;
                 }
             }
             missing -= arrived;
             if (arrived > 0) {
                 waiter.progress();
             } else if (waiter.expired()) {
-                giveUp(flags, parity, epoch, phase, costs, start);
-                return;
+                giveUp(flags, epoch, phase, costs, start);
+                return -1;
             }
             if (missing > 0) {
                 start = start != 0 ? start : System.nanoTime();
                 waiter.pause();
             }
         }
+        return -1;
+    }
+
+    /** The error for a rank that makes another kind of call than this one. */
+    RankMismatchException differentCalls(String mine, int peer, String theirs) {
+        return RankMismatchException.of(
+                "low-latency mode", "the operation", rank, mine, peer, theirs);
+    }
+
+    private boolean isSet(Region flags, int peer, long epoch) {
+        return rdma.flag(flags.at(epoch & 1, peer)) >= epoch;
     }
 
     private static void addCost(Tensor costs, int peer, long start) {
@@ -101,13 +142,12 @@ final class Peers {
         }
     }
 
-    private void giveUp(
-            Region flags, int parity, long epoch, String phase, Tensor costs, long start) {
+    private void giveUp(Region flags, long epoch, String phase, Tensor costs, long start) {
         for (int peer = 0; peer < masked.length; peer++) {
             if (!pending[peer]) {
                 continue;
             }
-            long seen = rdma.flag(flags.at(parity, peer));
+            long seen = rdma.flag(flags.at(epoch & 1, peer));
             if (!maskTimedOut) {
                 throw new DeepEpTimeoutException(
                         rank, peer, phase, epoch, seen, waiter.timeoutNanos());

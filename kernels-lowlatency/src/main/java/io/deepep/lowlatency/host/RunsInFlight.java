@@ -1,5 +1,7 @@
 package io.deepep.lowlatency.host;
 
+import io.deepep.spi.CallOrderException;
+
 /**
  * The runs of one operation that are sent but not received: at most two, because the kernels refuse
  * a third. A clean forgets them.
@@ -25,7 +27,7 @@ final class RunsInFlight {
     long take() {
         forgetCleaned();
         if (oldest == 0) {
-            throw new IllegalStateException(
+            throw new CallOrderException(
                     "nothing is left to receive; run each receive hook once, before a clean");
         }
         long epoch = oldest;

@@ -10,7 +10,6 @@ import io.deepep.Tensor;
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.Random;
-import java.util.Set;
 
 /**
  * The tokens and the routing of all ranks, and what must come of them, by plain loops over the
@@ -119,19 +118,13 @@ final class Batch {
         return weights[rank];
     }
 
+    /** A BF16 dispatch. */
     void verifyDispatch(int rank, LowLatencyDispatchResult result) {
-        verifyDispatch(rank, result, Set.of());
-    }
-
-    /** A BF16 dispatch that did not hear of the ranks {@code absent}. */
-    void verifyDispatch(int rank, LowLatencyDispatchResult result, Set<Integer> absent) {
         for (int expert = 0; expert < numLocalExperts; expert++) {
             int row = 0;
             for (int source = 0; source < numRanks; source++) {
                 int begin = row;
-                if (!absent.contains(source)) {
-                    row = verifySource(rank, expert, source, row, result);
-                }
+                row = verifySource(rank, expert, source, row, result);
                 assertThat(result.handle().layoutRange().getLong(expert, source))
                         .isEqualTo(((long) (row - begin) << 32) | begin);
             }
@@ -166,24 +159,19 @@ final class Batch {
 
     /** The sum when every expert returns what it got. */
     void verifyEcho(int rank, Tensor combined) {
-        verifyEcho(rank, combined, Set.of());
-    }
-
-    /** The same where the experts of the ranks {@code absent} contribute nothing. */
-    void verifyEcho(int rank, Tensor combined, Set<Integer> absent) {
         assertThat(combined.shape()).containsExactly(numTokens(rank), limits.hidden());
         for (int token = 0; token < numTokens(rank); token++) {
             for (int c = 0; c < limits.hidden(); c++) {
-                assertThat(combined.getFloat(token, c)).isEqualTo(echo(rank, token, c, absent));
+                assertThat(combined.getFloat(token, c)).isEqualTo(echo(rank, token, c));
             }
         }
     }
 
-    private float echo(int rank, int token, int c, Set<Integer> absent) {
+    private float echo(int rank, int token, int c) {
         float sum = 0;
         for (int k = 0; k < topkIdx[rank].size(1); k++) {
             long expert = topkIdx[rank].getLong(token, k);
-            if (expert >= 0 && !absent.contains((int) (expert / numLocalExperts))) {
+            if (expert >= 0) {
                 sum += weights[rank].getFloat(token, k) * x[rank].getFloat(token, c);
             }
         }

@@ -23,22 +23,10 @@ final class Group {
 
     private final int numRanks;
     private final LowLatencyLimits limits;
-    private Duration timeout = MEETING;
-    private boolean maskTimedOut;
 
     Group(int numRanks, LowLatencyLimits limits) {
         this.numRanks = numRanks;
         this.limits = limits;
-    }
-
-    Group timeout(Duration limit) {
-        this.timeout = limit;
-        return this;
-    }
-
-    Group maskTimedOut() {
-        this.maskTimedOut = true;
-        return this;
     }
 
     /** What one rank does. */
@@ -56,36 +44,19 @@ final class Group {
         EpTopology topology = new EpTopology(communicator.rank(), numRanks, 1);
         long bytes = LowLatencyLayout.of(limits, topology).layout().sizeBytes();
         try (HostHeaps heaps = HostHeaps.open(communicator, topology, 0, bytes, MEETING)) {
-            HostWait waiter = new HostWait(topology.rank(), heaps.doorbell(), timeout.toNanos());
+            HostWait waiter = new HostWait(topology.rank(), heaps.doorbell(), MEETING.toNanos());
             HostContext context = new HostContext(topology, null, heaps.rdma(), waiter);
             body.run(
                     new Rank(
                             topology.rank(),
                             numRanks,
                             limits,
-                            communicator,
-                            new HostLowLatencyKernels(context, limits, maskTimedOut)));
+                            new HostLowLatencyKernels(context, limits, false)));
         }
     }
 
     /** One rank: its number and its kernels, with short names for what tests do most. */
-    record Rank(
-            int rank,
-            int numRanks,
-            LowLatencyLimits limits,
-            Communicator communicator,
-            HostLowLatencyKernels kernels) {
-        void barrier() {
-            communicator.barrier(MEETING);
-        }
-
-        /** What a buffer does to clean. */
-        void clean() {
-            barrier();
-            kernels.reset();
-            barrier();
-        }
-
+    record Rank(int rank, int numRanks, LowLatencyLimits limits, HostLowLatencyKernels kernels) {
         Operation<LowLatencyDispatchResult> dispatch(Batch batch, LowLatencyFormat format) {
             return kernels.prepareDispatch(
                     LowLatencyDispatchRequest.builder(batch.x(rank), batch.topkIdx(rank))

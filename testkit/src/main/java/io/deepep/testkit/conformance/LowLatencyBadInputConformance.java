@@ -4,7 +4,6 @@ import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireClosed;
 import static io.deepep.testkit.conformance.Misbehaviour.requireFailed;
 import static io.deepep.testkit.conformance.Misbehaviour.requireForeign;
-import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
@@ -12,6 +11,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
+import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
@@ -19,10 +19,6 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import io.deepep.error.DeepEpTimeoutException;
-import io.deepep.error.RankMismatchException;
-import io.deepep.testkit.TestBackend;
-import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -36,11 +32,8 @@ import org.junit.jupiter.params.provider.MethodSource;
  * ranks out of step and fails in the good calls that follow.
  */
 @Timeout(value = 30, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-public abstract class LowLatencyBadInputConformance {
+public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementConformance {
     private static final LowLatencyLimits LIMITS = new LowLatencyLimits(8, 128, 8, 2);
-
-    /** The backend under test. */
-    protected abstract TestBackend backend();
 
     @ParameterizedTest
     @MethodSource("io.deepep.testkit.conformance.LowLatencyMisuses#all")
@@ -100,9 +93,14 @@ public abstract class LowLatencyBadInputConformance {
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     LowLatencyDispatchResult old = rank.dispatch(LowLatencyFormat.FP8);
+                    LowLatencyCombineRequest prepared = rank.home(old.handle()).build();
+                    rank.verify(context.buffer().lowLatencyCombine(prepared));
                     rank.roundTrip(LowLatencyFormat.FP8);
                     rank.roundTrip(LowLatencyFormat.FP8);
                     assertThatThrownBy(() -> rank.combine(old.handle()))
+                            .isInstanceOfAny(
+                                    IllegalArgumentException.class, IllegalStateException.class);
+                    assertThatThrownBy(() -> context.buffer().lowLatencyCombine(prepared))
                             .isInstanceOfAny(
                                     IllegalArgumentException.class, IllegalStateException.class);
                     assertThatThrownBy(
@@ -174,63 +172,6 @@ public abstract class LowLatencyBadInputConformance {
                                 "=" + expert);
                     }
                     rank.roundTrip(LowLatencyFormat.FP8);
-                });
-    }
-
-    @Test
-    public void differentFormats() {
-        LowLatencyShape shape = LowLatencyMisuses.SHAPE;
-        LowLatencyWorld world = shape.world(9);
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()),
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyFormat format =
-                            context.rank() == CULPRIT
-                                    ? LowLatencyFormat.BF16
-                                    : LowLatencyFormat.FP8;
-                    requireMismatch(
-                            () ->
-                                    context.buffer()
-                                            .lowLatencyDispatch(rank.request(format).build())
-                                            .event()
-                                            .synchronize(),
-                            "BF16",
-                            "FP8");
-                    rank.roundTrip(LowLatencyFormat.FP8);
-                });
-    }
-
-    /**
-     * Low-latency calls exchange no headers, so ranks that make different ones may only learn that
-     * the expected rows do not come; they must learn it in time.
-     */
-    @Test
-    public void differentOperations() {
-        LowLatencyShape shape = LowLatencyMisuses.SHAPE;
-        LowLatencyWorld world = shape.world(9);
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()).timeout(Duration.ofMillis(500)),
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    context.communicator().barrier(Ranks.TIMEOUT);
-                    LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
-                    assertThatThrownBy(
-                                    () -> {
-                                        if (context.rank() == CULPRIT) {
-                                            rank.combine(result.handle());
-                                        } else {
-                                            rank.dispatch(LowLatencyFormat.FP8);
-                                        }
-                                    })
-                            .isInstanceOfAny(
-                                    RankMismatchException.class, DeepEpTimeoutException.class)
-                            .hasMessageContaining(
-                                    context.rank() == CULPRIT ? "combine" : "dispatch");
                 });
     }
 

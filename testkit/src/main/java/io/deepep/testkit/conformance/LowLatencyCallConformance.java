@@ -152,6 +152,36 @@ public abstract class LowLatencyCallConformance {
 
     @ParameterizedTest
     @MethodSource(FEW)
+    public void stridedExpertOutputs(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Tensor host = world.outputs().get(context.rank());
+                    Tensor x = context.upload(HostTensors.withRowGap(host, 24));
+                    for (boolean logFmt : new boolean[] {false, true}) {
+                        LowLatencyCombineRequest request =
+                                LowLatencyCombineRequest.builder(
+                                                x,
+                                                rank.topkIdx(),
+                                                rank.weights(),
+                                                rank.dispatch(LowLatencyFormat.BF16).handle())
+                                        .logFmt(logFmt)
+                                        .build();
+                        LowLatencyCombineResult result =
+                                context.buffer().lowLatencyCombine(request);
+                        if (logFmt) {
+                            rank.verifyLogFmt(result);
+                        } else {
+                            rank.verify(result);
+                        }
+                    }
+                });
+    }
+
+    @ParameterizedTest
+    @MethodSource(FEW)
     public void hooks(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
         run(

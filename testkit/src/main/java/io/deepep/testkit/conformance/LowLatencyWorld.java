@@ -25,9 +25,9 @@ final class LowLatencyWorld {
     private final LowLatencyLimits limits;
 
     private LowLatencyWorld(
-            Routing routing, Set<Integer> absent, LowLatencyLimits limits, long seed) {
+            Routing routing, LowLatencyOracle oracle, LowLatencyLimits limits, long seed) {
         this.routing = routing;
-        this.oracle = new LowLatencyOracle(routing, absent);
+        this.oracle = oracle;
         this.limits = limits;
         for (int rank = 0; rank < routing.numRanks(); rank++) {
             tokens.add(Tokens.bf16(rank, routing.numTokens(rank), limits.hidden(), seed));
@@ -37,12 +37,28 @@ final class LowLatencyWorld {
 
     /** The exchange of a routing over a buffer with these limits. */
     static LowLatencyWorld of(RoutingSpec spec, LowLatencyLimits limits) {
-        return new LowLatencyWorld(spec.generate(), Set.of(), limits, spec.seed());
+        Routing routing = spec.generate();
+        return new LowLatencyWorld(routing, new LowLatencyOracle(routing), limits, spec.seed());
+    }
+
+    /** The exchange of a routing over a buffer with these limits. */
+    static LowLatencyWorld of(Routing routing, LowLatencyLimits limits) {
+        return new LowLatencyWorld(routing, new LowLatencyOracle(routing), limits, 1);
     }
 
     /** The same exchange when all others have masked the ranks {@code absent}. */
     static LowLatencyWorld without(Set<Integer> absent, RoutingSpec spec, LowLatencyLimits limits) {
-        return new LowLatencyWorld(spec.generate(), absent, limits, spec.seed());
+        Routing routing = spec.generate();
+        return new LowLatencyWorld(
+                routing, new LowLatencyOracle(routing, absent), limits, spec.seed());
+    }
+
+    /** The same exchange when some rows do not come. */
+    static LowLatencyWorld losing(
+            LowLatencyOracle.Lost lost, RoutingSpec spec, LowLatencyLimits limits) {
+        Routing routing = spec.generate();
+        return new LowLatencyWorld(
+                routing, new LowLatencyOracle(routing, lost), limits, spec.seed());
     }
 
     /**

@@ -8,18 +8,30 @@ import java.util.Set;
 /** What each rank must receive in a low-latency dispatch of a global routing. */
 public final class LowLatencyOracle {
     private final Routing routing;
-    private final Set<Integer> absent;
+    private final Lost lost;
     private final List<List<List<SourceRow>>> rows = new ArrayList<>();
+
+    /** Which rows do not come, because of masks. */
+    @FunctionalInterface
+    public interface Lost {
+        /** Whether the experts of {@code rank} get nothing from {@code src}. */
+        boolean test(int src, int rank);
+    }
 
     /** The oracle for one dispatch among all ranks. */
     public LowLatencyOracle(Routing routing) {
-        this(routing, Set.of());
+        this(routing, (src, rank) -> false);
     }
 
     /** The oracle for one dispatch in which the ranks {@code absent} are masked by all others. */
     public LowLatencyOracle(Routing routing, Set<Integer> absent) {
+        this(routing, (src, rank) -> absent.contains(src) || absent.contains(rank));
+    }
+
+    /** The oracle for one dispatch of which some rows do not come. */
+    public LowLatencyOracle(Routing routing, Lost lost) {
         this.routing = routing;
-        this.absent = Set.copyOf(absent);
+        this.lost = lost;
         for (int rank = 0; rank < routing.numRanks(); rank++) {
             List<List<SourceRow>> experts = new ArrayList<>();
             for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
@@ -32,7 +44,7 @@ public final class LowLatencyOracle {
     private List<SourceRow> receivedBy(int rank, int localExpert) {
         List<SourceRow> received = new ArrayList<>();
         for (int src = 0; src < routing.numRanks(); src++) {
-            if (absent.contains(src) || absent.contains(rank)) {
+            if (lost.test(src, rank)) {
                 continue;
             }
             for (int token = 0; token < routing.numTokens(src); token++) {

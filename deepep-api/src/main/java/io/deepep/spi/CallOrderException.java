@@ -1,0 +1,14 @@
+package io.deepep.spi;
+
+/**
+ * Half of an operation was asked for out of order, such as a receive hook that has run before.
+ * Nothing was started: the ranks are still in step.
+ */
+public final class CallOrderException extends IllegalStateException {
+    private static final long serialVersionUID = 1L;
+
+    /** Creates the exception; the message says what must come first. */
+    public CallOrderException(String message) {
+        super(message);
+    }
+}

@@ -1,0 +1,189 @@
+package io.deepep.testkit.conformance;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Buffer;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Send and receive halves in the orders that hooks allow, and two results alive. Part of {@link
+ * LowLatencyConformance}.
+ */
+public abstract class LowLatencyFlightConformance extends LowLatencyCallConformance {
+    /**
+     * Two batches in flight: the second is sent before the first is received, on the way out and on
+     * the way home.
+     */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void twoInFlight(LowLatencyShape shape) {
+        LowLatencyWorld a = shape.world(31);
+        LowLatencyWorld b = shape.world(32);
+        LowLatencyFormat format = LowLatencyFormat.FP8;
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rankA = new LowLatencyRank(context, a);
+                    LowLatencyRank rankB = new LowLatencyRank(context, b);
+                    LowLatencyDispatchRequest requestA =
+                            rankA.request(format).receiveHook(true).build();
+                    LowLatencyDispatchRequest requestB =
+                            rankB.request(format).receiveHook(true).build();
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 5; round++) {
+                        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(requestA);
+                        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(requestB);
+                        outA.receiveHook().run();
+                        rankA.verify(outA, format);
+                        LowLatencyCombineResult homeA =
+                                buffer.lowLatencyCombine(
+                                        rankA.home(outA.handle()).receiveHook(true).build());
+                        outB.receiveHook().run();
+                        rankB.verify(outB, format);
+                        LowLatencyCombineResult homeB =
+                                buffer.lowLatencyCombine(
+                                        rankB.home(outB.handle()).receiveHook(true).build());
+                        homeA.receiveHook().run();
+                        rankA.verify(homeA);
+                        homeB.receiveHook().run();
+                        rankB.verify(homeB);
+                    }
+                });
+    }
+
+    /**
+     * The later of two is received first. Some ranks do so and some do not, and the fast ones must
+     * not overwrite what the slow ones have still to read.
+     */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void receivedInAnyOrder(LowLatencyShape shape) {
+        LowLatencyWorld a = shape.world(35);
+        LowLatencyWorld b = shape.world(36);
+        LowLatencyFormat format = LowLatencyFormat.BF16;
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rankA = new LowLatencyRank(context, a);
+                    LowLatencyRank rankB = new LowLatencyRank(context, b);
+                    LowLatencyDispatchRequest requestA =
+                            rankA.request(format).receiveHook(true).build();
+                    LowLatencyDispatchRequest requestB =
+                            rankB.request(format).receiveHook(true).build();
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 20; round++) {
+                        boolean swap = (round + context.rank()) % 3 != 0;
+                        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(requestA);
+                        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(requestB);
+                        (swap ? outB : outA).receiveHook().run();
+                        (swap ? outA : outB).receiveHook().run();
+                        rankA.verify(outA, format);
+                        rankB.verify(outB, format);
+                        LowLatencyCombineResult homeA =
+                                buffer.lowLatencyCombine(
+                                        rankA.home(outA.handle()).receiveHook(true).build());
+                        LowLatencyCombineResult homeB =
+                                buffer.lowLatencyCombine(
+                                        rankB.home(outB.handle()).receiveHook(true).build());
+                        (swap ? homeB : homeA).receiveHook().run();
+                        (swap ? homeA : homeB).receiveHook().run();
+                        rankA.verify(homeA);
+                        rankB.verify(homeB);
+                    }
+                });
+    }
+
+    /** A combine is received after its dispatch's memory has been used again. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void combineReceivedAfterTheSecondNextDispatch(LowLatencyShape shape) {
+        LowLatencyWorld a = shape.world(37);
+        LowLatencyWorld b = shape.world(38);
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rankA = new LowLatencyRank(context, a);
+                    LowLatencyRank rankB = new LowLatencyRank(context, b);
+                    LowLatencyDispatchResult out = rankA.dispatch(LowLatencyFormat.FP8);
+                    LowLatencyCombineResult home =
+                            context.buffer()
+                                    .lowLatencyCombine(
+                                            rankA.home(out.handle()).receiveHook(true).build());
+                    rankB.dispatch(LowLatencyFormat.FP8);
+                    rankB.dispatch(LowLatencyFormat.FP8);
+                    home.receiveHook().run();
+                    rankA.verify(home);
+                });
+    }
+
+    /** Results and handle of a dispatch survive one more dispatch; the second next ends them. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void resultsLiveForTwoDispatches(LowLatencyShape shape) {
+        LowLatencyWorld a = shape.world(33);
+        LowLatencyWorld b = shape.world(34);
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rankA = new LowLatencyRank(context, a);
+                    LowLatencyRank rankB = new LowLatencyRank(context, b);
+                    LowLatencyDispatchResult first = rankA.dispatch(LowLatencyFormat.BF16);
+                    LowLatencyDispatchResult second = rankB.dispatch(LowLatencyFormat.FP8);
+                    rankA.verify(first, LowLatencyFormat.BF16);
+                    rankB.combine(second.handle());
+                    rankA.combine(first.handle());
+                });
+    }
+
+    /**
+     * Cleaning ends what an engine abandoned midway: its sends are not taken for later ones, its
+     * hooks and its handle are refused; its requests can be used again.
+     */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void cleaning(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(41);
+        LowLatencyWorld abandoned = shape.world(42);
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyRank loser = new LowLatencyRank(context, abandoned);
+                    Buffer buffer = context.buffer();
+                    LowLatencyDispatchRequest request =
+                            loser.request(LowLatencyFormat.FP8).receiveHook(true).build();
+                    for (int round = 0; round < 3; round++) {
+                        rank.roundTrip(LowLatencyFormat.FP8);
+                        LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
+                        LowLatencyCombineResult home =
+                                buffer.lowLatencyCombine(
+                                        rank.home(result.handle()).receiveHook(true).build());
+                        LowLatencyDispatchResult lost = buffer.lowLatencyDispatch(request);
+                        buffer.cleanLowLatencyBuffer();
+                        refuseHook(home.receiveHook());
+                        refuseHook(lost.receiveHook());
+                        LowLatencyCombineRequest late = loser.home(lost.handle()).build();
+                        assertThatThrownBy(() -> buffer.lowLatencyCombine(late))
+                                .isInstanceOfAny(
+                                        IllegalArgumentException.class,
+                                        IllegalStateException.class);
+                        LowLatencyDispatchResult again = buffer.lowLatencyDispatch(request);
+                        again.receiveHook().run();
+                        loser.verify(again, LowLatencyFormat.FP8);
+                        rank.roundTrip(LowLatencyFormat.BF16);
+                    }
+                });
+    }
+
+    private static void refuseHook(Runnable hook) {
+        assertThatThrownBy(hook::run)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("nothing is left to receive");
+    }
+}

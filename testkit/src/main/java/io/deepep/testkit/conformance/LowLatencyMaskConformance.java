@@ -1,0 +1,184 @@
+package io.deepep.testkit.conformance;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.testkit.oracle.LowLatencyOracle;
+import java.time.Duration;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Ranks that are masked, dead or late. Part of {@link LowLatencyConformance}. */
+public abstract class LowLatencyMaskConformance extends LowLatencyFlightConformance {
+    private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 6, 128, 4, 8);
+    private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
+    private static final int DEAD = 2;
+    private static final Set<Integer> OTHERS = Set.of(0, 1, 3);
+
+    private static LowLatencyWorld losing(LowLatencyOracle.Lost lost) {
+        return LowLatencyWorld.losing(lost, SHAPE.spec(), SHAPE.limits());
+    }
+
+    /**
+     * A masked rank is neither sent to nor waited for; unmasked and cleaned, it takes part again.
+     */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void maskedRank(LowLatencyShape shape) {
+        int dead = shape.topology().numRanks() - 1;
+        LowLatencyWorld whole = shape.world(51);
+        LowLatencyWorld rest =
+                LowLatencyWorld.without(Set.of(dead), shape.spec().withSeed(52), shape.limits());
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, whole);
+                    Buffer buffer = context.buffer();
+                    rank.roundTrip(LowLatencyFormat.FP8);
+                    if (context.rank() != dead) {
+                        buffer.lowLatencyUpdateMask(dead, true);
+                        assertThat(buffer.lowLatencyQueryMask()[dead]).isEqualTo(1);
+                        LowLatencyRank survivor = new LowLatencyRank(context, rest);
+                        for (int i = 0; i < 3; i++) {
+                            survivor.roundTrip(LowLatencyFormat.FP8);
+                        }
+                        buffer.lowLatencyCleanMask();
+                    }
+                    assertThat(buffer.lowLatencyQueryMask()).containsOnly(0);
+                    buffer.cleanLowLatencyBuffer();
+                    rank.roundTrip(LowLatencyFormat.FP8);
+                });
+    }
+
+    /**
+     * Ranks were masked when tokens went out and are back when the results come home: they send
+     * nothing for them, so they must not be counted with what an earlier combine left in their
+     * slots.
+     */
+    @Test
+    public void unmaskedBetweenDispatchAndCombine() {
+        LowLatencyWorld whole = SHAPE.world(53);
+        LowLatencyWorld rest = LowLatencyWorld.without(Set.of(DEAD), SHAPE.spec(), SHAPE.limits());
+        LowLatencyWorld alone = LowLatencyWorld.without(OTHERS, SHAPE.spec(), SHAPE.limits());
+        run(
+                SHAPE,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, whole);
+                    boolean dead = context.rank() == DEAD;
+                    LowLatencyRank masking = new LowLatencyRank(context, dead ? alone : rest);
+                    Set<Integer> unheard = dead ? OTHERS : Set.of(DEAD);
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 3; round++) {
+                        // Leaves rows in the slots of both parities.
+                        rank.roundTrip(BF16);
+                        rank.roundTrip(BF16);
+                        unheard.forEach(peer -> buffer.lowLatencyUpdateMask(peer, true));
+                        LowLatencyDispatchResult result = masking.dispatch(BF16);
+                        unheard.forEach(peer -> buffer.lowLatencyUpdateMask(peer, false));
+                        masking.combine(result.handle());
+                    }
+                    rank.roundTrip(BF16);
+                });
+    }
+
+    /** Only a receiver had masked: the source sent its tokens, but nobody computed on them. */
+    @Test
+    public void tokensThatTheReceiverDidNotTake() {
+        LowLatencyWorld whole = SHAPE.world(54);
+        LowLatencyWorld partly = losing((src, rank) -> src == DEAD && rank == 0);
+        run(
+                SHAPE,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, whole);
+                    LowLatencyRank some = new LowLatencyRank(context, partly);
+                    LowLatencyDispatchRequest request =
+                            some.request(BF16).receiveHook(true).build();
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 3; round++) {
+                        // Leaves rows in the slots of both parities.
+                        rank.roundTrip(BF16);
+                        rank.roundTrip(BF16);
+                        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(request);
+                        buffer.lowLatencyUpdateMask(DEAD, context.rank() == 0);
+                        result.receiveHook().run();
+                        buffer.lowLatencyUpdateMask(DEAD, false);
+                        some.verify(result, BF16);
+                        some.combine(result.handle());
+                    }
+                    rank.roundTrip(BF16);
+                });
+    }
+
+    private void runMaskingTimedOut(Ranks.Body body) {
+        Ranks.run(
+                backend(),
+                SHAPE.topology(),
+                builder ->
+                        builder.lowLatency(SHAPE.limits())
+                                .timeout(Duration.ofSeconds(2))
+                                .maskTimedOutRanks(true),
+                body);
+    }
+
+    /** Takes back a rank that is out of step: once all have met, a clean, then the mask. */
+    private static void rejoin(RankContext context) {
+        context.communicator().barrier(Ranks.TIMEOUT);
+        context.buffer().cleanLowLatencyBuffer();
+        context.buffer().lowLatencyCleanMask();
+        assertThat(context.buffer().lowLatencyQueryMask()).containsOnly(0);
+    }
+
+    /** With masking on, a rank that does not come is masked, and the others go on without it. */
+    @Test
+    public void timedOutRankIsMasked() {
+        LowLatencyWorld whole = SHAPE.world(55);
+        LowLatencyWorld rest = LowLatencyWorld.without(Set.of(DEAD), SHAPE.spec(), SHAPE.limits());
+        runMaskingTimedOut(
+                context -> {
+                    if (context.rank() != DEAD) {
+                        LowLatencyRank survivor = new LowLatencyRank(context, rest);
+                        survivor.dispatch(BF16);
+                        assertThat(context.buffer().lowLatencyQueryMask())
+                                .containsExactly(0, 0, 1, 0);
+                        for (int round = 0; round < 5; round++) {
+                            survivor.roundTrip(LowLatencyFormat.FP8);
+                        }
+                    }
+                    rejoin(context);
+                    new LowLatencyRank(context, whole).roundTrip(LowLatencyFormat.FP8);
+                });
+    }
+
+    /** A rank dies with tokens on it: they come home without what its experts owe. */
+    @Test
+    public void timedOutInCombine() {
+        LowLatencyWorld whole = SHAPE.world(56);
+        LowLatencyWorld owing = losing((src, rank) -> rank == DEAD);
+        LowLatencyWorld rest = LowLatencyWorld.without(Set.of(DEAD), SHAPE.spec(), SHAPE.limits());
+        runMaskingTimedOut(
+                context -> {
+                    new LowLatencyRank(context, whole).roundTrip(BF16);
+                    LowLatencyRank rank = new LowLatencyRank(context, owing);
+                    if (context.rank() == DEAD) {
+                        context.buffer().lowLatencyDispatch(rank.request(BF16).build());
+                    } else {
+                        LowLatencyHandle handle = rank.dispatch(BF16).handle();
+                        rank.combine(handle);
+                        assertThat(context.buffer().lowLatencyQueryMask())
+                                .containsExactly(0, 0, 1, 0);
+                        LowLatencyRank survivor = new LowLatencyRank(context, rest);
+                        for (int round = 0; round < 3; round++) {
+                            survivor.roundTrip(BF16);
+                        }
+                    }
+                    rejoin(context);
+                    new LowLatencyRank(context, whole).roundTrip(LowLatencyFormat.FP8);
+                });
+    }
+}
