@@ -115,12 +115,11 @@ final class HostResources implements Resources {
             stream.waitFor(start);
         }
         if (operation.fixedShape()) {
-            return operation.result(stream.submit(operation.wholeWork()));
+            return operation.result(operation.submitWhole(stream));
         }
-        Event begun = stream.submit(operation.beginWork());
+        Event begun = operation.submitBegin(stream);
         begun.synchronize();
-        return operation.result(
-                operation.hooked() ? begun : stream.submit(operation.completeWork()));
+        return operation.result(operation.hooked() ? begun : operation.submitComplete(stream));
     }
 
     @Override

@@ -7,6 +7,7 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
+import io.deepep.host.HostEvent;
 import io.deepep.host.HostStream;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
@@ -28,6 +29,11 @@ final class PlannedOperation<R> {
     private final HostStream.Work beginWork = this::begin;
     private final HostStream.Work completeWork = this::complete;
     private final HostStream.Work wholeWork = this::runWhole;
+
+    /** Events of the latest asynchronous run on the host, which the next uses again. */
+    private HostEvent firstHalf;
+
+    private HostEvent secondHalf;
 
     /**
      * Plans {@code operation}.
@@ -99,6 +105,24 @@ final class PlannedOperation<R> {
     /** Both halves as an object made once. */
     HostStream.Work wholeWork() {
         return wholeWork;
+    }
+
+    /** {@link #begin} on the stream's thread; makes no garbage when made before. */
+    HostEvent submitBegin(HostStream stream) {
+        firstHalf = stream.submit(beginWork, firstHalf);
+        return firstHalf;
+    }
+
+    /** {@link #complete} on the stream's thread. */
+    HostEvent submitComplete(HostStream stream) {
+        secondHalf = stream.submit(completeWork, secondHalf);
+        return secondHalf;
+    }
+
+    /** Both halves on the stream's thread. */
+    HostEvent submitWhole(HostStream stream) {
+        secondHalf = stream.submit(wholeWork, secondHalf);
+        return secondHalf;
     }
 
     private void begin() {

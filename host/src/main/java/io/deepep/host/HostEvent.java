@@ -7,12 +7,17 @@ import io.deepep.Event;
  * failure: {@link #synchronize()} rethrows that very exception object, with the stack trace of the
  * thread that ran the work, each time it is called. The event of {@link HostStream#record()}
  * belongs to no work and only waits.
+ *
+ * <p>An event of work that has finished can be used again for other work, see {@link
+ * HostStream#submit(HostStream.Work, HostEvent)}: from then on it tells of that. Streams that were
+ * told to wait for it before still wait for the point it was then.
  */
 public final class HostEvent implements Event {
     private final HostStream stream;
-    private final long ticket;
+    private long ticket;
     private HostStream.Work work;
     private Event awaited;
+    private long awaitedTicket;
     private Throwable failure;
 
     private HostEvent(HostStream stream, long ticket) {
@@ -33,7 +38,16 @@ public final class HostEvent implements Event {
     static HostEvent waiting(HostStream stream, long ticket, Event awaited) {
         HostEvent event = new HostEvent(stream, ticket);
         event.awaited = awaited;
+        event.awaitedTicket = awaited instanceof HostEvent point ? point.ticket : 0;
         return event;
+    }
+
+    /** Becomes the event of other work of the same stream; the work before has finished. */
+    HostEvent again(long newTicket, HostStream.Work newWork) {
+        ticket = newTicket;
+        work = newWork;
+        failure = null;
+        return this;
     }
 
     /**
@@ -42,7 +56,9 @@ public final class HostEvent implements Event {
      */
     void run() {
         try {
-            if (awaited != null) {
+            if (awaited instanceof HostEvent point) {
+                point.stream.await(awaitedTicket);
+            } else if (awaited != null) {
                 awaited.synchronize();
             } else {
                 work.run();

@@ -48,11 +48,24 @@ public final class HostStream implements Stream, AutoCloseable {
      * @throws IllegalStateException if the stream is closed
      */
     public HostEvent submit(Work work) {
+        return submit(work, null);
+    }
+
+    /**
+     * Like {@link #submit(Work)}, but makes no garbage where {@code event} is of earlier work of
+     * this stream that has finished: then it is used again, and returned.
+     *
+     * @param event may be null or unfinished, which gives a new one
+     */
+    public HostEvent submit(Work work, HostEvent event) {
         synchronized (lock) {
             awaitRoom();
-            HostEvent event = HostEvent.of(this, ++lastTicket, work);
-            enqueue(event);
-            return event;
+            long ticket = ++lastTicket;
+            boolean reusable = event != null && event.stream() == this && event.isDone();
+            HostEvent submitted =
+                    reusable ? event.again(ticket, work) : HostEvent.of(this, ticket, work);
+            enqueue(submitted);
+            return submitted;
         }
     }
 

@@ -358,6 +358,65 @@ class HostStreamTest {
         }
     }
 
+    @Test
+    void submittingAgainWithAFinishedEventMakesNoGarbage() {
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        try (HostStream stream = new HostStream("again")) {
+            int[] count = {0};
+            HostStream.Work work = () -> count[0]++;
+            HostEvent event = stream.submit(work);
+            HostEvent first = event;
+            long least = Long.MAX_VALUE;
+            for (int round = 0; round < 20; round++) {
+                long before = threads.getCurrentThreadAllocatedBytes();
+                for (int i = 0; i < 1000; i++) {
+                    event.synchronize();
+                    event = stream.submit(work, event);
+                }
+                least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+            }
+            event.synchronize();
+            assertThat(event).isSameAs(first);
+            assertThat(least).isZero();
+            assertThat(count[0]).isEqualTo(20_001);
+        }
+    }
+
+    /** A wait is for the point that the event was when the wait was asked for. */
+    @Test
+    void usingAnEventAgainMovesNoWaitThatIsQueued() {
+        try (HostStream one = new HostStream("one");
+                HostStream two = new HostStream("two")) {
+            CountDownLatch twoMayGoOn = new CountDownLatch(1);
+            CountDownLatch oneMayEnd = new CountDownLatch(1);
+            HostEvent event = one.submit(() -> await(oneMayEnd));
+            two.submit(() -> await(twoMayGoOn));
+            two.waitFor(event);
+            oneMayEnd.countDown();
+            event.synchronize();
+            HostEvent after = two.submit(() -> {});
+            CountDownLatch never = new CountDownLatch(1);
+            assertThat(one.submit(() -> await(never), event)).isSameAs(event);
+            twoMayGoOn.countDown();
+            after.synchronize();
+            assertThat(event.isDone()).isFalse();
+            never.countDown();
+        }
+    }
+
+    @Test
+    void anEventThatIsNotOverIsNotUsedAgain() {
+        try (HostStream stream = new HostStream("busy")) {
+            CountDownLatch mayEnd = new CountDownLatch(1);
+            HostEvent first = stream.submit(() -> await(mayEnd));
+            HostEvent second = stream.submit(() -> {}, first);
+            assertThat(second).isNotSameAs(first);
+            mayEnd.countDown();
+            second.synchronize();
+            assertThat(first.isDone()).isTrue();
+        }
+    }
+
     private static void await(CountDownLatch latch) {
         try {
             latch.await();

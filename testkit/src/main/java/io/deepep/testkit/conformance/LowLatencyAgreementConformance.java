@@ -29,8 +29,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Low-latency calls that do not fit together, on one rank or between ranks: every rank concerned
- * learns it, after which the buffer still works. Part of {@link
- * LowLatencyBadInputConformance}.
+ * learns it, after which the buffer still works. Part of {@link LowLatencyBadInputConformance}.
  */
 public abstract class LowLatencyAgreementConformance {
     private static final LowLatencyShape SHAPE = LowLatencyMisuses.SHAPE;
@@ -235,7 +234,9 @@ public abstract class LowLatencyAgreementConformance {
                                             handle)
                                     .build();
                     for (int i = 0; i < 2; i++) {
-                        requireRouting(() -> finish(context.buffer().lowLatencyCombine(request)));
+                        requireRouting(
+                                () -> finish(context.buffer().lowLatencyCombine(request)),
+                                "=" + expert);
                     }
                     rank.combine(handle);
                     rank.roundTrip(FP8);

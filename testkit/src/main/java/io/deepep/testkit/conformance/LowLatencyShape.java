@@ -46,7 +46,8 @@ record LowLatencyShape(int nodes, int ranksPerNode, int tokens, int hidden, int 
     }
 
     RoutingSpec spec() {
-        return RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk).withSeed(toString().hashCode());
+        return RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk)
+                .withSeed(toString().hashCode());
     }
 
     /** Masked and repeated selections, different numbers of tokens, one rank without any. */

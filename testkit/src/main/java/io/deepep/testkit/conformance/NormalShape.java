@@ -55,7 +55,8 @@ record NormalShape(
     /** A uniform routing; where there are many experts a group-limited one. */
     RoutingSpec spec() {
         RoutingSpec spec =
-                RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk).withSeed(toString().hashCode());
+                RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk)
+                        .withSeed(toString().hashCode());
         return experts == 64 && topk <= 8 ? spec.withGate(new Gate.GroupLimited(8, 4, true)) : spec;
     }
 

@@ -47,8 +47,7 @@ final class Ranks {
     }
 
     /** Runs {@code body} on every rank of a new group. */
-    static void runBare(
-            TestBackend backend, EpTopology topology, InProcessGroup.RankTask body) {
+    static void runBare(TestBackend backend, EpTopology topology, InProcessGroup.RankTask body) {
         assumeSupported(backend, topology);
         try {
             if (ProcessRanks.areRequested()) {
