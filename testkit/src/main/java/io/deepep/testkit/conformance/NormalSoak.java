@@ -34,10 +34,6 @@ import org.junit.jupiter.params.provider.CsvSource;
  * buffers of one group. {@code -Ddeepep.soak=1000} makes a thousand exchanges for each group; the
  * exchanges are those of {@code -Ddeepep.soak.seed}, 1 if not given.
  */
-@EnabledIfSystemProperty(
-        named = "deepep.soak",
-        matches = "\\d+",
-        disabledReason = "-Ddeepep.soak gives the number of exchanges")
 public abstract class NormalSoak {
     private static final NormalLimits LIMITS = NormalLimits.of(96, 1024, 8, 64);
     private static final int MAX_PENDING = 3;
@@ -45,6 +41,10 @@ public abstract class NormalSoak {
     /** The backend under test. */
     protected abstract TestBackend backend();
 
+    @EnabledIfSystemProperty(
+            named = "deepep.soak",
+            matches = "\\d+",
+            disabledReason = "-Ddeepep.soak gives the number of exchanges")
     @ParameterizedTest
     @CsvSource({"1, 1", "1, 2", "1, 3", "1, 4", "1, 8", "2, 2", "2, 4"})
     public void mixedCalls(int nodes, int ranksPerNode) {
