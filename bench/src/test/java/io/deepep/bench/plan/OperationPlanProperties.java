@@ -69,7 +69,7 @@ final class OperationPlanProperties {
         OperationPlan small = plan(routing, topology, mode, op, 128 * narrow, 400);
         OperationPlan large = plan(routing, topology, mode, op, 128 * (narrow + more), 400);
         assertThat(large.nvlink().mean()).isGreaterThan(small.nvlink().mean());
-        assertThat(large.slowestMicros()).isGreaterThan(small.slowestMicros());
+        assertThat(large.slowestMicros()).isGreaterThanOrEqualTo(small.slowestMicros());
         assertThat(large.rdma().max()).isGreaterThanOrEqualTo(small.rdma().max());
         assertThat(small.slowestMicros()).isGreaterThanOrEqualTo(small.typicalMicros());
     }
