@@ -42,6 +42,7 @@ final class BackendChoice {
 
     private static BufferOptions requireCuda(BufferOptions options) {
         CudaDriver.ensureAvailable();
+        requireDevice(options.device().index());
         if (options.lowLatency() != null) {
             throw new DeepEpUnavailableException(
                     "backend=CUDA has no low-latency kernels yet",
@@ -60,13 +61,20 @@ final class BackendChoice {
                     "use one node, or backend=HOST",
                     null);
         }
-        if (!options.communicator().isInProcess()) {
-            throw new DeepEpUnavailableException(
-                    "backend=CUDA cannot share memory between processes yet",
-                    "run the ranks as threads of one JVM: InProcessGroup",
-                    null);
-        }
         return options;
+    }
+
+    private static void requireDevice(int index) {
+        int numDevices = CudaDriver.numDevices();
+        if (index >= numDevices) {
+            throw new IllegalArgumentException(
+                    "device=cuda:"
+                            + index
+                            + " is not one of the "
+                            + numDevices
+                            + " GPUs visible here; check CUDA_VISIBLE_DEVICES, and start at most one rank per GPU"
+                            + " or give ranks the same GPU");
+        }
     }
 
     private static BufferOptions with(BufferOptions options, Backend backend) {

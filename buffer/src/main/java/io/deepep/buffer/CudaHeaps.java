@@ -11,27 +11,32 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * The symmetric heap of ranks that are threads of one process: device memory whose addresses peers
- * use directly. Unmapped when the last rank has closed, because a peer's kernel may still read it.
+ * The symmetric heap of one rank, and its peers' as this rank's GPU sees them.
  *
- * <p>Virtual memory, because freeing plain device memory waits for every kernel of the GPU, also
- * for one of another buffer that waits for a rank which is just freeing.
+ * <p>Ranks that are threads of one process use each other's addresses directly; their memory is
+ * unmapped when the last rank has closed, because a peer's kernel may still read it. Virtual
+ * memory, because freeing plain device memory waits for every kernel of the GPU, also for one of
+ * another buffer that waits for a rank which is just freeing. Between processes see {@link
+ * CudaProcessHeaps}.
  */
 final class CudaHeaps implements AutoCloseable {
     private final int rank;
     private final long numBytes;
     private final List<Long> addresses;
-    private final int ranksOnDevice;
-    private final Group group;
+    private final Runnable release;
     private boolean closed;
 
-    private CudaHeaps(
-            int rank, long numBytes, List<Long> addresses, int ranksOnDevice, Group group) {
+    /**
+     * Heaps that are open.
+     *
+     * @param addresses of every rank's
+     * @param release gives up what is open
+     */
+    CudaHeaps(int rank, long numBytes, List<Long> addresses, Runnable release) {
         this.rank = rank;
         this.numBytes = numBytes;
-        this.addresses = addresses;
-        this.ranksOnDevice = ranksOnDevice;
-        this.group = group;
+        this.addresses = List.copyOf(addresses);
+        this.release = release;
     }
 
     /** What each rank shows the others. */
@@ -54,8 +59,14 @@ final class CudaHeaps implements AutoCloseable {
      * Allocates, zeroes, and meets the peers: collective. Peers can reach the memory once all ranks
      * have returned.
      */
-    @SuppressWarnings("unchecked")
     static CudaHeaps open(BufferOptions options, CudaContext context) {
+        return options.communicator().isInProcess()
+                ? openInProcess(options, context)
+                : CudaProcessHeaps.open(options, context);
+    }
+
+    @SuppressWarnings("unchecked")
+    private static CudaHeaps openInProcess(BufferOptions options, CudaContext context) {
         int numRanks = options.topology().numRanks();
         List<Object> groups =
                 options.communicator().exchangeReferences(new Group(numRanks), options.timeout());
@@ -72,23 +83,19 @@ final class CudaHeaps implements AutoCloseable {
                                                 new Share(context, memory.address()),
                                                 options.timeout());
         List<Long> addresses = new ArrayList<>();
-        int ranksHere = 0;
         for (int peer = 0; peer < numRanks; peer++) {
             CudaContext other = shares.get(peer).context();
-            boolean here = other.device().equals(context.device());
-            if (!here) {
+            if (!other.device().equals(context.device())) {
                 PeerAccess.enable(context, other);
                 memory.allowAccess(other);
             }
-            ranksHere += here ? 1 : 0;
             addresses.add(shares.get(peer).address());
         }
         return new CudaHeaps(
                 options.topology().rank(),
                 options.numNvlBytes(),
-                List.copyOf(addresses),
-                ranksHere,
-                group);
+                addresses,
+                group::release);
     }
 
     /** Every rank's heap as this GPU sees it. */
@@ -104,16 +111,11 @@ final class CudaHeaps implements AutoCloseable {
         return numBytes;
     }
 
-    /** Ranks that share this rank's GPU, itself included. */
-    int ranksOnDevice() {
-        return ranksOnDevice;
-    }
-
     @Override
     public void close() {
         if (!closed) {
             closed = true;
-            group.release();
+            release.run();
         }
     }
 }

@@ -45,6 +45,7 @@ final class CudaResources implements Resources {
     /** Allocates and meets the peers: collective. */
     static CudaResources open(BufferOptions options) {
         CudaContext context = CudaContext.shared(CudaDevice.of(options.device().index()));
+        GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
         CudaStream stream = CudaStream.create(context, context.greatestStreamPriority());
         CudaHeaps heaps = CudaHeaps.open(options, context);
         CudaNormalKernels normal =
@@ -54,7 +55,7 @@ final class CudaResources implements Resources {
                                 stream,
                                 options.topology(),
                                 heaps.addresses(),
-                                heaps.ranksOnDevice(),
+                                sharing.mostRanksPerGpu(),
                                 options.timeout().toNanos()),
                         options.normal(),
                         options.dispatchConfig(),

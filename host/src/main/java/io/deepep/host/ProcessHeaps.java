@@ -2,15 +2,11 @@ package io.deepep.host;
 
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
-import io.deepep.error.DeepEpUnavailableException;
-import java.io.IOException;
-import java.io.UncheckedIOException;
+import io.deepep.spi.Meeting;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 
 /**
@@ -21,21 +17,17 @@ import java.util.List;
 final class ProcessHeaps {
     private static final String CURE =
             "run all ranks on one host, as one user, with room in /dev/shm (containers: one for all ranks, --shm-size)";
-    private static final char DONE = '+';
-    private static final char FAILED = '-';
-
-    private final Communicator communicator;
     private final EpTopology topology;
-    private final Duration timeout;
+    private final Meeting meeting;
     private final Arena arena = Arena.ofShared();
     private final MemorySegment[] nvl;
     private final MemorySegment[] rdma;
     private SharedFile own;
 
     private ProcessHeaps(Communicator communicator, EpTopology topology, Duration timeout) {
-        this.communicator = communicator;
         this.topology = topology;
-        this.timeout = timeout;
+        this.meeting =
+                new Meeting(communicator, timeout, "the processes cannot share host memory", CURE);
         this.nvl = new MemorySegment[topology.numRanks()];
         this.rdma = new MemorySegment[topology.numRanks()];
     }
@@ -58,8 +50,8 @@ final class ProcessHeaps {
 
     private HostHeaps meet(long nvlBytes, long rdmaBytes) {
         try {
-            List<String> paths = together("share its memory", () -> create(nvlBytes, rdmaBytes));
-            together("map the memory of the others", () -> mapAll(paths));
+            List<String> paths = meeting.together(() -> create(nvlBytes, rdmaBytes));
+            meeting.together(() -> mapAll(paths));
         } finally {
             forgetName();
         }
@@ -75,14 +67,14 @@ final class ProcessHeaps {
                 arena::close);
     }
 
-    private String create(long nvlBytes, long rdmaBytes) throws IOException {
+    private String create(long nvlBytes, long rdmaBytes) {
         own = SharedFile.create(nvlBytes, rdmaBytes);
         own.requireRoomFor(topology.numRanks());
         map(topology.rank(), own);
         return own.path().toString();
     }
 
-    private String mapAll(List<String> paths) throws IOException {
+    private String mapAll(List<String> paths) {
         for (int peer = 0; peer < paths.size(); peer++) {
             if (peer != topology.rank()) {
                 Path path = Path.of(paths.get(peer));
@@ -92,45 +84,15 @@ final class ProcessHeaps {
         return "";
     }
 
-    private void map(int peer, SharedFile file) throws IOException {
+    private void map(int peer, SharedFile file) {
         boolean sameNode = peer / topology.numNvlRanks() == topology.rdmaRank();
         nvl[peer] = sameNode ? file.mapNvl(arena) : null;
         rdma[peer] = file.mapRdma(arena);
     }
 
     private void forgetName() {
-        try {
-            if (own != null) {
-                own.unlink();
-            }
-        } catch (IOException failure) {
-            throw new UncheckedIOException(failure);
+        if (own != null) {
+            own.unlink();
         }
-    }
-
-    @FunctionalInterface
-    private interface Step {
-        String run() throws IOException;
-    }
-
-    /** Takes a step on all ranks and gives what each says; throws on all if one could not. */
-    private List<String> together(String what, Step step) {
-        String word;
-        try {
-            word = DONE + step.run();
-        } catch (IOException | RuntimeException failure) {
-            word = FAILED + failure.toString();
-        }
-        List<byte[]> words = communicator.allGather(word.getBytes(StandardCharsets.UTF_8), timeout);
-        List<String> answers = new ArrayList<>();
-        for (int rank = 0; rank < words.size(); rank++) {
-            String answer = new String(words.get(rank), StandardCharsets.UTF_8);
-            if (answer.charAt(0) == FAILED) {
-                throw new DeepEpUnavailableException(
-                        "rank " + rank + " cannot " + what + ": " + answer.substring(1), CURE, null);
-            }
-            answers.add(answer.substring(1));
-        }
-        return answers;
     }
 }

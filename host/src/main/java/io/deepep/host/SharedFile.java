@@ -1,6 +1,7 @@
 package io.deepep.host;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.channels.FileChannel;
@@ -27,28 +28,40 @@ record SharedFile(Path path, long nvlBytes, long rdmaBytes) {
     private static final long PAGE_BYTES = 4096;
 
     /** A new file for this user alone; the first mapping gives it its length. */
-    static SharedFile create(long nvlBytes, long rdmaBytes) throws IOException {
+    static SharedFile create(long nvlBytes, long rdmaBytes) {
         var owner =
                 PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
-        return new SharedFile(
-                Files.createTempFile(FOLDER, "deepep-", null, owner), nvlBytes, rdmaBytes);
+        try {
+            return new SharedFile(
+                    Files.createTempFile(FOLDER, "deepep-", null, owner), nvlBytes, rdmaBytes);
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
     }
 
     /** Touching a page for which there is no room would end the process. */
-    void requireRoomFor(int numFiles) throws IOException {
+    void requireRoomFor(int numFiles) {
         long needed = Math.multiplyExact(rdmaOffset() + rdmaBytes, (long) numFiles);
-        long usable = Files.getFileStore(FOLDER).getUsableSpace();
+        long usable = usableBytes();
         if (needed > usable) {
-            throw new IOException(
+            throw new IllegalStateException(
                     FOLDER + " has room for " + usable + " bytes, all ranks need " + needed);
         }
     }
 
-    MemorySegment mapNvl(Arena arena) throws IOException {
+    private static long usableBytes() {
+        try {
+            return Files.getFileStore(FOLDER).getUsableSpace();
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
+
+    MemorySegment mapNvl(Arena arena) {
         return map(0, nvlBytes, arena);
     }
 
-    MemorySegment mapRdma(Arena arena) throws IOException {
+    MemorySegment mapRdma(Arena arena) {
         return map(rdmaOffset(), rdmaBytes, arena);
     }
 
@@ -56,15 +69,21 @@ record SharedFile(Path path, long nvlBytes, long rdmaBytes) {
         return Math.ceilDiv(nvlBytes, PAGE_BYTES) * PAGE_BYTES;
     }
 
-    private MemorySegment map(long offset, long bytes, Arena arena) throws IOException {
+    private MemorySegment map(long offset, long bytes, Arena arena) {
         try (FileChannel channel =
                 FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
             return channel.map(MapMode.READ_WRITE, offset, Math.max(bytes, 1), arena);
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
         }
     }
 
     /** Takes the name away; mappings stay. */
-    void unlink() throws IOException {
-        Files.deleteIfExists(path);
+    void unlink() {
+        try {
+            Files.deleteIfExists(path);
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
     }
 }

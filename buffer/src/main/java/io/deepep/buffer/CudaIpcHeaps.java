@@ -1,0 +1,107 @@
+package io.deepep.buffer;
+
+import io.deepep.BufferOptions;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaMemory;
+import io.deepep.cuda.IpcHandle;
+import io.deepep.cuda.PeerAccess;
+import io.deepep.host.HostHeaps;
+import io.deepep.host.HostWait;
+import java.time.Duration;
+import java.util.HexFormat;
+
+/**
+ * Device memory by CUDA IPC, which must not be freed while another process has it open. Ranks tell
+ * each other by flags in host memory when they have let go; a rank waits for those of the others a
+ * little, and else leaves its memory to the end of the process.
+ *
+ * <p>A process cannot open its own memory by CUDA IPC, so its threads use each other's addresses.
+ */
+final class CudaIpcHeaps extends CudaProcessHeaps {
+    private static final Duration GRACE = Duration.ofSeconds(2);
+    private static final System.Logger LOG = System.getLogger(CudaIpcHeaps.class.getName());
+
+    private final int numRanks;
+    private final HostHeaps flags;
+
+    private CudaIpcHeaps(BufferOptions options, CudaContext context, HostHeaps flags) {
+        super(options, context, "CUDA IPC");
+        this.numRanks = options.topology().numRanks();
+        this.flags = flags;
+    }
+
+    /** Collective. */
+    static CudaIpcHeaps create(BufferOptions options, CudaContext context) {
+        long flagBytes = (long) Long.BYTES * options.topology().numRanks();
+        return new CudaIpcHeaps(
+                options,
+                context,
+                HostHeaps.open(
+                        options.communicator(),
+                        options.topology(),
+                        0,
+                        flagBytes,
+                        options.timeout()));
+    }
+
+    @Override
+    CudaMemory allocate() {
+        return CudaMemory.allocate(context, numBytes);
+    }
+
+    @Override
+    String handle(CudaMemory memory) {
+        return context.cudaDevice().ordinal()
+                + " "
+                + memory.address()
+                + " "
+                + HexFormat.of().formatHex(IpcHandle.of(memory).toBytes());
+    }
+
+    @Override
+    long accept(Offer offer) {
+        String[] words = offer.handle().split(" ", 3);
+        if (offer.isOfThisProcess()) {
+            CudaDevice owner = CudaDevice.of(Integer.parseInt(words[0]));
+            PeerAccess.enable(context, CudaContext.shared(owner));
+            return Long.parseLong(words[1]);
+        }
+        return keep(IpcHandle.fromBytes(HexFormat.of().parseHex(words[2])).open(context), offer);
+    }
+
+    /** A handle is valid as long as the memory is. */
+    @Override
+    void withdraw() {}
+
+    @Override
+    void release(CudaMemory memory) {
+        for (int peer = 0; peer < numRanks; peer++) {
+            flags.rdma().signal(peer, (long) Long.BYTES * rank, 1);
+        }
+        if (othersHaveLetGo()) {
+            memory.close();
+        } else {
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    "{0} bytes of rank {1} stay allocated until the process ends: another rank has them open",
+                    numBytes,
+                    rank);
+        }
+        flags.close();
+    }
+
+    private boolean othersHaveLetGo() {
+        HostWait wait = new HostWait(rank, flags.doorbell(), GRACE.toNanos());
+        wait.start();
+        for (int peer = 0; peer < numRanks; peer++) {
+            while (flags.rdma().flag((long) Long.BYTES * peer) == 0) {
+                if (wait.expired()) {
+                    return false;
+                }
+                wait.pause();
+            }
+        }
+        return true;
+    }
+}

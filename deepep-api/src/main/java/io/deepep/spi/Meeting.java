@@ -1,0 +1,104 @@
+package io.deepep.spi;
+
+import io.deepep.Communicator;
+import io.deepep.error.DeepEpUnavailableException;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+
+/**
+ * Steps that all ranks take together. A rank that cannot take one tells the others why, so that
+ * nobody goes on into something that would wait for it.
+ */
+public final class Meeting {
+    private final Communicator communicator;
+    private final Duration timeout;
+    private final String failure;
+    private final String cure;
+
+    /**
+     * A meeting of all ranks.
+     *
+     * @param timeout how long to wait for the others at each step
+     * @param failure what it means if a step fails, as in "the ranks cannot share memory"
+     * @param cure what mends that, unless the rank that failed knows better
+     */
+    public Meeting(Communicator communicator, Duration timeout, String failure, String cure) {
+        this.communicator = communicator;
+        this.timeout = timeout;
+        this.failure = failure;
+        this.cure = cure;
+    }
+
+    /**
+     * Does this rank's part and gathers all ranks' results, in rank order.
+     *
+     * @throws DeepEpUnavailableException on every rank if {@code part} threw on any, naming those
+     * @throws io.deepep.error.DeepEpTimeoutException naming a rank that did not come
+     */
+    public List<String> together(Supplier<String> part) {
+        RuntimeException own = null;
+        Answer answer;
+        try {
+            answer = new Answer(part.get(), "", "");
+        } catch (DeepEpUnavailableException e) {
+            own = e;
+            answer = new Answer("", e.reason(), e.cure());
+        } catch (RuntimeException e) {
+            own = e;
+            answer = new Answer("", e.getMessage() == null ? e.toString() : e.getMessage(), cure);
+        }
+        List<Answer> answers =
+                communicator.allGather(answer.encode(), timeout).stream()
+                        .map(Answer::decode)
+                        .toList();
+        throwIfFailed(answers, own);
+        return answers.stream().map(Answer::result).toList();
+    }
+
+    private void throwIfFailed(List<Answer> answers, RuntimeException own) {
+        List<String> problems = new ArrayList<>();
+        String firstCure = "";
+        for (int rank = 0; rank < answers.size(); rank++) {
+            Answer answer = answers.get(rank);
+            if (!answer.problem.isEmpty()) {
+                problems.add("rank " + rank + ": " + answer.problem);
+                firstCure = firstCure.isEmpty() ? answer.cure : firstCure;
+            }
+        }
+        if (!problems.isEmpty()) {
+            throw new DeepEpUnavailableException(
+                    failure + ": " + String.join("; ", problems), firstCure, own);
+        }
+    }
+
+    /** What a rank says: its result, or why it has none and what mends that. */
+    private record Answer(String result, String problem, String cure) {
+        byte[] encode() {
+            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+            try (DataOutputStream out = new DataOutputStream(bytes)) {
+                out.writeUTF(result);
+                out.writeUTF(problem);
+                out.writeUTF(cure);
+            } catch (IOException impossible) {
+                throw new UncheckedIOException(impossible);
+            }
+            return bytes.toByteArray();
+        }
+
+        static Answer decode(byte[] message) {
+            try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(message))) {
+                return new Answer(in.readUTF(), in.readUTF(), in.readUTF());
+            } catch (IOException impossible) {
+                throw new UncheckedIOException(impossible);
+            }
+        }
+    }
+}

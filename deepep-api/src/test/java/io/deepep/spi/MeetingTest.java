@@ -1,0 +1,61 @@
+package io.deepep.spi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.InProcessGroup;
+import io.deepep.error.DeepEpUnavailableException;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+
+/** Steps that all ranks take together. */
+class MeetingTest {
+    private static final Duration LONG = Duration.ofSeconds(30);
+
+    private interface Body {
+        void run(int rank, Meeting meeting);
+    }
+
+    private static void onThreeRanks(Body body) throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(3)) {
+            group.run(
+                    communicator ->
+                            body.run(
+                                    communicator.rank(),
+                                    new Meeting(communicator, LONG, "no luck", "try again")));
+        }
+    }
+
+    @Test
+    void gathersWhatEachRankSays() throws InterruptedException {
+        onThreeRanks(
+                (rank, meeting) -> {
+                    assertThat(meeting.together(() -> "I am " + rank))
+                            .containsExactly("I am 0", "I am 1", "I am 2");
+                    assertThat(meeting.together(() -> "")).containsExactly("", "", "");
+                });
+    }
+
+    @Test
+    void allLearnWhoFailedAndTheFirstCure() throws InterruptedException {
+        onThreeRanks(
+                (rank, meeting) -> {
+                    assertThatThrownBy(() -> meeting.together(() -> part(rank)))
+                            .isInstanceOf(DeepEpUnavailableException.class)
+                            .hasMessage(
+                                    "no luck: rank 1: the door is locked; rank 2: java.lang.IllegalStateException;"
+                                            + " turn the key");
+                    assertThat(meeting.together(() -> "go on")).hasSize(3);
+                });
+    }
+
+    private static String part(int rank) {
+        return switch (rank) {
+            case 1 ->
+                    throw new DeepEpUnavailableException(
+                            "the door is locked", "turn the key", null);
+            case 2 -> throw new IllegalStateException();
+            default -> "open";
+        };
+    }
+}
