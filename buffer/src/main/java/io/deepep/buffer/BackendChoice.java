@@ -48,18 +48,6 @@ final class BackendChoice {
                     "leave lowLatency limits out, or use backend=HOST",
                     null);
         }
-        if (options.topology().isInternode()) {
-            throw new DeepEpUnavailableException(
-                    "backend=CUDA has no kernels across nodes yet, but "
-                            + options.topology().numRanks()
-                            + " ranks on nodes of "
-                            + options.topology().numNvlRanks()
-                            + " are "
-                            + options.topology().numRdmaRanks()
-                            + " nodes",
-                    "use one node, or backend=HOST",
-                    null);
-        }
         if (!options.communicator().isInProcess()) {
             throw new DeepEpUnavailableException(
                     "backend=CUDA cannot share memory between processes yet",

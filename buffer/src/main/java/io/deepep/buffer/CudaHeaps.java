@@ -1,18 +1,23 @@
 package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
+import io.deepep.Device;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.PeerAccess;
 import io.deepep.cuda.VirtualMemory;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * The symmetric heap of ranks that are threads of one process: device memory whose addresses peers
- * use directly. Unmapped when the last rank has closed, because a peer's kernel may still read it.
+ * One symmetric heap of ranks that are threads of one process: device memory whose addresses peers
+ * use directly, the NVL buffer or, for virtual nodes, the RDMA buffer. Unmapped when the last rank
+ * has closed, because a peer's kernel may still read it.
  *
  * <p>Virtual memory, because freeing plain device memory waits for every kernel of the GPU, also
  * for one of another buffer that waits for a rank which is just freeing.
@@ -51,17 +56,16 @@ final class CudaHeaps implements AutoCloseable {
     }
 
     /**
-     * Allocates, zeroes, and meets the peers: collective. Peers can reach the memory once all ranks
-     * have returned.
+     * Allocates {@code numBytes}, zeroes them, and meets the peers: collective. Peers can reach the
+     * memory once all ranks have returned.
      */
     @SuppressWarnings("unchecked")
-    static CudaHeaps open(BufferOptions options, CudaContext context) {
+    static CudaHeaps open(BufferOptions options, CudaContext context, long numBytes) {
         int numRanks = options.topology().numRanks();
         List<Object> groups =
                 options.communicator().exchangeReferences(new Group(numRanks), options.timeout());
         Group group = (Group) groups.getFirst();
-        VirtualMemory memory =
-                VirtualMemory.allocate(context, options.numNvlBytes(), VirtualMemory.Export.NONE);
+        VirtualMemory memory = VirtualMemory.allocate(context, numBytes, VirtualMemory.Export.NONE);
         memory.clear();
         group.memories().add(memory);
         List<Share> shares =
@@ -72,22 +76,21 @@ final class CudaHeaps implements AutoCloseable {
                                                 new Share(context, memory.address()),
                                                 options.timeout());
         List<Long> addresses = new ArrayList<>();
-        int ranksHere = 0;
+        Map<Device, Integer> ranksByDevice = new HashMap<>();
         for (int peer = 0; peer < numRanks; peer++) {
             CudaContext other = shares.get(peer).context();
-            boolean here = other.device().equals(context.device());
-            if (!here) {
+            if (!other.device().equals(context.device())) {
                 PeerAccess.enable(context, other);
                 memory.allowAccess(other);
             }
-            ranksHere += here ? 1 : 0;
+            ranksByDevice.merge(other.device(), 1, Integer::sum);
             addresses.add(shares.get(peer).address());
         }
         return new CudaHeaps(
                 options.topology().rank(),
-                options.numNvlBytes(),
+                numBytes,
                 List.copyOf(addresses),
-                ranksHere,
+                Collections.max(ranksByDevice.values()),
                 group);
     }
 
@@ -104,7 +107,9 @@ final class CudaHeaps implements AutoCloseable {
         return numBytes;
     }
 
-    /** Ranks that share this rank's GPU, itself included. */
+    /**
+     * The most ranks that share a GPU, the same on all ranks: they take as many multiprocessors.
+     */
     int ranksOnDevice() {
         return ranksOnDevice;
     }
