@@ -134,6 +134,23 @@ __device__ inline void announce_words(const InternodeDispatchParams& params, int
     __syncthreads();
 }
 
+// Where the rows of each block begin at one rank, of which `base` is this rank's first row.
+__device__ inline void place_blocks_at(const Internode& b, int place, int32_t base) {
+    constexpr int kAtOnce = 8;
+    int num_blocks = gridDim.x, num_places = b.network.num_nodes * kMaxRanks;
+    for (int first = 0; first < num_blocks; first += kAtOnce) {
+        int32_t counts[kAtOnce];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i)
+            counts[i] = first + i < num_blocks ? at<const int32_t>(b.block_counts)[(first + i) * num_places + place] : 0;
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+            if (first + i < num_blocks) at<int32_t>(b.block_bases)[(first + i) * num_places + place] = base;
+            base += counts[i];
+        }
+    }
+}
+
 // Rows that each rank receives against what it can take; then where the rows of this rank's blocks begin at each rank.
 // All threads of the leader.
 __device__ inline Fault place_all_rows(const InternodeDispatchParams& params, uint32_t epoch) {
@@ -145,9 +162,10 @@ __device__ inline Fault place_all_rows(const InternodeDispatchParams& params, ui
     if (threadIdx.x == 0) first_full = INT32_MAX;
     bool limited = false;
     if (!await_words(b, g, epoch, kHeaderWords, b.num_ranks)) return fault;
-    int me = my_rank(g), num_places = b.network.num_nodes * kMaxRanks;
+    int me = my_rank(g);
     for (int d = threadIdx.x; d < b.num_ranks; d += blockDim.x) {
         int64_t rows = 0, before = 0;
+#pragma unroll 8
         for (int s = 0; s < b.num_ranks; ++s) {
             int32_t count = header_word(g, s, kHeaderWords + d, epoch);
             rows += count;
@@ -157,11 +175,7 @@ __device__ inline Fault place_all_rows(const InternodeDispatchParams& params, ui
         limited |= header_word(g, d, kExpandedLimited, epoch) != 0;
         if (d == me) plan_of(b)->num_rows = static_cast<int32_t>(rows);
         int place = d / g.num_ranks * kMaxRanks + d % g.num_ranks;
-        int32_t base = static_cast<int32_t>(before);
-        for (uint32_t block = 0; block < gridDim.x; ++block) {
-            at<int32_t>(b.block_bases)[block * num_places + place] = base;
-            base += at<const int32_t>(b.block_counts)[block * num_places + place];
-        }
+        place_blocks_at(b, place, static_cast<int32_t>(before));
     }
     for (int n = threadIdx.x; n < b.network.num_nodes; n += blockDim.x)
         at<int32_t>(b.source_tokens)[n] = header_word(g, n * g.num_ranks + g.rank, kNumTokens, epoch);

@@ -303,28 +303,34 @@ static_assert(offsetof(StageParams, topk) == 68);
 struct LayoutParams {
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
     uint64_t out_tokens_per_rank;       // i32 [num_ranks]
+    uint64_t out_tokens_per_node;       // i32 [num_nodes]
     uint64_t out_tokens_per_expert;     // i32 [num_experts]
     uint64_t out_is_token_in_rank;      // bool [num_tokens][num_ranks]
     uint64_t out_bad_selection;         // u64: ~(token << 8 | k) of the first bad one
     int32_t num_tokens;
     int32_t topk;
     int32_t num_experts;
-    int32_t num_ranks;
+    int32_t num_nodes;                  // num_ranks is num_nodes * ranks_per_node
+    int32_t ranks_per_node;
+    int32_t reserved;
 };
-static_assert(sizeof(LayoutParams) == 56);
+static_assert(sizeof(LayoutParams) == 72);
 static_assert(offsetof(LayoutParams, topk_idx) == 0);
 static_assert(offsetof(LayoutParams, out_tokens_per_rank) == 8);
-static_assert(offsetof(LayoutParams, out_tokens_per_expert) == 16);
-static_assert(offsetof(LayoutParams, out_is_token_in_rank) == 24);
-static_assert(offsetof(LayoutParams, out_bad_selection) == 32);
-static_assert(offsetof(LayoutParams, num_tokens) == 40);
-static_assert(offsetof(LayoutParams, topk) == 44);
-static_assert(offsetof(LayoutParams, num_experts) == 48);
-static_assert(offsetof(LayoutParams, num_ranks) == 52);
+static_assert(offsetof(LayoutParams, out_tokens_per_node) == 16);
+static_assert(offsetof(LayoutParams, out_tokens_per_expert) == 24);
+static_assert(offsetof(LayoutParams, out_is_token_in_rank) == 32);
+static_assert(offsetof(LayoutParams, out_bad_selection) == 40);
+static_assert(offsetof(LayoutParams, num_tokens) == 48);
+static_assert(offsetof(LayoutParams, topk) == 52);
+static_assert(offsetof(LayoutParams, num_experts) == 56);
+static_assert(offsetof(LayoutParams, num_nodes) == 60);
+static_assert(offsetof(LayoutParams, ranks_per_node) == 64);
+static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xd0329e7e310448b;
+__device__ uint64_t deepep_normal_structs = 0x7c3c1889f0172dd3;
 }
 
 }  // namespace deepep::normal

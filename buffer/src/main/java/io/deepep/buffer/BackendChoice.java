@@ -49,16 +49,16 @@ final class BackendChoice {
                     "leave lowLatency limits out, or use backend=HOST",
                     null);
         }
-        if (options.topology().isInternode()) {
+        if (options.topology().isInternode() && !options.communicator().isInProcess()) {
             throw new DeepEpUnavailableException(
-                    "backend=CUDA has no kernels across nodes yet, but "
+                    "backend=CUDA has no network between processes yet, but "
                             + options.topology().numRanks()
-                            + " ranks on nodes of "
+                            + " processes on nodes of "
                             + options.topology().numNvlRanks()
                             + " are "
                             + options.topology().numRdmaRanks()
                             + " nodes",
-                    "use one node, or backend=HOST",
+                    "use one node, or virtual nodes: ranks as threads of one JVM (InProcessGroup)",
                     null);
         }
         return options;

@@ -9,6 +9,7 @@ import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.cuda.CudaNvlLayout;
+import io.deepep.normal.cuda.CudaRdmaLayout;
 
 /**
  * How a rank's symmetric memory is shared by the modes. The NVL buffer is normal mode's; the RDMA
@@ -32,9 +33,11 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
             var hostLayout = NormalNvlLayout.of(envelope, options.normal(), topology).layout();
             var cudaLayout = CudaNvlLayout.of(options.normal(), topology).layout();
             var rdmaLayout = NormalRdmaLayout.of(envelope, options.normal(), topology).layout();
+            var cudaRdma = CudaRdmaLayout.of(envelope, options.normal(), topology).layout();
             nvl = normalNvl(envelope, options.normal(), topology);
-            normalRdma = rdmaLayout.sizeBytes();
+            normalRdma = normalRdma(envelope, options.normal(), topology);
             hash = 31 * (31 * hostLayout.hash() + cudaLayout.hash()) + rdmaLayout.hash();
+            hash = 31 * hash + cudaRdma.hash();
         }
         if (options.lowLatency() != null) {
             var layout = LowLatencyLayout.of(options.lowLatency(), topology).layout();
@@ -51,8 +54,11 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 CudaNvlLayout.of(limits, topology).layout().sizeBytes());
     }
 
+    /** Likewise. */
     static long normalRdma(Config config, NormalLimits limits, EpTopology topology) {
-        return NormalRdmaLayout.of(config, limits, topology).layout().sizeBytes();
+        return Math.max(
+                NormalRdmaLayout.of(config, limits, topology).layout().sizeBytes(),
+                CudaRdmaLayout.of(config, limits, topology).layout().sizeBytes());
     }
 
     static long lowLatencyRdma(LowLatencyLimits limits, EpTopology topology) {

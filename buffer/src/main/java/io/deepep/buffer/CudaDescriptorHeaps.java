@@ -15,8 +15,8 @@ final class CudaDescriptorHeaps extends CudaProcessHeaps {
 
     private int descriptor = NONE;
 
-    CudaDescriptorHeaps(BufferOptions options, CudaContext context) {
-        super(options, context, "descriptors");
+    CudaDescriptorHeaps(BufferOptions options, CudaContext context, long numBytes) {
+        super(options, context, numBytes, "descriptors");
     }
 
     @Override

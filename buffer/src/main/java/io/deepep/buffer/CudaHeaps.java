@@ -11,7 +11,8 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * The symmetric heap of one rank, and its peers' as this rank's GPU sees them.
+ * One symmetric heap of one rank, and its peers' as this rank's GPU sees them: the NVL buffer or,
+ * for virtual nodes, the RDMA buffer.
  *
  * <p>Ranks that are threads of one process use each other's addresses directly; their memory is
  * unmapped when the last rank has closed, because a peer's kernel may still read it. Virtual
@@ -56,23 +57,23 @@ final class CudaHeaps implements AutoCloseable {
     }
 
     /**
-     * Allocates, zeroes, and meets the peers: collective. Peers can reach the memory once all ranks
-     * have returned.
+     * Allocates {@code numBytes}, zeroes them, and meets the peers: collective. Peers can reach the
+     * memory once all ranks have returned.
      */
-    static CudaHeaps open(BufferOptions options, CudaContext context) {
+    static CudaHeaps open(BufferOptions options, CudaContext context, long numBytes) {
         return options.communicator().isInProcess()
-                ? openInProcess(options, context)
-                : CudaProcessHeaps.open(options, context);
+                ? openInProcess(options, context, numBytes)
+                : CudaProcessHeaps.open(options, context, numBytes);
     }
 
     @SuppressWarnings("unchecked")
-    private static CudaHeaps openInProcess(BufferOptions options, CudaContext context) {
+    private static CudaHeaps openInProcess(
+            BufferOptions options, CudaContext context, long numBytes) {
         int numRanks = options.topology().numRanks();
         List<Object> groups =
                 options.communicator().exchangeReferences(new Group(numRanks), options.timeout());
         Group group = (Group) groups.getFirst();
-        VirtualMemory memory =
-                VirtualMemory.allocate(context, options.numNvlBytes(), VirtualMemory.Export.NONE);
+        VirtualMemory memory = VirtualMemory.allocate(context, numBytes, VirtualMemory.Export.NONE);
         memory.clear();
         group.memories().add(memory);
         List<Share> shares =
@@ -91,11 +92,7 @@ final class CudaHeaps implements AutoCloseable {
             }
             addresses.add(shares.get(peer).address());
         }
-        return new CudaHeaps(
-                options.topology().rank(),
-                options.numNvlBytes(),
-                addresses,
-                group::release);
+        return new CudaHeaps(options.topology().rank(), numBytes, addresses, group::release);
     }
 
     /** Every rank's heap as this GPU sees it. */

@@ -25,18 +25,20 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
     private final int numRanks;
     private final HostHeaps flags;
 
-    private CudaIpcHeaps(BufferOptions options, CudaContext context, HostHeaps flags) {
-        super(options, context, "CUDA IPC");
+    private CudaIpcHeaps(
+            BufferOptions options, CudaContext context, long numBytes, HostHeaps flags) {
+        super(options, context, numBytes, "CUDA IPC");
         this.numRanks = options.topology().numRanks();
         this.flags = flags;
     }
 
     /** Collective. */
-    static CudaIpcHeaps create(BufferOptions options, CudaContext context) {
+    static CudaIpcHeaps create(BufferOptions options, CudaContext context, long numBytes) {
         long flagBytes = (long) Long.BYTES * options.topology().numRanks();
         return new CudaIpcHeaps(
                 options,
                 context,
+                numBytes,
                 HostHeaps.open(
                         options.communicator(),
                         options.topology(),

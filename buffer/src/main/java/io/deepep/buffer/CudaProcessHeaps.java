@@ -36,11 +36,12 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     private CudaMemory own;
     private final List<CudaMemory> opened = new ArrayList<>();
 
-    CudaProcessHeaps(BufferOptions options, CudaContext context, String way) {
+    CudaProcessHeaps(
+            BufferOptions options, CudaContext context, long numBytes, String way) {
         this.rank = options.topology().rank();
         this.numRanks = options.topology().numRanks();
         this.context = context;
-        this.numBytes = options.numNvlBytes();
+        this.numBytes = numBytes;
         this.meeting =
                 new Meeting(
                         options.communicator(),
@@ -71,13 +72,13 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
      *
      * @throws DeepEpUnavailableException on every rank
      */
-    static CudaHeaps open(BufferOptions options, CudaContext context) {
+    static CudaHeaps open(BufferOptions options, CudaContext context, long numBytes) {
         try {
-            return new CudaDescriptorHeaps(options, context).meet();
+            return new CudaDescriptorHeaps(options, context, numBytes).meet();
         } catch (DeepEpUnavailableException refused) {
             LOG.log(System.Logger.Level.DEBUG, "{0}; trying CUDA IPC", refused.getMessage());
             try {
-                return CudaIpcHeaps.create(options, context).meet();
+                return CudaIpcHeaps.create(options, context, numBytes).meet();
             } catch (DeepEpUnavailableException refusedToo) {
                 throw new DeepEpUnavailableException(
                         refused.reason() + "; " + refusedToo.reason(), refusedToo.cure(), refusedToo);

@@ -15,6 +15,7 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
+import java.util.List;
 
 /**
  * The CUDA backend of one rank. Operations are enqueued on the communication stream; a synchronous
@@ -28,16 +29,25 @@ final class CudaResources implements Resources {
     private final CudaContext context;
     private final CudaStream stream;
     private final CudaHeaps heaps;
+
+    /** The RDMA buffers of virtual nodes; null on one node. */
+    private final CudaHeaps rdmaHeaps;
+
     private final CudaNormalKernels normal;
 
     /** The end of a compute stream when a call was made, used again by the next call. */
     private final CudaEvent entered;
 
     private CudaResources(
-            CudaContext context, CudaStream stream, CudaHeaps heaps, CudaNormalKernels normal) {
+            CudaContext context,
+            CudaStream stream,
+            CudaHeaps heaps,
+            CudaHeaps rdmaHeaps,
+            CudaNormalKernels normal) {
         this.context = context;
         this.stream = stream;
         this.heaps = heaps;
+        this.rdmaHeaps = rdmaHeaps;
         this.normal = normal;
         this.entered = CudaEvent.create(context);
     }
@@ -47,7 +57,11 @@ final class CudaResources implements Resources {
         CudaContext context = CudaContext.shared(CudaDevice.of(options.device().index()));
         GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
         CudaStream stream = CudaStream.create(context, context.greatestStreamPriority());
-        CudaHeaps heaps = CudaHeaps.open(options, context);
+        CudaHeaps heaps = CudaHeaps.open(options, context, options.numNvlBytes());
+        CudaHeaps rdmaHeaps =
+                options.topology().isInternode()
+                        ? CudaHeaps.open(options, context, options.numRdmaBytes())
+                        : null;
         CudaNormalKernels normal =
                 new CudaNormalKernels(
                         new CudaNormalKernels.Place(
@@ -55,6 +69,7 @@ final class CudaResources implements Resources {
                                 stream,
                                 options.topology(),
                                 heaps.addresses(),
+                                rdmaHeaps == null ? List.of() : rdmaHeaps.addresses(),
                                 sharing.mostRanksPerGpu(),
                                 options.timeout().toNanos()),
                         options.normal(),
@@ -63,7 +78,7 @@ final class CudaResources implements Resources {
         // Nobody launches before everybody's memory is zeroed and kernels are loaded: loading can
         // wait for a kernel that waits for it.
         options.communicator().barrier(options.timeout());
-        return new CudaResources(context, stream, heaps, normal);
+        return new CudaResources(context, stream, heaps, rdmaHeaps, normal);
     }
 
     @Override
@@ -156,14 +171,15 @@ final class CudaResources implements Resources {
 
     @Override
     public Tensor localTensor(DType dtype, long numElements, long offset, boolean rdma) {
-        if (rdma) {
+        if (rdma && rdmaHeaps == null) {
             throw new IllegalArgumentException(
                     "rdma=true but one node has no RDMA buffer; take the NVL buffer");
         }
+        CudaHeaps holder = rdma ? rdmaHeaps : heaps;
         long numBytes = Math.multiplyExact(numElements, dtype.sizeBytes());
         return Tensor.onDevice(
                 context.device(),
-                heaps.localAddress() + offset,
+                holder.localAddress() + offset,
                 numBytes,
                 dtype,
                 new long[] {numElements},
@@ -176,5 +192,8 @@ final class CudaResources implements Resources {
         normal.close();
         stream.close();
         heaps.close();
+        if (rdmaHeaps != null) {
+            rdmaHeaps.close();
+        }
     }
 }

@@ -25,6 +25,18 @@ final class CudaTestBackend implements TestBackend {
     private static final long RESERVED_BYTES = 256L << 20;
     private static final ConcurrentHashMap<Integer, Lane> LANES = new ConcurrentHashMap<>();
 
+    private final boolean internode;
+
+    /** For groups of one node, or of several virtual ones. */
+    CudaTestBackend(boolean internode) {
+        this.internode = internode;
+    }
+
+    /** For groups of one node. */
+    CudaTestBackend() {
+        this(false);
+    }
+
     /** A stream and memory on one GPU. */
     private record Lane(CudaStream stream, DevicePool pool) {
         static Lane of(Device device) {
@@ -57,7 +69,7 @@ final class CudaTestBackend implements TestBackend {
 
     @Override
     public boolean supports(EpTopology topology) {
-        return !topology.isInternode();
+        return topology.isInternode() == internode;
     }
 
     @Override

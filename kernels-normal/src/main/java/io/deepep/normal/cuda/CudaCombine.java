@@ -20,12 +20,6 @@ import java.lang.foreign.Arena;
  * and sums.
  */
 final class CudaCombine implements CudaOperation<CombineResult> {
-    private static final int SERVICE_THREADS = 64;
-    private static final int MIN_CONSUMERS = 192;
-    private static final int MAX_CHUNK_BYTES = 16384;
-    private static final int SMALL_ROW_BYTES = 2048;
-    private static final int MIN_SLOTS = 8;
-    private static final int MAX_SLOTS = 64;
     private static final int STAGE_THREADS = 512;
     private static final int VECTOR_BYTES = 16;
 
@@ -37,6 +31,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private final Tensor outWeights;
     private final StatusBlock status;
     private final CallEvent event;
+    private final CombineShape shape;
     private final Params params;
     private final LaunchConfig launch;
     private final Params stageParams;
@@ -70,12 +65,33 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                         "combine",
                         handle.numExperts());
         Arena arena = Arena.ofAuto();
-        this.params = NormalStructs.COMBINE.allocate(arena);
-        this.launch = new LaunchConfig(arena, config.numSms(), MIN_CONSUMERS + SERVICE_THREADS);
+        int rowBytes = handle.hidden() * DType.BF16.sizeBytes();
+        this.shape = CombineShape.of(state, config, rowBytes);
+        this.params = allocateParams(arena);
+        this.launch =
+                new LaunchConfig(arena, config.numSms(), shape.numThreads())
+                        .sharedBytes(shape.sharedBytes());
         this.stageParams = NormalStructs.STAGE.allocate(arena);
         this.stageLaunch = new LaunchConfig(arena, config.numSms(), STAGE_THREADS);
-        fillCombine(config);
+        fillCombine();
         fillStage();
+        if (state.internode != null) {
+            state.internode.fill(
+                    InternodeStructs.COMBINE,
+                    params.memory(),
+                    handle.routing,
+                    RingShape.of(config, 1),
+                    (int) Layout.alignToLine(rowBytes),
+                    0);
+        }
+    }
+
+    /** Those of one node, which come first also where there are several. */
+    private Params allocateParams(Arena arena) {
+        return state.internode == null
+                ? NormalStructs.COMBINE.allocate(arena)
+                : new Params(
+                        NormalStructs.COMBINE, InternodeStructs.COMBINE.allocate(arena).memory());
     }
 
     /** Peers load rows by 16-byte units. */
@@ -91,28 +107,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         return state.memory.allocate(bytes).tensor(dtype, handle.numTokens(), columns);
     }
 
-    private void fillCombine(Config config) {
-        int rowBytes = handle.hidden() * DType.BF16.sizeBytes();
-        int fewest = Math.ceilDiv(rowBytes, MAX_CHUNK_BYTES);
-        int unit = rowBytes > SMALL_ROW_BYTES ? (int) Layout.LINE_BYTES : VECTOR_BYTES;
-        int chunkBytes = Math.ceilDiv(Math.ceilDiv(rowBytes, fewest), unit) * unit;
-        int numSlots = Math.min(MAX_SLOTS, state.kernels.sharedBytes / chunkBytes);
-        if (numSlots < MIN_SLOTS) {
-            throw new IllegalArgumentException(
-                    "hidden="
-                            + handle.hidden()
-                            + " needs "
-                            + MIN_SLOTS * chunkBytes
-                            + " bytes of shared memory, "
-                            + state.context
-                            + " has "
-                            + state.kernels.sharedBytes);
-        }
-        int consumers = Math.max(MIN_CONSUMERS, Math.ceilDiv(chunkBytes / 32, 32) * 32);
-        int sharedBytes = numSlots * chunkBytes;
-        state.requireResident(
-                state.kernels.combine, config.numSms(), SERVICE_THREADS + consumers, sharedBytes);
-        launch.block(SERVICE_THREADS + consumers, 1, 1).sharedBytes(sharedBytes);
+    private void fillCombine() {
         state.setGroup(params, status);
         var nvl = state.nvlLayout;
         Tensor x = request.x();
@@ -121,7 +116,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 .set("x_stride", inPlace ? x.stride(0) * DType.BF16.sizeBytes() : stagedStride())
                 .set("weights", nvl.combineWeights().offset())
                 .set("weights_stride", handle.numTopk())
-                .set("token_rows", handle.tokenRows.address())
+                .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())
                 .set("bias", 0, addressOf(request.bias0()))
                 .set("bias", 1, addressOf(request.bias1()))
@@ -133,9 +128,10 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 .setInt("num_tokens", handle.numTokens())
                 .setInt("hidden", handle.hidden())
                 .setInt("topk", weights ? handle.numTopk() : 0)
-                .setInt("chunk_bytes", chunkBytes)
-                .setInt("num_chunks", Math.ceilDiv(rowBytes, chunkBytes))
-                .setInt("num_slots", numSlots);
+                .setInt("chunk_bytes", shape.chunkBytes())
+                .setInt("num_chunks", shape.numChunks())
+                .setInt("num_slots", shape.numSlots())
+                .setInt("rings_offset", shape.ringsOffset());
     }
 
     private void fillStage() {
@@ -180,7 +176,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
             status.beginRun();
         }
         stage();
-        state.kernels.combine.launch(launch, params.memory(), state.stream);
+        shape.kernel().launch(launch, params.memory(), state.stream);
         event.record();
     }
 

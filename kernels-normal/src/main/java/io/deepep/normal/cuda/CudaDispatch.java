@@ -12,7 +12,6 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.normal.NormalConfigs;
-import io.deepep.spi.Layout;
 import java.lang.foreign.Arena;
 
 /**
@@ -21,10 +20,6 @@ import java.lang.foreign.Arena;
  * captured into a graph in worst-case mode.
  */
 final class CudaDispatch implements CudaOperation<DispatchResult> {
-    private static final int THREADS = 512;
-    private static final int MAX_COPY_WARPS = 4;
-    private static final int STAGES = 2;
-
     private final CudaNormalState state;
     private final DispatchRequest request;
     private final boolean cached;
@@ -33,6 +28,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     private final CallEvent event;
     private final DispatchOutputs outputs;
     private final ExpandLaunch expand;
+    private final DispatchShape shape;
     private final Params params;
     private final LaunchConfig launch;
     private final HostWaiter waiter;
@@ -58,10 +54,23 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.outputs = new DispatchOutputs(state, handle, request, slot);
         this.expand = ExpandLaunch.of(state, handle, request, config, outputs, status);
         Arena arena = Arena.ofAuto();
-        this.params = NormalStructs.DISPATCH.allocate(arena);
-        this.launch = new LaunchConfig(arena, config.numSms(), THREADS);
+        int rowStride = (int) CudaNvlLayout.rowStride(request.x().dtype(), handle.hidden());
+        this.shape = DispatchShape.of(state, config, rowStride, cached ? 0 : handle.numExperts());
+        this.params = allocateParams(arena);
+        this.launch =
+                new LaunchConfig(arena, config.numSms(), DispatchShape.THREADS)
+                        .sharedBytes(shape.sharedBytes());
         this.waiter = new HostWaiter(state, status);
-        fillParams(config);
+        fillParams(rowStride);
+        if (state.internode != null) {
+            state.internode.fill(
+                    InternodeStructs.DISPATCH,
+                    params.memory(),
+                    handle.routing,
+                    RingShape.of(config, shape.numCopyWarps()),
+                    rowStride,
+                    cached ? 0 : handle.numTopk());
+        }
     }
 
     private static CudaDispatchHandle newHandle(CudaNormalState state, DispatchRequest request) {
@@ -77,6 +86,14 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 request.expertAlignment());
     }
 
+    /** Those of one node, which come first also where there are several. */
+    private Params allocateParams(Arena arena) {
+        return state.internode == null
+                ? NormalStructs.DISPATCH.allocate(arena)
+                : new Params(
+                        NormalStructs.DISPATCH, InternodeStructs.DISPATCH.allocate(arena).memory());
+    }
+
     /** Peers write the receive region while this rank still reads its tokens. */
     private void requireNotReceived(Tensor x) {
         var rows = state.nvlLayout.recvRows();
@@ -87,40 +104,18 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
     }
 
-    private void fillParams(Config config) {
+    private void fillParams(int rowStride) {
         DType dtype = request.x().dtype();
         int hidden = handle.hidden();
-        int rowStride = (int) CudaNvlLayout.rowStride(dtype, hidden);
         int numScales = CudaNvlLayout.numScales(dtype, hidden);
-        int numExperts = cached ? 0 : handle.numExperts();
-        long basesOffset = Layout.alignToLine(4L * numExperts);
-        long stagesOffset = basesOffset + Layout.alignToLine(32L * config.numSms());
-        long warps =
-                Math.min(
-                        MAX_COPY_WARPS,
-                        (state.kernels.sharedBytes - stagesOffset) / ((long) STAGES * rowStride));
-        if (warps < 1) {
-            throw new IllegalArgumentException(
-                    "hidden="
-                            + hidden
-                            + " with numExperts="
-                            + numExperts
-                            + " does not fit into the "
-                            + state.kernels.sharedBytes
-                            + " bytes of shared memory of "
-                            + state.context);
-        }
-        int sharedBytes = (int) (stagesOffset + warps * STAGES * rowStride);
-        state.requireResident(state.kernels.dispatch, config.numSms(), THREADS, sharedBytes);
-        launch.sharedBytes(sharedBytes);
         state.setGroup(params, status);
         setLayout(params, state.nvlLayout);
         params.set("x", request.x().address())
                 .set("x_stride", request.x().stride(0) * dtype.sizeBytes())
-                .set("token_rows", handle.tokenRows.address())
+                .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())
                 .setInt("num_tokens", handle.numTokens())
-                .setInt("num_experts", numExperts)
+                .setInt("num_experts", cached ? 0 : handle.numExperts())
                 .setInt("expert_alignment", request.expertAlignment())
                 .setInt("hidden", hidden)
                 .setInt("x_bytes", (int) CudaNvlLayout.rowElements(dtype, hidden))
@@ -128,10 +123,10 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 .setInt("scales_offset", (int) CudaNvlLayout.rowElements(dtype, hidden))
                 .setInt("row_stride", rowStride)
                 .setInt("row_limit", outputs.rowLimit())
-                .setInt("num_copy_warps", (int) warps)
+                .setInt("num_copy_warps", shape.numCopyWarps())
                 .setInt("cached", cached ? 1 : 0)
-                .setInt("bases_offset", (int) basesOffset)
-                .setInt("stages_offset", (int) stagesOffset);
+                .setInt("bases_offset", shape.basesOffset())
+                .setInt("stages_offset", shape.stagesOffset());
         if (request.scales() != null) {
             params.set("scales", request.scales().address())
                     .set("scales_token_stride", request.scales().stride(0))
@@ -198,7 +193,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         if (!cached) {
             handle.invalidate();
         }
-        state.kernels.dispatch.launch(launch, params.memory(), state.stream);
+        shape.kernel().launch(launch, params.memory(), state.stream);
         if (isExact()) {
             awaitCounts();
         } else if (!cached) {

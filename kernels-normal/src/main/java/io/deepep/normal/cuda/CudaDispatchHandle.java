@@ -7,8 +7,11 @@ import io.deepep.cuda.DevicePool;
 final class CudaDispatchHandle implements DispatchHandle {
     final CudaNormalState owner;
 
-    /** i32 [T][R]: row of each token at each rank, or -1. */
+    /** i32 [T][R]: row of each token at each rank, or -1; null across nodes. */
     final DevicePool.Block tokenRows;
+
+    /** The same across nodes, and what this rank forwards; null on one node. */
+    final InternodeRouting routing;
 
     /** i32: rows received. */
     final DevicePool.Block numRows;
@@ -51,7 +54,13 @@ final class CudaDispatchHandle implements DispatchHandle {
         this.numReceived = numWorstTokens;
         this.numResultRows = numWorstTokens;
         int numRanks = owner.topology.numRanks();
-        this.tokenRows = owner.memory.allocate(4L * numTokens * numRanks);
+        boolean internode = owner.topology.isInternode();
+        this.tokenRows = internode ? null : owner.memory.allocate(4L * numTokens * numRanks);
+        this.routing =
+                internode
+                        ? InternodeRouting.allocate(
+                                owner.memory, owner.topology, numTokens, owner.limits.maxTokens())
+                        : null;
         this.numRows = owner.memory.allocateZeroed(4);
         this.epoch = owner.memory.allocateZeroed(8);
         this.rawCounts =

@@ -23,7 +23,7 @@ import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
 import java.util.List;
 
-/** Normal mode of one rank on a GPU, one node. */
+/** Normal mode of one rank on a GPU. */
 public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     private static final int LAYOUT_THREADS = 512;
 
@@ -32,10 +32,11 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      *
      * @param context its GPU
      * @param stream the stream that all its operations are enqueued on
-     * @param topology its place, on one node
+     * @param topology its place
      * @param heaps of every rank, the address as this GPU sees it; each holds a {@link
-     *     CudaNvlLayout}, its cleared part zeroed
-     * @param ranksOnDevice ranks that share this GPU
+     *     CudaNvlLayout}, its cleared part zeroed. Only those of its own node are used
+     * @param rdmaHeaps likewise, each a zeroed {@link CudaRdmaLayout}; empty on one node
+     * @param ranksOnDevice the most ranks that share a GPU; the same on all ranks
      * @param timeoutNanos how long a kernel waits for a peer
      */
     public record Place(
@@ -43,6 +44,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
             CudaStream stream,
             EpTopology topology,
             List<Long> heaps,
+            List<Long> rdmaHeaps,
             int ranksOnDevice,
             long timeoutNanos) {}
 
@@ -63,6 +65,8 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
         int numTokens = (int) topkIdx.size(0);
         int numRanks = state.topology.numRanks();
         DevicePool.Block perRank = state.memory.allocateZeroed(4L * numRanks);
+        int numNodes = state.topology.numRdmaRanks();
+        DevicePool.Block perNode = state.memory.allocateZeroed(4L * numNodes);
         DevicePool.Block perExpert = state.memory.allocateZeroed(4L * numExperts);
         DevicePool.Block inRank = state.memory.allocate((long) numTokens * numRanks);
         DevicePool.Block bad = state.memory.allocateZeroed(8);
@@ -70,23 +74,25 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
             Params p = NormalStructs.LAYOUT.allocate(arena);
             p.set("topk_idx", topkIdx.address())
                     .set("out_tokens_per_rank", perRank.address())
+                    .set("out_tokens_per_node", perNode.address())
                     .set("out_tokens_per_expert", perExpert.address())
                     .set("out_is_token_in_rank", inRank.address())
                     .set("out_bad_selection", bad.address())
                     .setInt("num_tokens", numTokens)
                     .setInt("topk", (int) topkIdx.size(1))
                     .setInt("num_experts", numExperts)
-                    .setInt("num_ranks", numRanks);
+                    .setInt("num_nodes", numNodes)
+                    .setInt("ranks_per_node", state.topology.numNvlRanks());
             LaunchConfig launch =
                     new LaunchConfig(arena, state.dispatchConfig.numSms(), LAYOUT_THREADS)
-                            .sharedBytes(4 * numExperts);
+                            .sharedBytes(4 * (numExperts + numRanks + numNodes));
             state.kernels.layout.launch(launch, p.memory(), state.stream);
             state.stream.synchronize();
             requireGoodSelections(bad, topkIdx, numExperts);
         }
         return new DispatchLayout(
                 perRank.tensor(DType.I32, numRanks),
-                null,
+                numNodes == 1 ? null : perNode.tensor(DType.I32, numNodes),
                 perExpert.tensor(DType.I32, numExperts),
                 inRank.tensor(DType.BOOL, numTokens, numRanks),
                 event);

@@ -27,9 +27,12 @@ final class CudaNormalState implements AutoCloseable {
     final DevicePool memory;
     final PinnedSlots slots;
 
+    /** What lies between nodes; null on one node. */
+    final InternodeState internode;
+
     /**
-     * i32 [maxTokens][R] and u32 [maxExperts]: scratch of a dispatch, which operations in stream
-     * order can share.
+     * i32 [maxTokens][R] (several nodes: [nodes][maxTokens][8]) and u32 [maxExperts]: scratch of a
+     * dispatch, which operations in stream order can share.
      */
     final DevicePool.Block tokenOrder;
 
@@ -61,9 +64,26 @@ final class CudaNormalState implements AutoCloseable {
         this.slots = gpu.slots;
         this.memory = new DevicePool(stream, reservedBytes());
         this.readSlot = slots.take(this, Long.BYTES, null);
-        this.tokenOrder = memory.allocate(4L * limits.maxTokens() * topology.numRanks());
+        this.tokenOrder = memory.allocate(routingBytes());
         this.expertHist = memory.allocateZeroed(4L * limits.maxExperts());
         this.localState = memory.allocateZeroed(NormalStructs.LOCAL_STATE.numBytes());
+        this.internode =
+                topology.isInternode()
+                        ? new InternodeState(
+                                topology,
+                                limits,
+                                dispatchConfig.covering(combineConfig),
+                                place.rdmaHeaps(),
+                                memory,
+                                stream)
+                        : null;
+    }
+
+    /** Bytes of the rows of one request's tokens. */
+    private long routingBytes() {
+        return topology.isInternode()
+                ? InternodeRouting.bytes(topology, limits.maxTokens())
+                : 4L * limits.maxTokens() * topology.numRanks();
     }
 
     /**
@@ -71,9 +91,10 @@ final class CudaNormalState implements AutoCloseable {
      * are copied out come on top, when a request is prepared that wants them.
      */
     private long reservedBytes() {
-        long routing = 4L * limits.maxTokens() * topology.numRanks();
+        boolean internode = topology.isInternode();
         long received = (8L + 4L) * nvlLayout.capacity() * limits.maxTopk();
-        return 3 * routing
+        return (internode ? 5 : 3) * routingBytes()
+                + (internode ? InternodeState.reservedBytes(topology) : 0)
                 + 2 * received
                 + 4L * limits.maxExperts()
                 + NormalStructs.LOCAL_STATE.numBytes();

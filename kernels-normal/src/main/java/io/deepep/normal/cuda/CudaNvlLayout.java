@@ -11,7 +11,8 @@ import io.deepep.spi.Region;
  * Each rank's NVL buffer on a GPU, written and read by the ranks of its node.
  *
  * <pre>
- *   headers        [2][R]      32 + experts per rank words, each epoch | value << 32, by parity of the epoch and source
+ *   headers        [2][R]      32 words (several nodes: and one per rank), then one per own expert, each epoch | value &lt;&lt;
+ *                              32, by parity of the epoch and source
  *   metaFlags      [R]         epoch of the dispatch whose metadata from this source is complete, a line each
  *   doneFlags      [R]         epoch | code << 32 of the call this rank has left, and what the code is about, a line each
  *   recvRows       [capacity]  received rows in their final order
@@ -42,6 +43,7 @@ public record CudaNvlLayout(
                 Layout.alignToLine(
                         8L
                                 * (NormalStructs.HEADER_WORDS
+                                        + (topology.isInternode() ? numRanks : 0)
                                         + Math.ceilDiv(limits.maxExperts(), numRanks)));
         long bf16Row = rowStride(DType.BF16, limits.hidden());
         long anyRow = Math.max(bf16Row, rowStride(DType.FP8_E4M3, limits.hidden()));

@@ -15,7 +15,8 @@ import io.deepep.spi.Region;
  *   headers      [nodes][2]           32 + R + experts per node words i32 by parity of the epoch, relayed to the node
  *   records      [nodes][maxTokens]   dispatch: a token's rows on this node, experts, weights; combine: f32 [maxTokens][K]
  *   slots        [nodes][channels][rdmaRecvChunk]  rows; a call divides its cell among its rings
- *   outbox       the three above once more: what a network that reads registered memory sends from
+ *   endings      [nodes]              epoch | code &lt;&lt; 32, what the code is about
+ *   outbox       all above once more: what a network that reads registered memory sends from
  *   headerFlags  [nodes][2]           epoch
  *   recordFlags  [nodes][256]         epoch, by block of the sender
  *   tails        [nodes][rings]       epoch | rows put into the ring here &lt;&lt; 32
@@ -30,6 +31,7 @@ public record CudaRdmaLayout(
         Region headers,
         Region records,
         Region slots,
+        Region endings,
         Region outbox,
         Region headerFlags,
         Region recordFlags,
@@ -41,8 +43,7 @@ public record CudaRdmaLayout(
     /** A record's rows at the ranks of one node: {@code NodeRows}. */
     static final int NODE_ROWS_BYTES = 4 * EpTopology.MAX_NVL_RANKS;
 
-    private static final int HEADER_WORDS = 32;
-    private static final int MAX_BLOCKS = 256;
+    private static final long ENDING_BYTES = 3 * Long.BYTES;
     private static final int RECORD_ALIGNMENT = 16;
 
     /**
@@ -58,7 +59,7 @@ public record CudaRdmaLayout(
         long headerBytes =
                 Layout.alignToLine(
                         4L
-                                * (HEADER_WORDS
+                                * (NormalStructs.HEADER_WORDS
                                         + topology.numRanks()
                                         + topology.numNvlRanks() * expertsPerRank));
         long rowBytes =
@@ -70,10 +71,12 @@ public record CudaRdmaLayout(
         Region records =
                 builder.region("records", recordBytes(limits.maxTopk()), nodes, limits.maxTokens());
         Region slots = builder.region("slots", rowBytes, nodes, channels, envelope.rdmaRecvChunk());
-        Region outbox = builder.region("outbox", slots.end(), nodes == 0 ? 0 : 1);
+        Region endings = builder.region("endings", ENDING_BYTES, nodes);
+        Region outbox = builder.region("outbox", endings.end(), nodes == 0 ? 0 : 1);
         int rings = channels * MAX_COPY_WARPS;
         Region headerFlags = builder.region("headerFlags", Long.BYTES, nodes, 2);
-        Region recordFlags = builder.region("recordFlags", Long.BYTES, nodes, MAX_BLOCKS);
+        Region recordFlags =
+                builder.region("recordFlags", Long.BYTES, nodes, NormalStructs.MAX_BLOCKS);
         Region tails = builder.region("tails", Long.BYTES, nodes, rings);
         Region heads = builder.region("heads", Long.BYTES, nodes, rings);
         return new CudaRdmaLayout(
@@ -82,16 +85,12 @@ public record CudaRdmaLayout(
                 headers,
                 records,
                 slots,
+                endings,
                 outbox,
                 headerFlags,
                 recordFlags,
                 tails,
                 heads);
-    }
-
-    /** First byte of the flags, which must be zero before the first call. */
-    public long clearedOffset() {
-        return headerFlags.offset();
     }
 
     /** Bytes of a record of {@code numTopk} selections; without any it holds the rows alone. */

@@ -22,7 +22,7 @@ import java.lang.foreign.ValueLayout;
  */
 record FaultMessages(String operation, int rank, long timeoutNanos, int numExperts) {
     private static final KernelStruct STRUCT = StatusStruct.BLOCK;
-    private static final String[] PHASES = {"start", "header", "metadata", "done", "grid"};
+    private static final String[] PHASES = {"start", "header", "metadata", "done", "grid", "rows"};
     private static final String[] OPERATIONS = {"none", "dispatch", "cached dispatch", "combine"};
 
     /** The header words that ranks compare, {@code HeaderWord} of normal_params.cuh. */
@@ -34,7 +34,9 @@ record FaultMessages(String operation, int rank, long timeoutNanos, int numExper
         "numTopk",
         "number of scales",
         "topkWeights given",
-        "the dispatch of the handle"
+        "the dispatch of the handle",
+        "numSms",
+        "slots of a ring (rdmaRecvChunk)"
     };
 
     private static final int HANDLE_EPOCH_WORD = 7;

@@ -3,6 +3,7 @@ package io.deepep.normal.cuda;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.KernelHeader;
 
 /**
  * The kernels of normal mode, loaded onto one GPU. Loaded whole when the first buffer opens: a
@@ -18,30 +19,34 @@ final class NormalModule {
     final CudaFunction stage;
     final CudaFunction layout;
     final CudaFunction offsets;
+    final CudaFunction internodeDispatch;
+    final CudaFunction internodeCombine;
 
     /** Dynamic shared memory a block can have. */
     final int sharedBytes;
 
     NormalModule(CudaContext context) {
         sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
-        dispatch = load(context, "dispatch");
-        combine = load(context, "combine");
-        expand = load(context, "expand");
-        stage = load(context, "stage");
-        layout = load(context, "layout");
-        offsets = load(context, "offsets");
+        dispatch = load(context, "normal_dispatch", NormalStructs.HEADER);
+        combine = load(context, "normal_combine", NormalStructs.HEADER);
+        expand = load(context, "normal_expand", NormalStructs.HEADER);
+        stage = load(context, "normal_stage", NormalStructs.HEADER);
+        layout = load(context, "normal_layout", NormalStructs.HEADER);
+        offsets = load(context, "normal_offsets", NormalStructs.HEADER);
+        internodeDispatch = load(context, "internode_dispatch", InternodeStructs.HEADER);
+        internodeCombine = load(context, "internode_combine", InternodeStructs.HEADER);
+        internodeDispatch.setMaxDynamicSharedBytes(sharedBytes);
+        internodeCombine.setMaxDynamicSharedBytes(sharedBytes);
         dispatch.setMaxDynamicSharedBytes(sharedBytes);
         combine.setMaxDynamicSharedBytes(sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);
     }
 
-    private static CudaFunction load(CudaContext context, String name) {
+    private static CudaFunction load(CudaContext context, String name, KernelHeader header) {
         CudaModule module =
                 CudaModule.loadResource(
-                        context,
-                        CudaNormalKernels.class,
-                        "/io/deepep/normal/normal_" + name + ".fatbin");
-        NormalStructs.HEADER.requireSame(module);
-        return module.function("deepep_normal_" + name);
+                        context, CudaNormalKernels.class, "/io/deepep/normal/" + name + ".fatbin");
+        header.requireSame(module);
+        return module.function("deepep_" + name);
     }
 }

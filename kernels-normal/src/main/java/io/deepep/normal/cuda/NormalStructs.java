@@ -179,13 +179,16 @@ final class NormalStructs {
             KernelStruct.builder("LayoutParams", "See normal_layout.cu. Counters start zeroed.")
                     .u64("topk_idx", "i64 [num_tokens][topk]")
                     .u64("out_tokens_per_rank", "i32 [num_ranks]")
+                    .u64("out_tokens_per_node", "i32 [num_nodes]")
                     .u64("out_tokens_per_expert", "i32 [num_experts]")
                     .u64("out_is_token_in_rank", "bool [num_tokens][num_ranks]")
                     .u64("out_bad_selection", "u64: ~(token << 8 | k) of the first bad one")
                     .i32("num_tokens", "")
                     .i32("topk", "")
                     .i32("num_experts", "")
-                    .i32("num_ranks", "")
+                    .i32("num_nodes", "num_ranks is num_nodes * ranks_per_node")
+                    .i32("ranks_per_node", "")
+                    .i32("reserved", "")
                     .build();
 
     /** {@code normal_structs.cuh}. */

@@ -1,0 +1,30 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.EpTopology;
+import io.deepep.cuda.DevicePool;
+
+/**
+ * The routing of a dispatch across nodes, as rows of a token at the ranks of a node: i32 [8], -1
+ * where it does not go.
+ *
+ * @param ownRows [nodes][T] rows of this rank's tokens
+ * @param forwardRows [nodes][maxTokens] rows, on this node, of the tokens of the rank with the same
+ *     nvlRank on each node
+ * @param sourceTokens i32 [nodes]: tokens of these ranks
+ */
+record InternodeRouting(
+        DevicePool.Block ownRows, DevicePool.Block forwardRows, DevicePool.Block sourceTokens) {
+    static InternodeRouting allocate(
+            DevicePool memory, EpTopology topology, int numTokens, int maxTokens) {
+        long nodes = topology.numRdmaRanks();
+        return new InternodeRouting(
+                memory.allocate(nodes * numTokens * CudaRdmaLayout.NODE_ROWS_BYTES),
+                memory.allocate(nodes * maxTokens * CudaRdmaLayout.NODE_ROWS_BYTES),
+                memory.allocate(4 * nodes));
+    }
+
+    /** Bytes of the routing of {@code maxTokens} tokens, and of the order of tokens, for a pool. */
+    static long bytes(EpTopology topology, int maxTokens) {
+        return (long) topology.numRdmaRanks() * maxTokens * CudaRdmaLayout.NODE_ROWS_BYTES;
+    }
+}

@@ -1,0 +1,147 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.Config;
+import io.deepep.EpTopology;
+import io.deepep.NormalLimits;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.KernelParams;
+import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.NetworkStructs;
+import io.deepep.spi.Region;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+
+/** What the operations of one rank share beyond one node: its RDMA buffer and its peers'. */
+final class InternodeState {
+    final CudaRdmaLayout layout;
+    private final EpTopology topology;
+    private final int maxTokens;
+    private final long base;
+    private final DevicePool.Block peers;
+    private final DevicePool.Block plan;
+    private final DevicePool.Block blockCounts;
+    private final DevicePool.Block blockBases;
+
+    /**
+     * Allocates scratch and tells the GPU where the peers are.
+     *
+     * @param rdmaHeaps of every rank, the address as this GPU sees it; each holds a {@link
+     *     CudaRdmaLayout}, zeroed
+     */
+    InternodeState(
+            EpTopology topology,
+            NormalLimits limits,
+            Config envelope,
+            List<Long> rdmaHeaps,
+            DevicePool memory,
+            CudaStream stream) {
+        this.topology = topology;
+        this.layout = CudaRdmaLayout.of(envelope, limits, topology);
+        this.maxTokens = limits.maxTokens();
+        this.base = rdmaHeaps.get(topology.rank());
+        this.peers = memory.allocate((long) Long.BYTES * topology.numRdmaRanks());
+        this.plan = memory.allocateZeroed(InternodeStructs.PLAN.numBytes());
+        this.blockCounts = memory.allocate(placesBytes(topology));
+        this.blockBases = memory.allocate(placesBytes(topology));
+        uploadPeers(rdmaHeaps, stream);
+    }
+
+    private void uploadPeers(List<Long> rdmaHeaps, CudaStream stream) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment table = arena.allocate(ValueLayout.JAVA_LONG, topology.numRdmaRanks());
+            for (int node = 0; node < topology.numRdmaRanks(); node++) {
+                long peer = rdmaHeaps.get(topology.rankOf(node, topology.nvlRank()));
+                table.setAtIndex(ValueLayout.JAVA_LONG, node, peer);
+            }
+            stream.copy(peers.address(), table.address(), table.byteSize());
+            stream.synchronize();
+        }
+    }
+
+    /** i32 [blocks][nodes][8]. */
+    private static long placesBytes(EpTopology topology) {
+        return 4L * NormalStructs.MAX_BLOCKS * topology.numRdmaRanks() * EpTopology.MAX_NVL_RANKS;
+    }
+
+    /** Bytes that this allocates from a pool. */
+    static long reservedBytes(EpTopology topology) {
+        return 2 * placesBytes(topology)
+                + (long) Long.BYTES * topology.numRdmaRanks()
+                + InternodeStructs.PLAN.numBytes();
+    }
+
+    /**
+     * Fills the part of a launch's parameters that concerns other nodes.
+     *
+     * @param struct of the parameters
+     * @param slotBytes of a ring's slot: a row with its padding
+     * @param numTopk selections of a record, 0 for none
+     */
+    void fill(
+            KernelStruct struct,
+            KernelParams params,
+            InternodeRouting routing,
+            RingShape rings,
+            int slotBytes,
+            int numTopk) {
+        Between b = new Between(params, struct.offset("between"));
+        b.network(base, peers.address(), layout.outbox().offset(), topology);
+        b.cells("headers", layout.headers())
+                .cells("header_flags", layout.headerFlags())
+                .cells("records", layout.records())
+                .cells("record_flags", layout.recordFlags())
+                .cells("slots", layout.slots())
+                .cells("tails", layout.tails())
+                .cells("heads", layout.heads())
+                .cells("endings", layout.endings())
+                .set("header_bytes", layout.headerBytes())
+                .set("plan", plan.address())
+                .set("block_counts", blockCounts.address())
+                .set("block_bases", blockBases.address())
+                .set("own_rows", routing.ownRows().address())
+                .set("forward_rows", routing.forwardRows().address())
+                .set("source_tokens", routing.sourceTokens().address())
+                .setInt("max_tokens", maxTokens)
+                .setInt("num_ranks", topology.numRanks())
+                .setInt("record_bytes", CudaRdmaLayout.recordBytes(numTopk))
+                .setInt("slot_bytes", slotBytes)
+                .setInt("num_channels", rings.numChannels())
+                .setInt("num_slots", rings.numSlots())
+                .setInt("send_chunk", rings.sendChunk());
+    }
+
+    /** The {@code Internode} inside a launch's parameters. */
+    private record Between(KernelParams params, long at) {
+        private static final KernelStruct STRUCT = InternodeStructs.INTERNODE;
+
+        Between set(String field, long value) {
+            params.setLong(at + STRUCT.offset(field), value);
+            return this;
+        }
+
+        Between setInt(String field, int value) {
+            params.setInt(at + STRUCT.offset(field), value);
+            return this;
+        }
+
+        Between cells(String field, Region region) {
+            long cells = at + STRUCT.offset(field);
+            params.setLong(cells + NetworkStructs.CELLS.offset("offset"), region.offset());
+            params.setLong(cells + NetworkStructs.CELLS.offset("stride"), region.stride0());
+            return this;
+        }
+
+        void network(long base, long peers, long outbox, EpTopology topology) {
+            long network = at + STRUCT.offset("network");
+            KernelStruct struct = NetworkStructs.NETWORK;
+            params.setLong(network + struct.offset("base"), base);
+            params.setLong(network + struct.offset("peers"), peers);
+            params.setLong(network + struct.offset("outbox"), outbox);
+            params.setInt(network + struct.offset("node"), topology.rdmaRank());
+            params.setInt(network + struct.offset("num_nodes"), topology.numRdmaRanks());
+        }
+    }
+}
