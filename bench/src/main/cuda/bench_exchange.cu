@@ -5,30 +5,11 @@
 // peer's target [rank][i]. Pull: the peer's source [rank][i] to own target [peer][i]. A single rank copies to itself.
 // Nobody waits for anybody: the host brings the ranks together. Launch: any number of blocks, num_warps warps each;
 // dynamic shared memory: num_warps * kStages * row_bytes. row_bytes is a multiple of 16.
+#include "bench_structs.cuh"
 #include "deepep/bulk_copy.cuh"
 #include "deepep/memory.cuh"
 
-namespace {
-
-constexpr int kMaxRanks = 8;
-constexpr int kMaxWarps = 16;
-constexpr int kStages = 2;
-
-// Written by LinkCeiling.java.
-struct ExchangeParams {
-    uint64_t memory[kMaxRanks];  // every rank's, as this GPU sees it
-    uint64_t target_offset;      // of the target half
-    int32_t rank;
-    int32_t num_ranks;
-    int32_t rows;  // to or from each peer
-    int32_t row_bytes;
-    int32_t pull;
-    int32_t reserved;
-};
-
-static_assert(sizeof(ExchangeParams) == 96);
-
-}  // namespace
+namespace deepep::bench {
 
 extern "C" __global__ void __launch_bounds__(kMaxWarps * 32, 1)
     deepep_bench_exchange(const __grid_constant__ ExchangeParams p) {
@@ -40,8 +21,8 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps * 32, 1)
 
     uint8_t* stages = shared + static_cast<size_t>(warp) * kStages * p.row_bytes;
     uint64_t* barriers = loaded + warp * kStages;
-    for (int s = 0; s < kStages; ++s) deepep::barrier_init(&barriers[s], 1);
-    deepep::barrier_init_fence();
+    for (int s = 0; s < kStages; ++s) barrier_init(&barriers[s], 1);
+    barrier_init_fence();
 
     const int num_peers = p.num_ranks > 1 ? p.num_ranks - 1 : 1;
     const int num_copies = p.rows * num_peers;
@@ -52,17 +33,19 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps * 32, 1)
         const int peer = (p.rank + 1 + i % num_peers) % p.num_ranks;
         const uint64_t at_rank = (static_cast<uint64_t>(p.rank) * p.rows + i / num_peers) * p.row_bytes;
         const uint64_t at_peer = (static_cast<uint64_t>(peer) * p.rows + i / num_peers) * p.row_bytes;
-        const auto* from = deepep::at<const uint8_t>(p.memory[p.pull ? peer : p.rank], p.pull ? at_rank : at_peer);
-        auto* to = deepep::at<uint8_t>(p.memory[p.pull ? p.rank : peer],
+        const auto* from = at<const uint8_t>(p.memory[p.pull ? peer : p.rank], p.pull ? at_rank : at_peer);
+        auto* to = at<uint8_t>(p.memory[p.pull ? p.rank : peer],
                                        p.target_offset + (p.pull ? at_peer : at_rank));
         uint8_t* stage = stages + s * p.row_bytes;
-        deepep::bulk_wait_read<kStages - 1>();  // the store before last has left this stage
-        deepep::barrier_arrive_expect(&barriers[s], p.row_bytes);
-        deepep::bulk_load(stage, from, p.row_bytes, &barriers[s]);
-        deepep::barrier_wait(&barriers[s], parities >> s & 1);
+        bulk_wait_read<kStages - 1>();  // the store before last has left this stage
+        barrier_arrive_expect(&barriers[s], p.row_bytes);
+        bulk_load(stage, from, p.row_bytes, &barriers[s]);
+        barrier_wait(&barriers[s], parities >> s & 1);
         parities ^= 1u << s;
-        deepep::bulk_store(to, stage, p.row_bytes);
-        deepep::bulk_commit();
+        bulk_store(to, stage, p.row_bytes);
+        bulk_commit();
     }
-    deepep::bulk_wait_written();
+    bulk_wait_written();
 }
+
+}  // namespace deepep::bench

@@ -18,6 +18,7 @@ final class BenchModule implements AutoCloseable {
     static BenchModule load(CudaContext context, String name) {
         CudaModule module =
                 CudaModule.loadResource(context, BenchModule.class, "bench_" + name + ".fatbin");
+        BenchStructs.HEADER.requireSame(module);
         return new BenchModule(module, module.function("deepep_bench_" + name));
     }
 

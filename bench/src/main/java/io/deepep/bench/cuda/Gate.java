@@ -1,7 +1,8 @@
 package io.deepep.bench.cuda;
 
+import io.deepep.EpTopology;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.KernelParams;
+import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.LaunchConfig;
 import java.lang.foreign.Arena;
 import java.time.Duration;
@@ -11,45 +12,39 @@ import java.time.Duration;
  * come, and a little longer, so that the host has enqueued what follows before it starts.
  */
 final class Gate implements AutoCloseable {
-    static final long FLAGS_BYTES = 8 * 128;
+    static final long FLAGS_BYTES =
+            (long) EpTopology.MAX_NVL_RANKS * BenchStructs.FLAG_STRIDE_BYTES;
 
-    private static final long PARAMS_BYTES = 96;
-    private static final long FLAGS_AT = 0;
-    private static final long EPOCH_AT = 64;
-    private static final long PAUSE_AT = 72;
-    private static final long TIMEOUT_AT = 80;
-    private static final long RANK_AT = 88;
-    private static final long NUM_RANKS_AT = 92;
     private static final int THREADS = 32;
 
     private final BenchModule module;
-    private final KernelParams params;
+    private final KernelStruct.Params params;
     private final LaunchConfig launch;
     private long epoch;
 
     /**
      * A gate; every rank makes one over the same flags.
      *
-     * @param flags {@value #FLAGS_BYTES} bytes of each rank
+     * @param flags {@link #FLAGS_BYTES} of each rank
      */
     Gate(BenchModule module, PeerMemory flags, int rank, int numRanks, Duration timeout) {
         Arena arena = Arena.ofAuto();
         this.module = module;
-        this.params = KernelParams.struct(arena, PARAMS_BYTES, Long.BYTES);
+        this.params = BenchStructs.GATE.allocate(arena);
         this.launch = new LaunchConfig(arena, 1, THREADS);
         for (int peer = 0; peer < numRanks; peer++) {
-            params.setLong(FLAGS_AT + 8L * peer, flags.of(peer).address());
+            params.set("flags", peer, flags.of(peer).address());
         }
-        params.setLong(TIMEOUT_AT, timeout.toNanos())
-                .setInt(RANK_AT, rank)
-                .setInt(NUM_RANKS_AT, numRanks);
+        params.set("timeout_ns", timeout.toNanos())
+                .setInt("rank", rank)
+                .setInt("num_ranks", numRanks);
     }
 
     /** Enqueues the gate; all ranks do, as often as each other. */
     void enqueue(CudaStream stream, Duration pause) {
         epoch++;
-        params.setLong(EPOCH_AT, epoch).setLong(PAUSE_AT, pause.toNanos());
-        module.function().launch(launch, params, stream);
+        params.set("epoch", epoch).set("pause_ns", pause.toNanos());
+        module.function().launch(launch, params.memory(), stream);
     }
 
     @Override

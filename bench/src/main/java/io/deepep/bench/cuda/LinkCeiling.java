@@ -8,7 +8,7 @@ import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.KernelParams;
+import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.LaunchConfig;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -26,20 +26,9 @@ import java.util.TreeMap;
  */
 public final class LinkCeiling {
     private static final long BYTES_PER_RANK = 256L << 20;
-    private static final int MAX_WARPS = 16;
-    private static final int STAGES = 2;
     private static final int RESERVED_SHARED_BYTES = 4096;
     private static final int WARMUPS = 2;
     private static final int REPEATS = 7;
-
-    private static final long PARAMS_BYTES = 96;
-    private static final long MEMORY_AT = 0;
-    private static final long TARGET_OFFSET_AT = 64;
-    private static final long RANK_AT = 72;
-    private static final long NUM_RANKS_AT = 76;
-    private static final long ROWS_AT = 80;
-    private static final long ROW_BYTES_AT = 84;
-    private static final long PULL_AT = 88;
 
     private final CudaStopwatch stopwatch;
     private final RankTeam team;
@@ -115,7 +104,7 @@ public final class LinkCeiling {
     private final class Exchange {
         private final BenchModule module;
         private final int rank;
-        private final KernelParams params;
+        private final KernelStruct.Params params;
         private final LaunchConfig launch;
 
         Exchange(BenchModule module, PeerMemory memory, int rank, int sms, boolean pull) {
@@ -124,24 +113,25 @@ public final class LinkCeiling {
             Arena arena = Arena.ofAuto();
             CudaContext context = stopwatch.contexts().get(rank);
             int room = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
-            int warps = Math.clamp(room / (STAGES * rowBytes), 1, MAX_WARPS);
-            int sharedBytes = warps * STAGES * rowBytes;
+            int warps =
+                    Math.clamp(room / (BenchStructs.STAGES * rowBytes), 1, BenchStructs.MAX_WARPS);
+            int sharedBytes = warps * BenchStructs.STAGES * rowBytes;
             module.function().setMaxDynamicSharedBytes(sharedBytes);
             launch = new LaunchConfig(arena, sms, 32 * warps).sharedBytes(sharedBytes);
-            params = KernelParams.struct(arena, PARAMS_BYTES, Long.BYTES);
+            params = BenchStructs.EXCHANGE.allocate(arena);
             for (int peer = 0; peer < team.size(); peer++) {
-                params.setLong(MEMORY_AT + 8L * peer, memory.of(peer).address());
+                params.set("memory", peer, memory.of(peer).address());
             }
-            params.setLong(TARGET_OFFSET_AT, halfBytes)
-                    .setInt(RANK_AT, rank)
-                    .setInt(NUM_RANKS_AT, team.size())
-                    .setInt(ROWS_AT, rows)
-                    .setInt(ROW_BYTES_AT, rowBytes)
-                    .setInt(PULL_AT, pull ? 1 : 0);
+            params.set("target_offset", halfBytes)
+                    .setInt("rank", rank)
+                    .setInt("num_ranks", team.size())
+                    .setInt("rows", rows)
+                    .setInt("row_bytes", rowBytes)
+                    .setInt("pull", pull ? 1 : 0);
         }
 
         void enqueue() {
-            module.function().launch(launch, params, stopwatch.stream(rank));
+            module.function().launch(launch, params.memory(), stopwatch.stream(rank));
         }
     }
 

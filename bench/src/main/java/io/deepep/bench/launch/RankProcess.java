@@ -98,6 +98,8 @@ final class RankProcess {
 
     private Stream<ProcessHandle> tree() {
         // A list, as ending the parent would hide its children.
-        return Stream.concat(process.descendants(), Stream.of(process.toHandle())).toList().stream();
+        return Stream.concat(process.descendants(), Stream.of(process.toHandle()))
+                .toList()
+                .stream();
     }
 }

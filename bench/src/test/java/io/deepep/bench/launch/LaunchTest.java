@@ -57,7 +57,9 @@ class LaunchTest {
     @Test
     void theFirstFailureEndsAll() {
         Outcome outcome =
-                launch(3, "if [ $RANK = 1 ]; then sleep 1; exit 7; fi; sleep 600 & echo $$ $!; wait");
+                launch(
+                        3,
+                        "if [ $RANK = 1 ]; then sleep 1; exit 7; fi; sleep 600 & echo $$ $!; wait");
         assertThat(outcome.exitCode()).isEqualTo(7);
         assertThat(outcome.err())
                 .containsExactly("deepep: rank 1 ended with exit code 7; ending the others");
@@ -78,7 +80,9 @@ class LaunchTest {
     @Test
     void processesThatIgnoreTheRequestAreKilled() {
         Outcome outcome =
-                launch(2, "if [ $RANK = 0 ]; then sleep 1; exit 3; fi; trap '' TERM; sleep 600; sleep 600");
+                launch(
+                        2,
+                        "if [ $RANK = 0 ]; then sleep 1; exit 3; fi; trap '' TERM; sleep 600; sleep 600");
         assertThat(outcome.exitCode()).isEqualTo(3);
     }
 
@@ -100,11 +104,17 @@ class LaunchTest {
     void saysWhatIsWrong() {
         Outcome unknown = run("launch", "-n", "2", "--", "/no/such/command");
         assertThat(unknown.exitCode()).isEqualTo(2);
-        assertThat(unknown.err()).singleElement().asString().contains("cannot start /no/such/command");
+        assertThat(unknown.err())
+                .singleElement()
+                .asString()
+                .contains("cannot start /no/such/command");
         assertThat(run("launch", "-n", "0", "--", "true").err())
                 .containsExactly("deepep: --ranks=0 must be at least 1");
         assertThat(run("launch", "-n", "2").exitCode()).isEqualTo(2);
-        assertThat(run("launch", "--", "true").err()).singleElement().asString().contains("--ranks");
+        assertThat(run("launch", "--", "true").err())
+                .singleElement()
+                .asString()
+                .contains("--ranks");
     }
 
     @Test

@@ -1,0 +1,51 @@
+package io.deepep.bench.cuda;
+
+import io.deepep.EpTopology;
+import io.deepep.cuda.KernelHeader;
+import io.deepep.cuda.KernelStruct;
+
+/**
+ * What the kernels of the benchmarks and Java share: the definition of {@code bench_structs.cuh}.
+ */
+final class BenchStructs {
+    /** A rank's flag lies on a line of its own. */
+    static final int FLAG_STRIDE_BYTES = 128;
+
+    /** Most warps of a block of the exchange. */
+    static final int MAX_WARPS = 16;
+
+    /** Rows that a warp of the exchange has in flight. */
+    static final int STAGES = 2;
+
+    static final KernelStruct GATE =
+            KernelStruct.builder("GateParams", "See bench_gate.cu.")
+                    .u64("flags", "every rank's, as this GPU sees them", EpTopology.MAX_NVL_RANKS)
+                    .u64("epoch", "of this gate; grows by one with each")
+                    .u64("pause_ns", "between the barrier and the end")
+                    .u64("timeout_ns", "")
+                    .i32("rank", "")
+                    .i32("num_ranks", "")
+                    .build();
+
+    static final KernelStruct EXCHANGE =
+            KernelStruct.builder("ExchangeParams", "See bench_exchange.cu.")
+                    .u64("memory", "every rank's, as this GPU sees it", EpTopology.MAX_NVL_RANKS)
+                    .u64("target_offset", "of the target half")
+                    .i32("rank", "")
+                    .i32("num_ranks", "")
+                    .i32("rows", "to or from each peer")
+                    .i32("row_bytes", "a multiple of 16")
+                    .i32("pull", "1: rows are read from peers, 0: written to them")
+                    .i32("reserved", "")
+                    .build();
+
+    static final KernelHeader HEADER =
+            new KernelHeader("deepep::bench", "deepep_bench_structs_hash", BenchStructs.class)
+                    .constant("kFlagStrideBytes", FLAG_STRIDE_BYTES)
+                    .constant("kMaxWarps", MAX_WARPS)
+                    .constant("kStages", STAGES)
+                    .struct(GATE)
+                    .struct(EXCHANGE);
+
+    private BenchStructs() {}
+}
