@@ -128,14 +128,16 @@ final class CudaNormalState implements AutoCloseable {
     /** Fills the group at the beginning of {@code params}. */
     void setGroup(Params params, StatusBlock status) {
         Params p = new Params(NormalStructs.GROUP, params.memory());
-        setLayout(p, nvlLayout, heaps);
+        int firstRank = topology.rankOf(topology.rdmaRank(), 0);
+        setLayout(p, nvlLayout, heaps.subList(firstRank, firstRank + topology.numNvlRanks()));
         p.set("state", localState.address())
                 .set("status", status.deviceAddress())
                 .set("timeout_ns", timeoutNanos)
-                .setInt("rank", topology.rank());
+                .setInt("rank", topology.nvlRank())
+                .setInt("first_rank", firstRank);
     }
 
-    /** The part of the group that says where things lie. */
+    /** The part of the group that says where things lie; the heaps of one node. */
     static void setLayout(Params group, CudaNvlLayout layout, List<Long> heaps) {
         for (int rank = 0; rank < heaps.size(); rank++) {
             group.set("heap", rank, heaps.get(rank));
