@@ -4,6 +4,7 @@ import io.deepep.bench.lowlatency.LowLatencyBench;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.normal.NormalBench;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.LaunchedGroup;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -47,6 +48,7 @@ final class BenchCommand implements Runnable {
 
         @Override
         public Integer call() {
+            LaunchedGroup.refuse("bench normal");
             bench.validate();
             return TestCommand.exitCode(
                     options.run(
@@ -77,6 +79,7 @@ final class BenchCommand implements Runnable {
 
         @Override
         public Integer call() {
+            LaunchedGroup.refuse("bench low-latency");
             bench.validate();
             return TestCommand.exitCode(
                     options.run(

@@ -1,5 +1,7 @@
 package io.deepep.bench;
 
+import io.deepep.EpTopology;
+import io.deepep.bench.run.LaunchedGroup;
 import picocli.CommandLine.Option;
 
 /** How many ranks there are, and on how many nodes. */
@@ -13,8 +15,8 @@ interface GroupOptions {
         @Option(
                 names = {"--ranks", "--ranks-per-node"},
                 paramLabel = "N",
-                description = "Ranks, 1 to 8 (default: ${DEFAULT-VALUE}).")
-        private int ranks = 8;
+                description = "Ranks, 1 to 8 (default: those that a launcher started, else 8).")
+        private Integer ranks;
 
         @Override
         public int nodes() {
@@ -23,7 +25,7 @@ interface GroupOptions {
 
         @Override
         public int ranksPerNode() {
-            return ranks;
+            return ranks != null ? ranks : LaunchedGroup.size().orElse(EpTopology.MAX_NVL_RANKS);
         }
     }
 

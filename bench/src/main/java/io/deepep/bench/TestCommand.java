@@ -3,6 +3,7 @@ package io.deepep.bench;
 import io.deepep.bench.lowlatency.LowLatencyTest;
 import io.deepep.bench.normal.NormalTest;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.LaunchedGroup;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -21,6 +22,16 @@ abstract class TestCommand implements Callable<Integer> {
         return allPassed ? Main.EXIT_PASSED : Main.EXIT_FAILED;
     }
 
+    /** Tests normal mode with ranks that are threads, or processes if a launcher started several. */
+    final int normal(GroupOptions group, ShapeDefaults defaults) {
+        try (LaunchedGroup launched = LaunchedGroup.join()) {
+            Console report = launched.console(console);
+            return exitCode(
+                    options.run(
+                            group, defaults, job -> NormalTest.run(report, job, launched::ranks)));
+        }
+    }
+
     /** Normal mode on one node. */
     @Command(
             name = "test-intranode",
@@ -37,9 +48,7 @@ abstract class TestCommand implements Callable<Integer> {
 
         @Override
         public Integer call() {
-            return exitCode(
-                    options.run(
-                            group, ShapeDefaults.INTRANODE, job -> NormalTest.run(console, job)));
+            return normal(group, ShapeDefaults.INTRANODE);
         }
     }
 
@@ -59,9 +68,7 @@ abstract class TestCommand implements Callable<Integer> {
 
         @Override
         public Integer call() {
-            return exitCode(
-                    options.run(
-                            group, ShapeDefaults.INTERNODE, job -> NormalTest.run(console, job)));
+            return normal(group, ShapeDefaults.INTERNODE);
         }
     }
 
@@ -81,6 +88,7 @@ abstract class TestCommand implements Callable<Integer> {
 
         @Override
         public Integer call() {
+            LaunchedGroup.refuse("test-low-latency");
             return exitCode(
                     options.run(
                             group,

@@ -67,6 +67,12 @@ final class LauncherVariables {
                     List.of("SLURM_LOCALID"),
                     List.of("SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"));
 
+    /**
+     * The most specific launcher comes first: mpirun and torchrun are themselves started in jobs of
+     * Slurm.
+     */
+    private static final List<Family> FAMILIES = List.of(TORCHRUN, OPEN_MPI, PMI, SLURM);
+
     private final Map<String, String> variables;
 
     LauncherVariables(Map<String, String> variables) {
@@ -90,12 +96,12 @@ final class LauncherVariables {
                 failureTimeout());
     }
 
-    /**
-     * The most specific launcher comes first: mpirun and torchrun are themselves started in jobs of
-     * Slurm.
-     */
+    boolean hasRank() {
+        return FAMILIES.stream().anyMatch(family -> has(family.rank));
+    }
+
     private Family family() {
-        for (Family family : List.of(TORCHRUN, OPEN_MPI, PMI, SLURM)) {
+        for (Family family : FAMILIES) {
             boolean hasRank = has(family.rank);
             boolean hasSize = has(family.size);
             if (hasRank && hasSize) {

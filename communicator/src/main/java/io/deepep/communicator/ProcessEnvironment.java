@@ -111,6 +111,15 @@ public record ProcessEnvironment(
         return new LauncherVariables(variables).read();
     }
 
+    /**
+     * Whether a launcher has given this process a rank at all.
+     *
+     * @param variables as of {@link System#getenv()}
+     */
+    public static boolean isRank(Map<String, String> variables) {
+        return new LauncherVariables(variables).hasRank();
+    }
+
     /** Everything but the secret. */
     @Override
     public String toString() {

@@ -98,6 +98,14 @@ class ProcessEnvironmentTest {
     }
 
     @Test
+    void onlyLaunchersGiveRanks() {
+        assertThat(ProcessEnvironment.isRank(variables(SRUN))).isTrue();
+        assertThat(ProcessEnvironment.isRank(without("LOCAL_RANK", TORCHRUN))).isTrue();
+        assertThat(ProcessEnvironment.isRank(without("SLURM_PROCID", SRUN))).isFalse();
+        assertThat(ProcessEnvironment.isRank(Map.of())).isFalse();
+    }
+
+    @Test
     void namesWhatIsMissing() {
         assertRefused(
                 Map.of(), "this process has no rank", "deepep launch, torchrun, mpirun or srun");

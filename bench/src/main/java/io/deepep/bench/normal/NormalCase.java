@@ -190,9 +190,12 @@ final class NormalCase implements Case {
                         ? NormalCombineOracle.ofExpanded(
                                 workload.oracle(), nodeSize, variant.alignment())
                         : NormalCombineOracle.of(workload.oracle(), nodeSize);
-        List<Tensor> rows = outputs.stream().map(Mirror::host).toList();
+        List<Tensor> rows =
+                session.gather(session.team().ask(rank -> outputs.get(rank).host()));
         List<Tensor> weights =
-                session.team().ask(rank -> download(rank, received.get(rank).recvTopkWeights()));
+                session.gather(
+                        session.team()
+                                .ask(rank -> download(rank, received.get(rank).recvTopkWeights())));
         session.team()
                 .run(
                         rank -> {
@@ -228,12 +231,16 @@ final class NormalCase implements Case {
         List<DispatchResult> again = dispatch(requests, check());
         List<CombineResult> combinedAgain = combine(combines, outputs, again);
         List<Long> after = fingerprints(again, combinedAgain);
-        for (int rank = 0; rank < before.size(); rank++) {
-            if (!before.get(rank).equals(after.get(rank))) {
-                throw new OracleMismatch(
-                        "rank " + rank + ": the second run gave other bits than the first");
-            }
-        }
+        session.team()
+                .run(
+                        rank -> {
+                            if (!before.get(rank).equals(after.get(rank))) {
+                                throw new OracleMismatch(
+                                        "rank "
+                                                + rank
+                                                + ": the second run gave other bits than the first");
+                            }
+                        });
     }
 
     private List<Long> fingerprints(List<DispatchResult> received, List<CombineResult> combined) {

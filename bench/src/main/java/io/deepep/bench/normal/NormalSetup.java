@@ -5,6 +5,7 @@ import io.deepep.DType;
 import io.deepep.NormalLimits;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.MemoryNeed;
+import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.Session;
 import io.deepep.bench.run.UsageException;
 import io.deepep.testkit.routing.Routing;
@@ -12,6 +13,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.IntFunction;
 
 /**
  * Ranks with buffers for normal mode, and the workloads of a job.
@@ -35,6 +37,12 @@ record NormalSetup(
      * @param routings special routings to prepare for as well
      */
     static NormalSetup open(Job job, Map<String, Routing> routings) {
+        return open(job, routings, RankSource::inProcess);
+    }
+
+    /** {@link #open(Job, Map)} with ranks of one's own. */
+    static NormalSetup open(
+            Job job, Map<String, Routing> routings, IntFunction<RankSource> ranks) {
         List<Routing> all = new ArrayList<>(routings.values());
         all.add(job.routing());
         int maxTokens = all.stream().mapToInt(Routing::maxTokens).max().orElseThrow();
@@ -47,7 +55,8 @@ record NormalSetup(
         } else {
             MemoryNeed.require(job.numRanks(), perRank(job, limits));
         }
-        Session session = Session.open(job, builder -> builder.normal(limits));
+        Session session =
+                Session.open(job, ranks.apply(job.numRanks()), builder -> builder.normal(limits));
         TokenPool pool = new TokenPool(session, maxTokens);
         Map<String, NormalWorkload> others = new LinkedHashMap<>();
         routings.forEach(

@@ -6,10 +6,12 @@ import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
 import io.deepep.testkit.oracle.Traffic;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.IntFunction;
 
 /** {@code test-intranode} and {@code test-internode}. */
 public final class NormalTest {
@@ -17,17 +19,26 @@ public final class NormalTest {
 
     private NormalTest() {}
 
-    /** Runs all cases and the report; returns whether all passed. */
-    public static boolean run(Console console, Job job) {
-        try (NormalSetup setup = NormalSetup.open(job, NormalCases.routings(job))) {
-            console.line("normal mode, %s, %s", job.placement().describe(), job.describe());
+    /**
+     * Runs all cases and the report; returns whether all passed.
+     *
+     * @param ranks makes as many ranks as it is told
+     */
+    public static boolean run(Console console, Job job, IntFunction<RankSource> ranks) {
+        try (NormalSetup setup = NormalSetup.open(job, NormalCases.routings(job), ranks)) {
+            int processes = job.numRanks() / setup.session().team().localRanks().size();
+            console.line(
+                    "normal mode, %s, %s%s",
+                    job.placement().describe(),
+                    job.describe(),
+                    processes == 1 ? "" : ", " + processes + " processes");
             if (!job.allowsFp8()) {
                 console.line("hidden %d is not a multiple of 128: without FP8", job.hidden());
             }
             printBytes(console, new NormalBytes(job, setup.workload()), job);
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));
-            if (runner.failed() == 0) {
+            if (runner.failed() == 0 && processes == 1) {
                 NormalSpeed.report(console, setup);
             }
             runner.summarise();

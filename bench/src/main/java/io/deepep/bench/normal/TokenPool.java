@@ -8,13 +8,16 @@ import io.deepep.bench.run.Session;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.foreign.Arena;
 import java.util.List;
+import java.util.function.IntFunction;
 
 /** Tokens, biases and expert outputs of every rank, made once and used by all cases. */
 final class TokenPool implements AutoCloseable {
-    /** Tokens for the oracle and for the buffer. */
+    /** Tokens for the oracle and for the buffer, if it is one of this process. */
     record Placed(Tokens host, Tokens device) {
         Placed first(int numTokens) {
-            return new Placed(TokenPool.first(host, numTokens), TokenPool.first(device, numTokens));
+            return new Placed(
+                    TokenPool.first(host, numTokens),
+                    device == null ? null : TokenPool.first(device, numTokens));
         }
     }
 
@@ -31,12 +34,10 @@ final class TokenPool implements AutoCloseable {
         this.session = session;
         this.hidden = session.job().hidden();
         this.seed = session.job().variations().seed();
-        this.bf16 =
-                session.team().ask(rank -> place(rank, Tokens.bf16(rank, maxTokens, hidden, seed)));
+        this.bf16 = placed(rank -> Tokens.bf16(rank, maxTokens, hidden, seed));
         this.fp8 =
                 session.job().allowsFp8()
-                        ? session.team()
-                                .ask(rank -> place(rank, Tokens.fp8(rank, maxTokens, hidden, seed)))
+                        ? placed(rank -> Tokens.fp8(rank, maxTokens, hidden, seed))
                         : null;
         this.biases =
                 session.team()
@@ -47,6 +48,17 @@ final class TokenPool implements AutoCloseable {
                                                         maxTokens + 1, hidden, seed + 1000 + rank),
                                                 session.memory(rank)));
         this.outputs = new Mirror[session.job().numRanks()];
+    }
+
+    /** The tokens of all ranks: those of other processes for the oracle alone. */
+    private List<Placed> placed(IntFunction<Tokens> make) {
+        List<Placed> all = session.team().ask(rank -> place(rank, make.apply(rank)));
+        for (int rank = 0; rank < all.size(); rank++) {
+            if (all.get(rank) == null) {
+                all.set(rank, new Placed(make.apply(rank), null));
+            }
+        }
+        return all;
     }
 
     private Placed place(int rank, Tokens host) {

@@ -2,11 +2,12 @@ package io.deepep.bench.run;
 
 import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
+import io.deepep.Tensor;
 import java.util.List;
 import java.util.stream.IntStream;
 
 /** The ranks that this process runs, and how they reach all others. */
-public interface RankSource extends AutoCloseable {
+public interface RankSource extends AutoCloseable, RoundEnd {
     /** R, ranks of other processes included. */
     int numRanks();
 
@@ -18,6 +19,24 @@ public interface RankSource extends AutoCloseable {
 
     /** Starts over with new communicators: after a failure the old ones may be out of step. */
     void renew();
+
+    @Override
+    default long meet(long nanos, RankFailure failure) {
+        return RoundEnd.LOCAL.meet(nanos, failure);
+    }
+
+    /**
+     * Completes a list of host tensors by those of the ranks of other processes; collective.
+     *
+     * @param local those of local ranks, each at the index of its rank
+     * @return valid until {@link #release}
+     */
+    default List<Tensor> gather(List<Tensor> local) {
+        return local;
+    }
+
+    /** Gives up what {@link #gather} gave. */
+    default void release() {}
 
     @Override
     void close();

@@ -28,22 +28,25 @@ public final class RankTeam implements AutoCloseable {
     private final List<Integer> localRanks;
     private final Object starting = new Object();
     private final Object finishing = new Object();
+    private final RoundEnd roundEnd;
     private final long[] nanos;
+    private long slowestNanos;
     private Work work;
     private long round;
     private boolean closed;
     private int running;
     private RankFailure failure;
 
-    private RankTeam(int numRanks, List<Integer> localRanks) {
+    private RankTeam(int numRanks, List<Integer> localRanks, RoundEnd roundEnd) {
         this.numRanks = numRanks;
         this.localRanks = localRanks;
+        this.roundEnd = roundEnd;
         this.nanos = new long[numRanks];
     }
 
     /** Starts a thread for each of {@code numRanks} ranks. */
     public static RankTeam start(int numRanks) {
-        return start(numRanks, IntStream.range(0, numRanks).boxed().toList());
+        return start(numRanks, IntStream.range(0, numRanks).boxed().toList(), RoundEnd.LOCAL);
     }
 
     /**
@@ -51,9 +54,10 @@ public final class RankTeam implements AutoCloseable {
      *
      * @param numRanks ranks of all processes
      * @param localRanks those of this one
+     * @param roundEnd how processes meet after a round
      */
-    public static RankTeam start(int numRanks, List<Integer> localRanks) {
-        RankTeam team = new RankTeam(numRanks, localRanks);
+    static RankTeam start(int numRanks, List<Integer> localRanks, RoundEnd roundEnd) {
+        RankTeam team = new RankTeam(numRanks, localRanks, roundEnd);
         for (int rank : localRanks) {
             int mine = rank;
             Thread.ofPlatform().name("deepep-rank-" + rank).daemon().start(() -> team.serve(mine));
@@ -72,7 +76,7 @@ public final class RankTeam implements AutoCloseable {
     }
 
     /**
-     * Runs {@code each} on every local rank and waits for all.
+     * Runs {@code each} on every local rank and waits for all, those of other processes included.
      *
      * @throws RankFailure if any rank failed
      */
@@ -90,10 +94,8 @@ public final class RankTeam implements AutoCloseable {
             while (running > 0) {
                 waitOn(finishing);
             }
-            if (failure != null) {
-                throw failure;
-            }
         }
+        slowestNanos = roundEnd.meet(Arrays.stream(nanos).max().orElseThrow(), failure);
     }
 
     /**
@@ -117,7 +119,7 @@ public final class RankTeam implements AutoCloseable {
 
     /** The time that the slowest rank spent in its work in the latest round. */
     public long slowestNanos() {
-        return Arrays.stream(nanos).max().orElseThrow();
+        return slowestNanos;
     }
 
     private void serve(int rank) {

@@ -1,6 +1,7 @@
 package io.deepep.bench.run;
 
 import io.deepep.Buffer;
+import io.deepep.Tensor;
 import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
 import java.util.function.Consumer;
@@ -22,7 +23,7 @@ public final class Session implements AutoCloseable {
         this.job = job;
         this.limits = limits;
         this.ranks = ranks;
-        this.team = RankTeam.start(ranks.numRanks(), ranks.localRanks());
+        this.team = RankTeam.start(ranks.numRanks(), ranks.localRanks(), ranks);
     }
 
     /**
@@ -32,7 +33,12 @@ public final class Session implements AutoCloseable {
      * @throws UsageException if the buffers cannot be opened with the job's values
      */
     public static Session open(Job job, Consumer<Buffer.Builder> limits) {
-        Session session = new Session(job, RankSource.inProcess(job.numRanks()), limits);
+        return open(job, RankSource.inProcess(job.numRanks()), limits);
+    }
+
+    /** {@link #open(Job, Consumer)} with ranks that this session closes. */
+    public static Session open(Job job, RankSource ranks, Consumer<Buffer.Builder> limits) {
+        Session session = new Session(job, ranks, limits);
         try {
             session.memories = session.team.ask(rank -> RankMemory.of(job.placement(), rank));
             long before = session.usedDeviceBytes();
@@ -119,6 +125,16 @@ public final class Session implements AutoCloseable {
         return deviceBytesPerRank;
     }
 
+    /**
+     * Completes a list of host tensors by those of the ranks of other processes; collective.
+     *
+     * @param local those of local ranks, each at the index of its rank; null elsewhere
+     * @return valid until {@link #dropUnusedResults}
+     */
+    public List<Tensor> gather(List<Tensor> local) {
+        return ranks.gather(local);
+    }
+
     /** A way to bring tensors of a local rank to the host. */
     public Downloads downloads(int rank) {
         return new Downloads(memory(rank));
@@ -129,6 +145,7 @@ public final class Session implements AutoCloseable {
      * from the garbage collector, which sees little reason to run while the Java heap is small.
      */
     public void dropUnusedResults() {
+        ranks.release();
         if (job.placement().isCuda()) {
             System.gc();
         }

@@ -1,0 +1,99 @@
+package io.deepep.bench.run;
+
+import io.deepep.Communicator;
+import io.deepep.communicator.ProcessCommunicator;
+import io.deepep.communicator.ProcessEnvironment;
+import io.deepep.error.DeepEpException;
+import java.io.PrintWriter;
+import java.io.Writer;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Optional;
+
+/** The processes among which a launcher started this one, if any; joined while it is open. */
+public final class LaunchedGroup implements AutoCloseable {
+    private static final Duration START = Duration.ofMinutes(2);
+
+    private final Communicator communicator;
+
+    private LaunchedGroup(Communicator communicator) {
+        this.communicator = communicator;
+    }
+
+    /**
+     * Joins the others; collective.
+     *
+     * @throws UsageException if the launcher's variables do not allow it, or the others do not come
+     */
+    public static LaunchedGroup join() {
+        try {
+            return new LaunchedGroup(
+                    environment()
+                            .map(each -> ProcessCommunicator.open(each, START))
+                            .orElse(null));
+        } catch (IllegalArgumentException | DeepEpException refused) {
+            throw UsageException.of(refused);
+        }
+    }
+
+    /** How many processes were started; empty where this one is alone. */
+    public static Optional<Integer> size() {
+        return environment().map(ProcessEnvironment::size);
+    }
+
+    /**
+     * Complains where a launcher started this process among others, for a command that has all its
+     * ranks in one process.
+     */
+    public static void refuse(String command) {
+        size().ifPresent(
+                        processes -> {
+                            throw new UsageException(
+                                    command
+                                            + " runs its ranks as threads of one process, but "
+                                            + processes
+                                            + " were launched; start it without a launcher");
+                        });
+    }
+
+    private static Optional<ProcessEnvironment> environment() {
+        Map<String, String> variables = System.getenv();
+        try {
+            return ProcessEnvironment.isRank(variables)
+                    ? Optional.of(ProcessEnvironment.from(variables)).filter(each -> each.size() > 1)
+                    : Optional.empty();
+        } catch (IllegalArgumentException incomplete) {
+            throw UsageException.of(incomplete);
+        }
+    }
+
+    /** The ranks of a job: threads of this process, unless there are others. */
+    public RankSource ranks(int numRanks) {
+        if (communicator == null) {
+            return RankSource.inProcess(numRanks);
+        }
+        if (numRanks != communicator.size()) {
+            throw new UsageException(
+                    numRanks
+                            + " ranks do not fit the "
+                            + communicator.size()
+                            + " processes that were launched, one rank each");
+        }
+        return new ProcessRanks(communicator);
+    }
+
+    /** Where to write: only one process of a group writes results. */
+    public Console console(Console own) {
+        return communicator == null || communicator.rank() == 0
+                ? own
+                : new Console(new PrintWriter(Writer.nullWriter()), own.err(), false);
+    }
+
+    /** Leaves. */
+    @Override
+    public void close() {
+        if (communicator != null) {
+            communicator.close();
+        }
+    }
+}
