@@ -28,7 +28,7 @@ final class References {
 
     /** All of them. */
     static List<Reference> all() {
-        return Stream.of(deepEpV1Normal(), deepEpV1LowLatency(), deepEpV2(), ours())
+        return Stream.of(deepEpV1Normal(), deepEpV1LowLatency(), deepEpV2(), kernels(), buffer())
                 .flatMap(List::stream)
                 .toList();
     }
@@ -125,14 +125,30 @@ final class References {
      * and of the skewed routing gave its slots back in an earlier way, which made no difference
      * above 1 % where both were measured.
      */
-    static List<Reference> ours() {
+    static List<Reference> kernels() {
+        String source = "kernels, 4 x H200";
         Gate uniform = new Gate.Uniform();
         return List.of(
-                ours(uniform, 1, true, fp8(26.0), combine(17.5)),
-                ours(uniform, 128, false, fp8(31.1), combine(34.6)),
-                ours(uniform, 4096, false, fp8(251.2), bf16(466.1), combine(499.7)),
-                ours(uniform, 8192, false, fp8(480.9), bf16(910.1), combine(978.6)),
-                ours(new Gate.Zipf(1), 4096, false, fp8(265.2), combine(522.0)));
+                ours(source, 4, uniform, 1, true, fp8(26.0), combine(17.5)),
+                ours(source, 4, uniform, 128, false, fp8(31.1), combine(34.6)),
+                ours(source, 4, uniform, 4096, false, fp8(251.2), bf16(466.1), combine(499.7)),
+                ours(source, 4, uniform, 8192, false, fp8(480.9), bf16(910.1), combine(978.6)),
+                ours(source, 4, new Gate.Zipf(1), 4096, false, fp8(265.2), combine(522.0)));
+    }
+
+    /**
+     * docs/measurements/2026-11-21-normal-4xh200-buffer.md, 24 SMs, new routing, combine in place.
+     */
+    static List<Reference> buffer() {
+        String source = "Buffer, 4 x H200";
+        Gate uniform = new Gate.Uniform();
+        Gate zipf = new Gate.Zipf(1);
+        return List.of(
+                ours(source, 4, uniform, 128, false, fp8(48.0), bf16(41.2), combine(35.3)),
+                ours(source, 2, uniform, 4096, false, fp8(102.1), bf16(179.8), combine(195.9)),
+                ours(source, 4, uniform, 4096, false, fp8(251.3), bf16(467.7), combine(501.5)),
+                ours(source, 4, uniform, 8192, false, fp8(482.2), bf16(912.3), combine(983.3)),
+                ours(source, 4, zipf, 4096, false, fp8(265.9), bf16(493.5), combine(515.8)));
     }
 
     private record Measured(Op op, DType dtype, double micros) {}
@@ -149,11 +165,17 @@ final class References {
         return new Measured(Op.COMBINE, DType.BF16, micros);
     }
 
-    private static Reference ours(Gate gate, int numTokens, boolean fitted, Measured... measured) {
-        EpTopology topology = new EpTopology(0, 4, 4);
+    private static Reference ours(
+            String source,
+            int numRanks,
+            Gate gate,
+            int numTokens,
+            boolean fitted,
+            Measured... measured) {
+        EpTopology topology = new EpTopology(0, numRanks, numRanks);
         Shape shape = new Shape(numTokens, HIDDEN, NUM_TOPK, NUM_EXPERTS);
         return new Reference(
-                "this library, 4 x H200",
+                source,
                 Profile.H200,
                 Mode.NORMAL,
                 topology,

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 import io.deepep.bench.plan.Reference.Outcome;
 import java.util.List;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.Stream;
 import org.assertj.core.data.Percentage;
 import org.junit.jupiter.api.Test;
 
@@ -68,7 +69,8 @@ final class ProfileTest {
     @Test
     void oursIsFittedToOneTokenAlone() {
         List<Reference> fitted =
-                References.ours().stream()
+                Stream.of(References.kernels(), References.buffer())
+                        .flatMap(List::stream)
                         .filter(each -> each.times().stream().anyMatch(Reference.Time::fitted))
                         .toList();
         assertThat(fitted).hasSize(1);
