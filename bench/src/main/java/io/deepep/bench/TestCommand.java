@@ -22,7 +22,9 @@ abstract class TestCommand implements Callable<Integer> {
         return allPassed ? Main.EXIT_PASSED : Main.EXIT_FAILED;
     }
 
-    /** Tests normal mode with ranks that are threads, or processes if a launcher started several. */
+    /**
+     * Tests normal mode with ranks that are threads, or processes if a launcher started several.
+     */
     final int normal(GroupOptions group, ShapeDefaults defaults) {
         try (LaunchedGroup launched = LaunchedGroup.join()) {
             Console report = launched.console(console);

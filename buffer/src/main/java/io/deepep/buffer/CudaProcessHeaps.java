@@ -36,8 +36,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     private CudaMemory own;
     private final List<CudaMemory> opened = new ArrayList<>();
 
-    CudaProcessHeaps(
-            BufferOptions options, CudaContext context, long numBytes, String way) {
+    CudaProcessHeaps(BufferOptions options, CudaContext context, long numBytes, String way) {
         this.rank = options.topology().rank();
         this.numRanks = options.topology().numRanks();
         this.context = context;
@@ -81,7 +80,9 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
                 return CudaIpcHeaps.create(options, context, numBytes).meet();
             } catch (DeepEpUnavailableException refusedToo) {
                 throw new DeepEpUnavailableException(
-                        refused.reason() + "; " + refusedToo.reason(), refusedToo.cure(), refusedToo);
+                        refused.reason() + "; " + refusedToo.reason(),
+                        refusedToo.cure(),
+                        refusedToo);
             }
         }
     }

@@ -83,7 +83,9 @@ record GpuSharing(int mostRanksPerGpu) {
         int most = 0;
         for (Map.Entry<Gpu, List<Integer>> entry : ranksByGpu.entrySet()) {
             new TreeMap<>(numSms)
-                    .forEach((name, number) -> requireRoom(entry.getKey(), entry.getValue(), name, number));
+                    .forEach(
+                            (name, number) ->
+                                    requireRoom(entry.getKey(), entry.getValue(), name, number));
             most = Math.max(most, entry.getValue().size());
         }
         return new GpuSharing(most);

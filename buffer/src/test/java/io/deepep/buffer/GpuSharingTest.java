@@ -44,7 +44,8 @@ class GpuSharingTest {
     void moreRanksThanAGpuHasMultiprocessors() {
         Gpu small = new Gpu("c", 5, "small");
         assertThatThrownBy(() -> GpuSharing.of(List.of(small, small, small), each(2, 2)))
-                .hasMessageContaining("ranks [0, 1, 2] that share one small with 5; put fewer ranks");
+                .hasMessageContaining(
+                        "ranks [0, 1, 2] that share one small with 5; put fewer ranks");
         assertThat(GpuSharing.of(List.of(small, small), each(2, 2)).mostRanksPerGpu()).isEqualTo(2);
     }
 }

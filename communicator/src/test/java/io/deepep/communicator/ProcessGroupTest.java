@@ -71,7 +71,9 @@ class ProcessGroupTest {
         }
     }
 
-    /** A line that none of the protocols' libraries wrote: what the program says is all there is. */
+    /**
+     * A line that none of the protocols' libraries wrote: what the program says is all there is.
+     */
     private static void assertExchange(List<RankProcess> ranks) throws IOException {
         List<String> words = new ArrayList<>();
         for (int rank = 0; rank < ranks.size(); rank++) {
@@ -160,7 +162,8 @@ class ProcessGroupTest {
                 "the same WORLD_SIZE");
         RankProcess one = start(variables(1, 2, port));
         assertJoined(List.of(zero, one));
-        assertRefused(variables(1, 2, port), "RankMismatchException", "has joined this group before");
+        assertRefused(
+                variables(1, 2, port), "RankMismatchException", "has joined this group before");
         assertExchange(List.of(zero, one));
         assertLeave(List.of(zero, one));
     }
@@ -190,7 +193,9 @@ class ProcessGroupTest {
         assertRefused(
                 open,
                 "IllegalArgumentException",
-                "MASTER_ADDR=" + address + " is not a loopback address and DEEPEP_SECRET is not set");
+                "MASTER_ADDR="
+                        + address
+                        + " is not a loopback address and DEEPEP_SECRET is not set");
     }
 
     @Test

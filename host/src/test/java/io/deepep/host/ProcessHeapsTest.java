@@ -95,7 +95,8 @@ class ProcessHeapsTest {
                                 assertThat(heaps.rdma().local().get(I64, 8L * peer))
                                         .isEqualTo(100L * peer + rank);
                             }
-                            assertThat(heaps.nvl().local().get(I64, 64)).isEqualTo(-(rank ^ 1) - 1L);
+                            assertThat(heaps.nvl().local().get(I64, 64))
+                                    .isEqualTo(-(rank ^ 1) - 1L);
                             communicator.barrier(LONG);
                         }
                     });
@@ -163,7 +164,9 @@ class ProcessHeapsTest {
                                 new Apart(
                                         communicator,
                                         word -> {
-                                            PATH.matcher(word).results().forEach(path -> paths.add(path.group()));
+                                            PATH.matcher(word)
+                                                    .results()
+                                                    .forEach(path -> paths.add(path.group()));
                                             return word;
                                         });
                         EpTopology topology = new EpTopology(communicator.rank(), 2, 2);

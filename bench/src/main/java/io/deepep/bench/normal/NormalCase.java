@@ -190,8 +190,7 @@ final class NormalCase implements Case {
                         ? NormalCombineOracle.ofExpanded(
                                 workload.oracle(), nodeSize, variant.alignment())
                         : NormalCombineOracle.of(workload.oracle(), nodeSize);
-        List<Tensor> rows =
-                session.gather(session.team().ask(rank -> outputs.get(rank).host()));
+        List<Tensor> rows = session.gather(session.team().ask(rank -> outputs.get(rank).host()));
         List<Tensor> weights =
                 session.gather(
                         session.team()

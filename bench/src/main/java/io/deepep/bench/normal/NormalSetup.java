@@ -41,8 +41,7 @@ record NormalSetup(
     }
 
     /** {@link #open(Job, Map)} with ranks of one's own. */
-    static NormalSetup open(
-            Job job, Map<String, Routing> routings, IntFunction<RankSource> ranks) {
+    static NormalSetup open(Job job, Map<String, Routing> routings, IntFunction<RankSource> ranks) {
         List<Routing> all = new ArrayList<>(routings.values());
         all.add(job.routing());
         int maxTokens = all.stream().mapToInt(Routing::maxTokens).max().orElseThrow();

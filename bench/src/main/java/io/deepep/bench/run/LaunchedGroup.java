@@ -28,9 +28,7 @@ public final class LaunchedGroup implements AutoCloseable {
     public static LaunchedGroup join() {
         try {
             return new LaunchedGroup(
-                    environment()
-                            .map(each -> ProcessCommunicator.open(each, START))
-                            .orElse(null));
+                    environment().map(each -> ProcessCommunicator.open(each, START)).orElse(null));
         } catch (IllegalArgumentException | DeepEpException refused) {
             throw UsageException.of(refused);
         }
@@ -60,7 +58,8 @@ public final class LaunchedGroup implements AutoCloseable {
         Map<String, String> variables = System.getenv();
         try {
             return ProcessEnvironment.isRank(variables)
-                    ? Optional.of(ProcessEnvironment.from(variables)).filter(each -> each.size() > 1)
+                    ? Optional.of(ProcessEnvironment.from(variables))
+                            .filter(each -> each.size() > 1)
                     : Optional.empty();
         } catch (IllegalArgumentException incomplete) {
             throw UsageException.of(incomplete);

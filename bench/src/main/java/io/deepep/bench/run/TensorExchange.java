@@ -40,7 +40,9 @@ final class TensorExchange {
                         communicator,
                         timeout,
                         "the processes cannot compare their results",
-                        "give " + FOLDER + " more room (docker run --shm-size), or lower --num-tokens");
+                        "give "
+                                + FOLDER
+                                + " more room (docker run --shm-size), or lower --num-tokens");
     }
 
     /** Where a tensor lies; no path for a rank that has none. */
@@ -50,7 +52,9 @@ final class TensorExchange {
                     + " "
                     + dtype
                     + " "
-                    + Arrays.stream(shape).mapToObj(Long::toString).collect(Collectors.joining("x"));
+                    + Arrays.stream(shape)
+                            .mapToObj(Long::toString)
+                            .collect(Collectors.joining("x"));
         }
 
         static Place decode(String text) {

@@ -59,7 +59,7 @@ class LaunchedTestsTest {
 
     @Test
     void otherNumbersOfRanksAreRefused() {
-        Outcome outcome = 
+        Outcome outcome =
                 launch(
                         2,
                         "test-intranode",
@@ -80,6 +80,9 @@ class LaunchedTestsTest {
         Outcome outcome = launch(2, "bench", "normal", "--backend=host");
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err())
-                .anyMatch(line -> line.contains("bench normal runs its ranks as threads of one process"));
+                .anyMatch(
+                        line ->
+                                line.contains(
+                                        "bench normal runs its ranks as threads of one process"));
     }
 }
