@@ -22,6 +22,9 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     /** Tells this process from the others, whatever their numbers mean where they run. */
     private static final String PROCESS = UUID.randomUUID().toString();
 
+    /** {@code -Ddeepep.cudaIpc=true}, on all ranks alike, leaves descriptors out. */
+    private static final boolean IPC_ONLY = Boolean.getBoolean("deepep.cudaIpc");
+
     private static final System.Logger LOG = System.getLogger(CudaProcessHeaps.class.getName());
     private static final String CURE =
             "run the ranks of a node on one host, as one user, in one PID and IPC namespace, with all of their"
@@ -72,6 +75,9 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
      * @throws DeepEpUnavailableException on every rank
      */
     static CudaHeaps open(BufferOptions options, CudaContext context, long numBytes) {
+        if (IPC_ONLY) {
+            return CudaIpcHeaps.create(options, context, numBytes).meet();
+        }
         try {
             return new CudaDescriptorHeaps(options, context, numBytes).meet();
         } catch (DeepEpUnavailableException refused) {

@@ -50,7 +50,7 @@ final class ProcessRanks implements RankSource {
             ByteArrayOutputStream bytes = new ByteArrayOutputStream();
             try (DataOutputStream out = new DataOutputStream(bytes)) {
                 out.writeLong(nanos);
-                out.writeByte(kind.ordinal());
+                out.writeUTF(kind.name());
                 out.writeUTF(text.substring(0, Math.min(text.length(), MAX_TEXT)));
             } catch (IOException impossible) {
                 throw new UncheckedIOException(impossible);
@@ -60,7 +60,7 @@ final class ProcessRanks implements RankSource {
 
         static Report decode(byte[] message) {
             try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(message))) {
-                return new Report(in.readLong(), Kind.values()[in.readByte()], in.readUTF());
+                return new Report(in.readLong(), Kind.valueOf(in.readUTF()), in.readUTF());
             } catch (IOException impossible) {
                 throw new UncheckedIOException(impossible);
             }

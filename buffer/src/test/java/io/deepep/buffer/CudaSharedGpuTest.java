@@ -1,0 +1,59 @@
+package io.deepep.buffer;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Backend;
+import io.deepep.Buffer;
+import io.deepep.Config;
+import io.deepep.Device;
+import io.deepep.InProcessGroup;
+import io.deepep.NormalLimits;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaDriver;
+import io.deepep.testkit.conformance.RequiredBackends;
+import java.time.Duration;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Ranks on one GPU whose kernels do not fit there at once. */
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class CudaSharedGpuTest {
+    private static final Duration LONG = Duration.ofSeconds(30);
+
+    @BeforeEach
+    void requireGpu() {
+        RequiredBackends.assume(
+                Backend.CUDA,
+                CudaDriver.isAvailable(),
+                CudaDriver.unavailabilityReason().orElse(""));
+    }
+
+    @Test
+    void allRanksRefuseToOpen() throws InterruptedException {
+        int half = CudaDevice.of(0).numSms() / 2 / 2 * 2;
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        Buffer.Builder builder =
+                                Buffer.builder(communicator)
+                                        .device(Device.cuda(0))
+                                        .backend(Backend.CUDA)
+                                        .normal(NormalLimits.of(8, 128, 2, 4))
+                                        .timeout(LONG)
+                                        .combineConfig(
+                                                Config.recommendedForCombine(2)
+                                                        .withNumSms(half + 2));
+                        assertThatThrownBy(builder::open)
+                                .isInstanceOf(IllegalArgumentException.class)
+                                .hasMessageContainingAll(
+                                        "combineConfig needs " + (half + 2),
+                                        "ranks [0, 1] that share one",
+                                        "lower Config.numSms to " + half);
+                        builder.combineConfig(Config.recommendedForCombine(2).withNumSms(half))
+                                .open()
+                                .close();
+                    });
+        }
+    }
+}

@@ -1,0 +1,98 @@
+package io.deepep.buffer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.platform.console.ConsoleLauncher;
+
+/**
+ * Runs a conformance suite with ranks in several processes: the same suite in each of them.
+ *
+ * @param folder for their output
+ * @param options of their JVMs
+ */
+record ProcessSuites(Path folder, String... options) {
+    private static final Pattern COUNT = Pattern.compile("(\\d+) tests (\\w+)");
+
+    /** Below the ports that the system gives to connections of its choice. */
+    private static final int FIRST_PORT = 20_000;
+
+    private static final int LAST_PORT = 32_767;
+
+    /** Starts the processes and requires that their tests pass. */
+    void run(int processes, int ranksPerProcess, Class<?> suite)
+            throws IOException, InterruptedException {
+        int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
+        List<Process> started = new ArrayList<>();
+        try {
+            for (int process = 0; process < processes; process++) {
+                started.add(start(process, processes, port, ranksPerProcess, suite));
+            }
+            for (int process = 0; process < processes; process++) {
+                int status = started.get(process).waitFor();
+                String output = Files.readString(output(process));
+                assertThat(status).as(output).isZero();
+                assertThat(count("failed", output)).isZero();
+                assertThat(count("successful", output)).as(output).isGreaterThan(3);
+            }
+        } finally {
+            started.forEach(Process::destroyForcibly);
+        }
+    }
+
+    private Process start(
+            int process, int processes, int port, int ranksPerProcess, Class<?> suite)
+            throws IOException {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(List.of(options));
+        command.addAll(
+                List.of(
+                        "-Xmx512m",
+                        "--enable-native-access=ALL-UNNAMED",
+                        "--add-modules=jdk.incubator.vector",
+                        "-Ddeepep.ranksPerProcess=" + ranksPerProcess,
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        ConsoleLauncher.class.getName(),
+                        "execute",
+                        "--disable-banner",
+                        "--details=summary",
+                        "--fail-if-no-tests",
+                        "--include-engine=junit-jupiter",
+                        "--select-class=" + suite.getName()));
+        ProcessBuilder builder = new ProcessBuilder(command);
+        builder.environment()
+                .putAll(
+                        Map.of(
+                                "RANK", Integer.toString(process),
+                                "WORLD_SIZE", Integer.toString(processes),
+                                "LOCAL_RANK", Integer.toString(process),
+                                "LOCAL_WORLD_SIZE", Integer.toString(processes),
+                                "MASTER_ADDR", "127.0.0.1",
+                                "MASTER_PORT", Integer.toString(port)));
+        return builder.redirectErrorStream(true).redirectOutput(output(process).toFile()).start();
+    }
+
+    private Path output(int process) {
+        return folder.resolve("process-" + process + ".txt");
+    }
+
+    private static int count(String what, String output) {
+        Matcher matcher = COUNT.matcher(output);
+        while (matcher.find()) {
+            if (matcher.group(2).equals(what)) {
+                return Integer.parseInt(matcher.group(1));
+            }
+        }
+        return 0;
+    }
+}
