@@ -19,13 +19,17 @@ import org.junit.platform.console.ConsoleLauncher;
  * @param folder for their output
  * @param options of their JVMs
  */
-record ProcessSuites(Path folder, String... options) {
+record ProcessSuites(Path folder, List<String> options) {
     private static final Pattern COUNT = Pattern.compile("(\\d+) tests (\\w+)");
 
     /** Below the ports that the system gives to connections of its choice. */
     private static final int FIRST_PORT = 20_000;
 
     private static final int LAST_PORT = 32_767;
+
+    ProcessSuites(Path folder, String... options) {
+        this(folder, List.of(options));
+    }
 
     /** Starts the processes and requires that their tests pass. */
     void run(int processes, int ranksPerProcess, Class<?> suite)
@@ -53,7 +57,7 @@ record ProcessSuites(Path folder, String... options) {
             throws IOException {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.addAll(List.of(options));
+        command.addAll(options);
         command.addAll(
                 List.of(
                         "-Xmx512m",
