@@ -46,30 +46,34 @@ final class TensorExchange {
     }
 
     /** Where a tensor lies; no path for a rank that has none. */
-    private record Place(String path, DType dtype, long[] shape) {
+    private record Place(String path, DType dtype, List<Long> shape) {
+        static Place of(String path, Tensor tensor) {
+            return new Place(path, tensor.dtype(), LongStream.of(tensor.shape()).boxed().toList());
+        }
+
         String encode() {
             return path
                     + " "
                     + dtype
                     + " "
-                    + Arrays.stream(shape)
-                            .mapToObj(Long::toString)
-                            .collect(Collectors.joining("x"));
+                    + shape.stream().map(String::valueOf).collect(Collectors.joining("x"));
         }
 
         static Place decode(String text) {
             String[] words = text.split(" ", 3);
-            long[] shape =
+            List<Long> shape =
                     words[2].isEmpty()
-                            ? new long[0]
-                            : Arrays.stream(words[2].split("x", -1))
-                                    .mapToLong(Long::parseLong)
-                                    .toArray();
+                            ? List.of()
+                            : Arrays.stream(words[2].split("x", -1)).map(Long::valueOf).toList();
             return new Place(words[0], DType.valueOf(words[1]), shape);
         }
 
+        long[] dimensions() {
+            return shape.stream().mapToLong(Long::longValue).toArray();
+        }
+
         long numBytes() {
-            return LongStream.of(shape).reduce(1, Math::multiplyExact) * dtype.sizeBytes();
+            return LongStream.of(dimensions()).reduce(1, Math::multiplyExact) * dtype.sizeBytes();
         }
     }
 
@@ -106,12 +110,12 @@ final class TensorExchange {
 
     private static Place write(Tensor tensor) {
         if (tensor == null) {
-            return new Place("", DType.BF16, new long[0]);
+            return new Place("", DType.BF16, List.of());
         }
         Tensor whole = tensor.isContiguous() ? tensor : HostTensors.copyOf(tensor);
         try {
             Path file = Files.createTempFile(FOLDER, "deepep-bench-", null);
-            Place place = new Place(file.toString(), whole.dtype(), whole.shape());
+            Place place = Place.of(file.toString(), whole);
             try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
                 long bytes = place.numBytes();
                 for (long at = 0; at < bytes; at += PIECE_BYTES) {
@@ -136,14 +140,14 @@ final class TensorExchange {
             return null;
         }
         if (place.numBytes() == 0) {
-            return Tensor.allocate(arena, place.dtype(), place.shape());
+            return Tensor.allocate(arena, place.dtype(), place.dimensions());
         }
         try (FileChannel channel =
                 FileChannel.open(Path.of(place.path()), StandardOpenOption.READ)) {
             return Tensor.of(
                     channel.map(MapMode.READ_ONLY, 0, place.numBytes(), arena),
                     place.dtype(),
-                    place.shape());
+                    place.dimensions());
         } catch (IOException failure) {
             throw new UncheckedIOException(failure);
         }
