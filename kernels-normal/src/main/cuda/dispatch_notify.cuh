@@ -150,8 +150,9 @@ __device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, ui
     for (int e = lane; e < words.num_experts; e += 32) {
         int32_t count = 0;
         for (int s = 0; s < words.num_sources && ok; ++s) {
+            const uint64_t* word = header_slot(g, g.rank, s, epoch) + words.first_expert + e;
             uint64_t seen;
-            Code code = wait_word<true>(header_slot(g, g.rank, s, epoch) + words.first_expert + e, epoch, deadline, seen);
+            Code code = wait_word<true>(word, epoch, deadline, seen);
             if (code != kOk) {
                 Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
                 fault.peer = s;

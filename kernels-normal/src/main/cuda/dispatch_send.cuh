@@ -191,7 +191,8 @@ __device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch
             if (last && is_abort(code)) tell_more(p.group, done_flag(p.group, lane, p.group.rank) + 1);
             // release; pairs with the acquire in wait_peers. The metadata of all blocks comes before it.
             if (last)
-                store_release_sys(meta_flag(p.group, lane, p.group.rank), pack_word(epoch, is_abort(code) ? code : kOk));
+                store_release_sys(meta_flag(p.group, lane, p.group.rank),
+                                  pack_word(epoch, is_abort(code) ? code : kOk));
             ok = wait_peers(p.group, epoch, kPhaseMeta, now_ns() + p.group.timeout_ns, lane);
         }
         ok = __all_sync(~0u, ok);

@@ -163,7 +163,8 @@ __device__ inline bool read_headers(const Group& g, uint32_t epoch, HeaderTable&
         if (!arrived) {
             if (warp == g.rank) code = kGridNotResident;  // this rank's own header waits for all of its blocks
             record_fault(g, epoch,
-                         told ? told_fault(g, word_value(flag), done_flag(g, g.rank, warp) + 1, kPhaseHeader, warp, epoch)
+                         told ? told_fault(g, word_value(flag), done_flag(g, g.rank, warp) + 1, kPhaseHeader, warp,
+                                           epoch)
                               : wait_fault(g, code, kPhaseHeader, warp, epoch, seen));
         }
     }
@@ -231,8 +232,8 @@ __device__ __forceinline__ void tell_more(const Group& g, uint64_t* more) {
 }
 
 // Tells every peer that this rank is done with the epoch (or has given up), and waits until all are. All threads of the
-// block that leaves last. Nothing waits in a call that never got past the headers: there was no data, and a peer that is
-// still on its way concludes the same from the headers or reads it in the done flag.
+// block that leaves last. Nothing waits in a call that never got past the headers: there was no data, and a peer that
+// is still on its way concludes the same from the headers or reads it in the done flag.
 __device__ inline void exchange_done(const Group& g, uint32_t epoch, bool ok) {
     uint32_t code = told_code(g, epoch);
     if (threadIdx.x < g.num_ranks) {

@@ -1,21 +1,23 @@
 // Normal-mode combine across nodes, in one launch.
 //
 // Each rank launches it once per call. Even blocks bring home the rank's own tokens: they pull a token's rows from the
-// ranks of this node, and take from the rings what each other node has summed. Odd blocks sum for the peers: they pull a
-// token's rows from the ranks of this node, round the sum to bf16 and put it into the owner's ring.
+// ranks of this node, and take from the rings what each other node has summed. Odd blocks sum for the peers: they pull
+// a token's rows from the ranks of this node, round the sum to bf16 and put it into the owner's ring.
 // Order of a sum in fp32: rows of the own node by rank, then nodes in order, then biases; weights likewise.
 //
-// A channel belongs to one pair of blocks on every rank; its tokens are every num_channels-th. Reducing blocks go through
-// tokens in order and, for each, through owners in order; owners take tokens in order. So the first unfinished token of a
-// channel never waits for a later one, whatever rings are full.
+// A channel belongs to one pair of blocks on every rank; its tokens are every num_channels-th. Reducing blocks go
+// through tokens in order and, for each, through owners in order; owners take tokens in order. So the first unfinished
+// token of a channel never waits for a later one, whatever rings are full.
 //
-// Writes: out, out_weights, rings and weights at the peers, the status block. Reads: x and weights of this node's ranks,
-// the routing of the dispatch, biases, rings and weights from the peers. The closing flags say that x may be overwritten.
+// Writes: out, out_weights, rings and weights at the peers, the status block. Reads: x and weights of this node's
+// ranks, the routing of the dispatch, biases, rings and weights from the peers. The closing flags say that x may be
+// overwritten.
 //
-// Launch: an even number of blocks up to 256, all of them resident together. Threads: 96 + consumers, where consumers is
-// a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 tells peers of rows, warp 2 of an
-// even block sums weights, that of an odd block puts sums into rings, the others sum rows. Dynamic shared memory: num_slots *
-// chunk_bytes, of which odd blocks use the last three slots for sums; at rings_offset kRingStateBytes for each node.
+// Launch: an even number of blocks up to 256, all of them resident together. Threads: 96 + consumers, where consumers
+// is a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 tells peers of rows, warp 2 of
+// an even block sums weights, that of an odd block puts sums into rings, the others sum rows. Dynamic shared memory:
+// num_slots * chunk_bytes, of which odd blocks use the last three slots for sums; at rings_offset kRingStateBytes for
+// each node.
 #pragma once
 
 #include "internode_load.cuh"

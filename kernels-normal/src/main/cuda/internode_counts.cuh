@@ -25,7 +25,8 @@ __device__ inline uint32_t layout_node_mask(const InternodeDispatchParams& param
     return mask;
 }
 
-// Where token t goes, likewise. Counts its selections in hist, if that is given; keeps bad ones, and layouts that differ.
+// Where token t goes, likewise. Counts its selections in hist, if that is given; keeps bad ones, and layouts that
+// differ.
 __device__ inline uint32_t node_mask(const InternodeDispatchParams& params, int t, int first_node, uint32_t* hist) {
     const DispatchParams& p = params.local;
     if (p.topk == 0) return layout_node_mask(params, t, first_node);
@@ -138,11 +139,12 @@ __device__ inline void announce_words(const InternodeDispatchParams& params, int
 __device__ inline void place_blocks_at(const Internode& b, int place, int32_t base) {
     constexpr int kAtOnce = 8;
     int num_blocks = gridDim.x, num_places = b.network.num_nodes * kMaxRanks;
+    auto block_counts = at<const int32_t>(b.block_counts);
     for (int first = 0; first < num_blocks; first += kAtOnce) {
         int32_t counts[kAtOnce];
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i)
-            counts[i] = first + i < num_blocks ? at<const int32_t>(b.block_counts)[(first + i) * num_places + place] : 0;
+            counts[i] = first + i < num_blocks ? block_counts[(first + i) * num_places + place] : 0;
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
             if (first + i < num_blocks) at<int32_t>(b.block_bases)[(first + i) * num_places + place] = base;

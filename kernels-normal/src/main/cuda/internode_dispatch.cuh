@@ -1,9 +1,9 @@
 // Normal-mode dispatch across nodes, in one launch.
 //
 // Each rank launches it once per call, in the same order on all ranks. Phases: count_tokens (all blocks) ->
-// lead_dispatch (the leader: the block that counted last; headers of all ranks) -> await_verdict (all blocks) -> rows by
-// the copy warps (even blocks send_tokens, odd ones forward_tokens), one warp tells peers of them, records by the others -> write_outputs ->
-// completion flags within the node, exchanged by the block that leaves last.
+// lead_dispatch (the leader: the block that counted last; headers of all ranks) -> await_verdict (all blocks) -> rows
+// by the copy warps (even blocks send_tokens, odd ones forward_tokens), one warp tells peers of them, records by the
+// others -> write_outputs -> completion flags within the node, exchanged by the block that leaves last.
 //
 // Writes: rows and metadata in the heaps of this node's ranks, rows and records at the peers of other nodes; own_rows,
 // forward_rows, source_tokens, handle_epoch, unless cached; outputs; the status block. Reads: x, scales, top-k or
@@ -11,10 +11,10 @@
 // are complete: in order of source rank and token, at the same place on every run.
 // After a fault seen by all ranks (bad expert, headers that differ, too many rows) no row has been written anywhere.
 //
-// Launch: an even number of blocks up to 256, all of them resident together, kThreads threads each; num_channels is half
-// the blocks times num_copy_warps. Dynamic shared memory: u32 [num_experts]; at bases_offset kRingStateBytes for each
-// node and copy warp; at stages_offset num_copy_warps * 3 * row_stride. Outputs topk_idx and topk_weights are 16-byte
-// aligned.
+// Launch: an even number of blocks up to 256, all of them resident together, kThreads threads each; num_channels is
+// half the blocks times num_copy_warps. Dynamic shared memory: u32 [num_experts]; at bases_offset kRingStateBytes for
+// each node and copy warp; at stages_offset num_copy_warps * 3 * row_stride. Outputs topk_idx and topk_weights are
+// 16-byte aligned.
 #pragma once
 
 #include "internode_rows.cuh"
@@ -55,7 +55,8 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
     if (copies) {
         uint8_t* mine = rings + warp * num_nodes * kRingStateBytes;
         if (is_sending_block())
-            send_tokens<Net>(params, epoch, ok, reinterpret_cast<RingTail*>(mine), &states[warp], stages, barriers[warp]);
+            send_tokens<Net>(params, epoch, ok, reinterpret_cast<RingTail*>(mine), &states[warp], stages,
+                             barriers[warp]);
         else if (ok)
             forward_tokens(params, epoch, reinterpret_cast<RingHead*>(mine), stages, barriers[warp]);
         __syncwarp();

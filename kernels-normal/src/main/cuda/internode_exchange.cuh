@@ -211,7 +211,7 @@ __device__ inline bool await_verdict(const Internode& b, const Group& g, uint32_
 __device__ inline bool await_record(const Internode& b, const Group& g, uint32_t epoch, int node, int block) {
     auto flag = at<const uint64_t>(incoming(b.network, b.record_flags, node)) + block;
     uint64_t seen;
-    Code code = wait_word<true>(flag, epoch, now_ns() + g.timeout_ns, seen);  // acquire; pairs with the put_signal of it
+    Code code = wait_word<true>(flag, epoch, now_ns() + g.timeout_ns, seen);  // acquire; pairs with that put_signal
     if (code == kOk) return true;
     Fault fault = wait_fault(g, code, kPhaseMeta, 0, epoch, seen);
     fault.peer = node * g.num_ranks + g.rank;

@@ -1,10 +1,10 @@
-// Second phase of a dispatch across nodes: rows are numbered, and everything about a token but its row goes to the ranks
-// that receive it: directly on this node, by way of the peers on the others.
+// Second phase of a dispatch across nodes: rows are numbered, and everything about a token but its row goes to the
+// ranks that receive it: directly on this node, by way of the peers on the others.
 //
 // A record is what the peer on a node learns of a token: NodeRows on its node, i32 experts [topk], f32 weights [topk].
-// It forwards them as it forwards rows, and keeps the NodeRows for combine. Records lie at the index of the token; those
-// of tokens that do not go to the node hold no more than their NodeRows. Block b of a rank sends the records of its
-// tokens with one flag, and forwards those of every peer's block b.
+// It forwards them as it forwards rows, and keeps the NodeRows for combine. Records lie at the index of the token;
+// those of tokens that do not go to the node hold no more than their NodeRows. Block b of a rank sends the records of
+// its tokens with one flag, and forwards those of every peer's block b.
 #pragma once
 
 #include "dispatch_send.cuh"

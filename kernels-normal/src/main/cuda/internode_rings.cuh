@@ -1,11 +1,11 @@
 // The rings that carry rows between nodes: one per channel and peer, in the network memory of the rank that reads it.
 //
-// The writer puts rows into slots in order and tells how many (tails); the reader takes them in order and tells how many
-// (heads). Both numbers count from 0 in each call, so nothing is cleared and a call may use other channels than the last.
-// Telling means a release at system scope, which takes microseconds: one warp of a block does nothing else, the warps
-// that move rows only note their progress in shared memory.
-// Peers are told of send_chunk rows or more at a time. A writer that waits for room has all its rows told, a reader
-// holds back less than send_chunk of them, and num_slots is at least twice that: a full ring always goes on.
+// The writer puts rows into slots in order and tells how many (tails); the reader takes them in order and tells how
+// many (heads). Both numbers count from 0 in each call, so nothing is cleared and a call may use other channels than
+// the last. Telling means a release at system scope, which takes microseconds: one warp of a block does nothing else,
+// the warps that move rows only note their progress in shared memory. Peers are told of send_chunk rows or more at a
+// time. A writer that waits for room has all its rows told, a reader holds back less than send_chunk of them, and
+// num_slots is at least twice that: a full ring always goes on.
 #pragma once
 
 #include "deepep/bulk_copy.cuh"
@@ -80,8 +80,8 @@ __device__ inline bool await_room(const Internode& b, const Group& g, uint32_t e
     return false;
 }
 
-// The warp of a block that tells the peers of the rings which `num_warps` warps fill (kTails) or empty: rings[warp][node].
-// Until all of these have finished, and the peers know of all rows.
+// The warp of a block that tells the peers of the rings which `num_warps` warps fill (kTails) or empty:
+// rings[warp][node]. Until all of these have finished, and the peers know of all rows.
 template <class Net, bool kTails>
 __device__ inline void tell_peers(const Internode& b, uint32_t epoch, uint8_t* rings, uint32_t* states, int num_warps) {
     const Network& net = b.network;

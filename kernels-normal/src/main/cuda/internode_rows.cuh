@@ -1,6 +1,6 @@
-// Third phase of a dispatch across nodes: rows. A sending warp loads a token once and stores it to the ranks of its node
-// that receive it, and once for each other node into a ring at the peer there. A forwarding warp empties the rings of
-// one channel: one load of a row, one store to each rank of its node that receives it.
+// Third phase of a dispatch across nodes: rows. A sending warp loads a token once and stores it to the ranks of its
+// node that receive it, and once for each other node into a ring at the peer there. A forwarding warp empties the rings
+// of one channel: one load of a row, one store to each rank of its node that receives it.
 //
 // A channel belongs to one warp of a sending block and to one of a forwarding block on every rank. Its tokens are every
 // num_channels-th, so a peer that has the records knows which rows come, and in what order.

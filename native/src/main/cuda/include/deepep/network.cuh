@@ -1,8 +1,9 @@
 // How a kernel reaches the ranks with its own nvlRank on other nodes.
 //
-// Network memory is one piece of each rank's memory, with the same layout everywhere. It is divided into Cells: one cell
-// for each node, all of one size. In cell n of a rank lies what its peer on node n wrote for it; nobody else writes
-// there. So a place is named by (cells, node, offset in the cell) on both sides, and only the policy knows addresses.
+// Network memory is one piece of each rank's memory, with the same layout everywhere. It is divided into Cells: one
+// cell for each node, all of one size. In cell n of a rank lies what its peer on node n wrote for it; nobody else
+// writes there. So a place is named by (cells, node, offset in the cell) on both sides, and only the policy knows
+// addresses.
 //
 // A policy is a class of static functions, chosen when a kernel is built: PeerMemory below, where the peers' memory is
 // mapped on this GPU (virtual nodes), or Nvshmem in network_nvshmem.cuh. Data move in two steps: the sender composes
@@ -16,11 +17,13 @@
 //   fence(net, node)                            Orders this thread's puts to node before its later signals and adds.
 //   quiet(net)                                  Returns when all that this rank has sent lies at its peers.
 //
-// put and put_signal are called by all lanes of a warp together; each active lane sends a range of its own, at least one
-// byte. The others are called by one thread. Before the call, what was composed must be complete and visible to the
-// calling lane: bulk stores by bulk_wait_written() and fence_async_proxy() in the lane that issued them, then
-// __syncwarp() or stronger. A range may be composed again once the peer has answered for it, or after quiet().
-// Whoever reads a flag by an acquire finds what was sent by the put_signal that set it, and by what fence() put before.
+// put and put_signal are called by all lanes of a warp together; each active lane sends a range of its own, at least
+// one byte. The others are called by one thread. Before the call, what was composed must be complete and visible to the
+// calling lane: ordinary stores before __syncwarp() or stronger, bulk stores before bulk_wait_written() in the lane
+// that issued them and then that. A range may be composed again once the peer has answered for it, or after quiet().
+//
+// Whoever reads a flag by an acquire finds what was sent by the put_signal that set it, by what fence() put before, and
+// by earlier put_signals of the same block to the same peer: these use one queue of the network, which keeps its order.
 #pragma once
 
 #include <cstdint>

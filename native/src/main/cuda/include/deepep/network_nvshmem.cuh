@@ -3,8 +3,9 @@
 //
 // Network memory lies in NVSHMEM's symmetric heap, and the processing elements are the ranks of one rail, numbered by
 // node. What is composed for node n lies `outbox` bytes past cell n, in the same heap, which the network card can read.
-// Needs relocatable device code and nvshmem_device; NVSHMEM spreads the queues over the blocks by itself
-// (NVSHMEM_IBGDA_RC_MAP_BY=cta), and a block serves one channel.
+// Needs relocatable device code and nvshmem_device. NVSHMEM spreads the queues over the blocks by itself
+// (NVSHMEM_IBGDA_RC_MAP_BY=cta), and a block serves one channel, or its few. A block's queue has to keep its order, as
+// reliable connections of InfiniBand and RoCE do; libfabric's EFA does not.
 #pragma once
 
 #include <nvshmem.h>

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Compiles every .cu of one module that uses NVSHMEM's device API, linked with its device library, into a fatbin: SASS
+# for sm_90 and sm_100. Only where NVSHMEM is found; without it nothing is compiled, in peace.
+#
+#   build_nvshmem.sh SOURCE_DIR OUTPUT_DIR WORK_DIR [NVCC]
+#
+# SOURCE_DIR  the module's src/main/cuda-nvshmem; headers also from the src/main/cuda beside it
+# OUTPUT_DIR  receives NAME.fatbin for each NAME.cu
+# WORK_DIR    keeps what is linked
+# NVCC        as for build.sh
+#
+# NVSHMEM is looked for in NVSHMEM_HOME, in Python's package nvidia-nvshmem-cu13, and in /usr/local/nvshmem.
+set -euo pipefail
+
+source_dir=$1 output_dir=$2 work_dir=$3 nvcc=${4:-auto}
+include_dir=$(cd "$(dirname "$0")" && pwd)/include
+module=$(basename "$(cd "$source_dir/../../.." 2>/dev/null && pwd || echo "$source_dir")")
+[ -d "$source_dir" ] || exit 0
+
+find_nvshmem() {
+    local candidate
+    for candidate in "${NVSHMEM_HOME:-}" \
+        "$(python3 -c 'import nvidia.nvshmem as n; print(list(n.__path__)[0])' 2>/dev/null || true)" \
+        /usr/local/nvshmem; do
+        if [ -e "$candidate/lib/libnvshmem_device.a" ]; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+
+find_nvcc() {
+    local candidate
+    for candidate in "${NVCC:-}" "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" "$(command -v nvcc || true)" \
+        /usr/local/cuda/bin/nvcc; do
+        if [ -n "$candidate" ] && [ -x "$candidate" ]; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+
+nvshmem=$(find_nvshmem)
+case $nvcc in
+    none) exit 0 ;;
+    auto) nvcc=$(find_nvcc) ;;
+esac
+if [ -z "$nvcc" ] || [ -z "$nvshmem" ]; then
+    echo "[cuda] $module: built without kernels over NVSHMEM (give NVSHMEM_HOME, and nvcc of CUDA 13)"
+    exit 0
+fi
+tools=$(dirname "$(readlink -f "$nvcc")")
+
+mkdir -p "$output_dir" "$work_dir"
+for source in "$source_dir"/*.cu; do
+    name=$(basename "$source" .cu)
+    fatbin=$output_dir/$name.fatbin
+    newest=$(ls -t "$source" "$source_dir"/../cuda/*.cuh "$include_dir"/deepep/* "$0" | head -1)
+    [ -e "$fatbin" ] && [ ! "$newest" -nt "$fatbin" ] && continue
+    echo "[cuda] $module: compiling $name with NVSHMEM of $nvshmem"
+    images=()
+    for arch in 90 100; do
+        # Device code alone: relocatable, then linked, because one step leaves it unlinked without a word.
+        "$nvcc" -cubin -rdc=true -std=c++17 -O3 -Werror all-warnings -arch="sm_$arch" -I "$include_dir" \
+            -I "$source_dir/../cuda" -I "$nvshmem/include" -o "$work_dir/$name.$arch.part" "$source"
+        "$tools/nvlink" -arch="sm_$arch" "$work_dir/$name.$arch.part" "$nvshmem/lib/libnvshmem_device.a" \
+            -o "$work_dir/$name.$arch.cubin"
+        images+=("--image3=kind=elf,sm=$arch,file=$work_dir/$name.$arch.cubin")
+    done
+    "$tools/fatbinary" -64 --create="$fatbin.part" "${images[@]}"
+    mv "$fatbin.part" "$fatbin"
+done
