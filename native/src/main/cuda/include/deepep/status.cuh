@@ -19,7 +19,6 @@ enum Phase : uint32_t {
     kPhaseDone = 3,
     kPhaseGrid = 4,
     kPhaseRows = 5,
-    kPhaseRows = 5,
     kPhaseSlots = 6,
 };
 
