@@ -70,19 +70,14 @@ record LowLatencyFaults(boolean combine, int rank, long timeoutNanos, int numExp
     }
 
     private RoutingException routing(MemorySegment block) {
-        return new RoutingException(
-                intOf(block, "rank"),
-                "topkIdx["
-                        + intOf(block, "token")
-                        + "]["
-                        + intOf(block, "k")
-                        + "]="
-                        + longOf(block, "seen")
-                        + " is not in [-1, numExperts="
-                        + numExperts
-                        + (combine
-                                ? "); combine with the topkIdx that was dispatched"
-                                : "); use -1 for no selection"));
+        String what =
+                LowLatencyHeader.topkRangeMessage(
+                        intOf(block, "token"), intOf(block, "k"), longOf(block, "seen"), numExperts);
+        String cure =
+                combine
+                        ? "; combine with the topkIdx that was dispatched"
+                        : "; use -1 for no selection";
+        return new RoutingException(intOf(block, "rank"), what + cure);
     }
 
     private RankMismatchException dispatchMismatch(MemorySegment block) {
