@@ -17,6 +17,7 @@ public final class LowLatencyCombineRequest extends Request {
     private final Tensor out;
     private final Tensor waitCostStats;
     private final boolean receiveHook;
+    private final int numSms;
 
     private LowLatencyCombineRequest(Builder from) {
         x = from.x;
@@ -28,6 +29,7 @@ public final class LowLatencyCombineRequest extends Request {
         out = from.out;
         waitCostStats = from.waitCostStats;
         receiveHook = from.receiveHook;
+        numSms = from.numSms;
     }
 
     /**
@@ -88,6 +90,11 @@ public final class LowLatencyCombineRequest extends Request {
         return receiveHook;
     }
 
+    /** Multiprocessors to use, 0 for the default. */
+    public int numSms() {
+        return numSms;
+    }
+
     /** Builds a {@link LowLatencyCombineRequest}. */
     public static final class Builder {
         private final Tensor x;
@@ -99,6 +106,7 @@ public final class LowLatencyCombineRequest extends Request {
         private Tensor out;
         private Tensor waitCostStats;
         private boolean receiveHook;
+        private int numSms;
 
         private Builder(Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
             this.x = Objects.requireNonNull(x, "x");
@@ -140,6 +148,18 @@ public final class LowLatencyCombineRequest extends Request {
         /** Only sends; the result's hook receives and sums. */
         public Builder receiveHook(boolean on) {
             this.receiveHook = on;
+            return this;
+        }
+
+        /**
+         * Multiprocessors that the call takes on a GPU. By default all, shared evenly by the ranks
+         * of the GPU, which is fastest; the host backend has no use for it.
+         */
+        public Builder numSms(int number) {
+            if (number < 1) {
+                throw new IllegalArgumentException("numSms=" + number + " must be at least 1");
+            }
+            this.numSms = number;
             return this;
         }
 

@@ -17,6 +17,7 @@ public final class LowLatencyDispatchRequest extends Request {
     private final Tensor cumulativeStats;
     private final Tensor waitCostStats;
     private final boolean receiveHook;
+    private final int numSms;
 
     private LowLatencyDispatchRequest(Builder from) {
         x = from.x;
@@ -25,6 +26,7 @@ public final class LowLatencyDispatchRequest extends Request {
         cumulativeStats = from.cumulativeStats;
         waitCostStats = from.waitCostStats;
         receiveHook = from.receiveHook;
+        numSms = from.numSms;
     }
 
     /**
@@ -68,6 +70,11 @@ public final class LowLatencyDispatchRequest extends Request {
         return receiveHook;
     }
 
+    /** Multiprocessors to use, 0 for the default. */
+    public int numSms() {
+        return numSms;
+    }
+
     /** Builds a {@link LowLatencyDispatchRequest}. */
     public static final class Builder {
         private final Tensor x;
@@ -76,6 +83,7 @@ public final class LowLatencyDispatchRequest extends Request {
         private Tensor cumulativeStats;
         private Tensor waitCostStats;
         private boolean receiveHook;
+        private int numSms;
 
         private Builder(Tensor x, Tensor topkIdx) {
             this.x = Objects.requireNonNull(x, "x");
@@ -105,6 +113,18 @@ public final class LowLatencyDispatchRequest extends Request {
          */
         public Builder receiveHook(boolean on) {
             this.receiveHook = on;
+            return this;
+        }
+
+        /**
+         * Multiprocessors that the call takes on a GPU. By default all, shared evenly by the ranks
+         * of the GPU, which is fastest; the host backend has no use for it.
+         */
+        public Builder numSms(int number) {
+            if (number < 1) {
+                throw new IllegalArgumentException("numSms=" + number + " must be at least 1");
+            }
+            this.numSms = number;
             return this;
         }
 

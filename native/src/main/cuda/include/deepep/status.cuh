@@ -19,6 +19,7 @@ enum Phase : uint32_t {
     kPhaseDone = 3,
     kPhaseGrid = 4,
     kPhaseRows = 5,
+    kPhaseSlots = 6,
 };
 
 struct Fault {

@@ -23,6 +23,7 @@ enum Code : uint32_t {
     kLayoutRankCount = 11,    // rank; token = receiver, k = what the layout says, seen = what it is
     kLayoutExpertCount = 12,  // rank; token = expert, k = what the layout says, seen = what it is
     kHandleInvalid = 13,      // rank: the dispatch of its handle failed
+    kOperationMismatch = 14,  // peer makes the other kind of call
 };
 
 // See status.cuh.

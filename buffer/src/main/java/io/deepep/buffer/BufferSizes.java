@@ -6,6 +6,7 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.lowlatency.cuda.CudaLowLatencyLayout;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.cuda.CudaNvlLayout;
@@ -40,9 +41,10 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
             hash = 31 * hash + cudaRdma.hash();
         }
         if (options.lowLatency() != null) {
-            var layout = LowLatencyLayout.of(options.lowLatency(), topology).layout();
-            lowLatency = layout.sizeBytes();
-            hash = 31 * hash + layout.hash();
+            var hostLayout = LowLatencyLayout.of(options.lowLatency(), topology).layout();
+            var cudaLayout = CudaLowLatencyLayout.of(options.lowLatency(), topology).layout();
+            lowLatency = lowLatencyRdma(options.lowLatency(), topology);
+            hash = 31 * (31 * hash + hostLayout.hash()) + cudaLayout.hash();
         }
         return new BufferSizes(nvl, normalRdma, lowLatency, hash);
     }
@@ -61,8 +63,12 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 CudaRdmaLayout.of(config, limits, topology).layout().sizeBytes());
     }
 
+    /** Likewise; on GPUs the mode has one node. */
     static long lowLatencyRdma(LowLatencyLimits limits, EpTopology topology) {
-        return LowLatencyLayout.of(limits, topology).layout().sizeBytes();
+        long host = LowLatencyLayout.of(limits, topology).layout().sizeBytes();
+        return topology.isInternode()
+                ? host
+                : Math.max(host, CudaLowLatencyLayout.of(limits, topology).layout().sizeBytes());
     }
 
     long rdmaBytes() {

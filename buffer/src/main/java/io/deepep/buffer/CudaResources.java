@@ -13,6 +13,7 @@ import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.lowlatency.LowLatencyKernels;
+import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import java.util.List;
@@ -28,57 +29,71 @@ import java.util.List;
 final class CudaResources implements Resources {
     private final CudaContext context;
     private final CudaStream stream;
-    private final CudaHeaps heaps;
 
-    /** The RDMA buffers of virtual nodes; null on one node. */
-    private final CudaHeaps rdmaHeaps;
+    /** Null where a mode that is not used would need it. */
+    private final CudaHeaps nvl;
 
+    private final CudaHeaps rdma;
     private final CudaNormalKernels normal;
+    private final CudaLowLatencyKernels lowLatency;
 
     /** The end of a compute stream when a call was made, used again by the next call. */
     private final CudaEvent entered;
 
-    private CudaResources(
-            CudaContext context,
-            CudaStream stream,
-            CudaHeaps heaps,
-            CudaHeaps rdmaHeaps,
-            CudaNormalKernels normal) {
-        this.context = context;
-        this.stream = stream;
-        this.heaps = heaps;
-        this.rdmaHeaps = rdmaHeaps;
-        this.normal = normal;
-        this.entered = CudaEvent.create(context);
+    private CudaResources(BufferOptions options, BufferSizes sizes) {
+        context = CudaContext.shared(CudaDevice.of(options.device().index()));
+        GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
+        stream = CudaStream.create(context, context.greatestStreamPriority());
+        entered = CudaEvent.create(context);
+        nvl = openHeap(options, options.numNvlBytes());
+        rdma = openHeap(options, options.numRdmaBytes());
+        normal = options.normal() == null ? null : openNormal(options, sharing);
+        lowLatency =
+                options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
     }
 
     /** Allocates and meets the peers: collective. */
-    static CudaResources open(BufferOptions options) {
-        CudaContext context = CudaContext.shared(CudaDevice.of(options.device().index()));
-        GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
-        CudaStream stream = CudaStream.create(context, context.greatestStreamPriority());
-        CudaHeaps heaps = CudaHeaps.open(options, context, options.numNvlBytes());
-        CudaHeaps rdmaHeaps =
-                options.topology().isInternode()
-                        ? CudaHeaps.open(options, context, options.numRdmaBytes())
-                        : null;
-        CudaNormalKernels normal =
-                new CudaNormalKernels(
-                        new CudaNormalKernels.Place(
-                                context,
-                                stream,
-                                options.topology(),
-                                heaps.addresses(),
-                                rdmaHeaps == null ? List.of() : rdmaHeaps.addresses(),
-                                sharing.mostRanksPerGpu(),
-                                options.timeout().toNanos()),
-                        options.normal(),
-                        options.dispatchConfig(),
-                        options.combineConfig());
+    static CudaResources open(BufferOptions options, BufferSizes sizes) {
+        CudaResources resources = new CudaResources(options, sizes);
         // Nobody launches before everybody's memory is zeroed and kernels are loaded: loading can
         // wait for a kernel that waits for it.
         options.communicator().barrier(options.timeout());
-        return new CudaResources(context, stream, heaps, rdmaHeaps, normal);
+        return resources;
+    }
+
+    private CudaHeaps openHeap(BufferOptions options, long numBytes) {
+        return numBytes == 0 ? null : CudaHeaps.open(options, context, numBytes);
+    }
+
+    private CudaNormalKernels openNormal(BufferOptions options, GpuSharing sharing) {
+        return new CudaNormalKernels(
+                new CudaNormalKernels.Place(
+                        context,
+                        stream,
+                        options.topology(),
+                        nvl.addresses(),
+                        options.topology().isInternode() ? rdma.addresses() : List.of(),
+                        sharing.mostRanksPerGpu(),
+                        options.timeout().toNanos()),
+                options.normal(),
+                options.dispatchConfig(),
+                options.combineConfig());
+    }
+
+    private CudaLowLatencyKernels openLowLatency(
+            BufferOptions options, BufferSizes sizes, GpuSharing sharing) {
+        return new CudaLowLatencyKernels(
+                new CudaLowLatencyKernels.Place(
+                        context,
+                        stream,
+                        options.topology(),
+                        rdma.addresses().stream()
+                                .map(address -> address + sizes.normalRdmaBytes())
+                                .toList(),
+                        sharing.mostRanksPerGpu(),
+                        options.timeout().toNanos()),
+                options.lowLatency(),
+                options.maskTimedOutRanks());
     }
 
     @Override
@@ -88,7 +103,7 @@ final class CudaResources implements Resources {
 
     @Override
     public LowLatencyKernels lowLatency() {
-        return null;
+        return lowLatency;
     }
 
     @Override
@@ -102,6 +117,7 @@ final class CudaResources implements Resources {
         if (stream.isCapturing()) {
             requireCapturable((CudaOperation<R>) operation.operation(), options);
         }
+        operation.options(options);
         operation.beginWork().run();
         if (!options.asyncFinish()) {
             if (options.computeStream() != null) {
@@ -141,12 +157,18 @@ final class CudaResources implements Resources {
     private void start(CallOptions options) {
         if (options.previousEvent() != null) {
             joinStream(options.previousEvent());
-        } else if (options.computeStream() instanceof CudaStream compute
-                && compute.device().equals(stream.device())) {
-            compute.record(entered);
-            stream.waitFor(entered);
         } else if (options.computeStream() != null) {
-            joinStream(options.computeStream().record());
+            joinCompute(options.computeStream());
+        }
+    }
+
+    /** Later work comes after the present work of the compute stream. */
+    private void joinCompute(Stream compute) {
+        if (compute instanceof CudaStream own && own.device().equals(stream.device())) {
+            own.record(entered);
+            stream.waitFor(entered);
+        } else {
+            joinStream(compute.record());
         }
     }
 
@@ -158,9 +180,19 @@ final class CudaResources implements Resources {
         }
     }
 
+    /** The host waits, or the stream that the call was made on, as it did for the first half. */
     @Override
     public void receive(PlannedOperation<?> operation) {
-        operation.completeWork().run();
+        Stream compute = operation.options().computeStream();
+        if (compute != null) {
+            joinCompute(compute);
+        }
+        ((CudaOperation<?>) operation.operation()).receive();
+        if (compute != null) {
+            compute.waitFor(operation.event());
+        } else if (!stream.isCapturing()) {
+            operation.completeWork().run();
+        }
     }
 
     @Override
@@ -170,16 +202,18 @@ final class CudaResources implements Resources {
     }
 
     @Override
-    public Tensor localTensor(DType dtype, long numElements, long offset, boolean rdma) {
-        if (rdma && rdmaHeaps == null) {
+    public Tensor localTensor(DType dtype, long numElements, long offset, boolean inRdma) {
+        CudaHeaps heap = inRdma ? rdma : nvl;
+        if (heap == null) {
             throw new IllegalArgumentException(
-                    "rdma=true but one node has no RDMA buffer; take the NVL buffer");
+                    inRdma
+                            ? "rdma=true but this buffer needs no RDMA memory; take the NVL buffer"
+                            : "rdma=false but this buffer needs no NVL memory; take the RDMA buffer");
         }
-        CudaHeaps holder = rdma ? rdmaHeaps : heaps;
         long numBytes = Math.multiplyExact(numElements, dtype.sizeBytes());
         return Tensor.onDevice(
                 context.device(),
-                holder.localAddress() + offset,
+                heap.localAddress() + offset,
                 numBytes,
                 dtype,
                 new long[] {numElements},
@@ -189,11 +223,18 @@ final class CudaResources implements Resources {
     @Override
     public void close() {
         stream.synchronize();
-        normal.close();
+        if (normal != null) {
+            normal.close();
+        }
+        if (lowLatency != null) {
+            lowLatency.close();
+        }
         stream.close();
-        heaps.close();
-        if (rdmaHeaps != null) {
-            rdmaHeaps.close();
+        if (nvl != null) {
+            nvl.close();
+        }
+        if (rdma != null) {
+            rdma.close();
         }
     }
 }

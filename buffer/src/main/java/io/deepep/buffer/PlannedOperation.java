@@ -1,5 +1,6 @@
 package io.deepep.buffer;
 
+import io.deepep.CallOptions;
 import io.deepep.Event;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
@@ -25,6 +26,9 @@ final class PlannedOperation<R> {
 
     /** The end of the latest run on a GPU; null on the host. */
     private final DeviceEvent event;
+
+    /** Of the latest call, which its hook goes by. */
+    private CallOptions options = CallOptions.sync();
 
     private final HostStream.Work beginWork = this::begin;
     private final HostStream.Work completeWork = this::complete;
@@ -78,6 +82,15 @@ final class PlannedOperation<R> {
     /** The end of the latest run on a GPU; null on the host. */
     DeviceEvent event() {
         return event;
+    }
+
+    CallOptions options() {
+        return options;
+    }
+
+    /** Notes the options of the call that begins. */
+    void options(CallOptions latest) {
+        this.options = latest;
     }
 
     boolean belongsTo(RankBuffer buffer) {

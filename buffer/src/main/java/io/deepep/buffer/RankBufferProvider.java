@@ -29,7 +29,7 @@ public final class RankBufferProvider implements BufferProvider {
         Handshake.agree(options, sizes);
         Resources resources =
                 options.backend() == Backend.CUDA
-                        ? CudaResources.open(options)
+                        ? CudaResources.open(options, sizes)
                         : HostResources.open(options, sizes);
         return new RankBuffer(options, resources);
     }

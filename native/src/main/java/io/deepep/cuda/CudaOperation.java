@@ -20,4 +20,14 @@ public interface CudaOperation<R> extends Operation<R> {
      * never can: it allocates.
      */
     boolean isCapturable();
+
+    /**
+     * With a receive hook, begin enqueues the first half of a run only: this enqueues the second of
+     * the oldest run that lacks it. Complete then waits for what was enqueued last.
+     *
+     * @throws io.deepep.spi.CallOrderException if no run lacks it
+     */
+    default void receive() {
+        throw new UnsupportedOperationException("this operation has no receive hook");
+    }
 }

@@ -30,7 +30,9 @@ public enum FaultCode {
     /** A layout that miscounts the selections of an expert. */
     LAYOUT_EXPERT_COUNT(12, "rank; token = expert, k = what the layout says, seen = what it is"),
     /** The routing of a dispatch that failed or has not run. */
-    HANDLE_INVALID(13, "rank: the dispatch of its handle failed");
+    HANDLE_INVALID(13, "rank: the dispatch of its handle failed"),
+    /** A peer makes a call of another kind. */
+    OPERATION_MISMATCH(14, "peer makes the other kind of call");
 
     private final int value;
     private final String comment;

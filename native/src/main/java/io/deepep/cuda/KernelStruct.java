@@ -144,9 +144,9 @@ public final class KernelStruct {
             this.comment = comment;
         }
 
-        /** Another struct as a field. */
-        public Builder struct(String field, KernelStruct struct) {
-            return add(field, struct.name, struct.numBytes, Long.BYTES, "");
+        /** Another struct as a field; {@code extents} make it an array. */
+        public Builder struct(String field, KernelStruct struct, int... extents) {
+            return add(field, struct.name, struct.numBytes, Long.BYTES, "", extents);
         }
 
         /** An address, offset or stride: {@code uint64_t}; {@code extents} make it an array. */
@@ -159,9 +159,9 @@ public final class KernelStruct {
             return add(field, "int64_t", Long.BYTES, Long.BYTES, comment);
         }
 
-        /** {@code uint32_t}. */
-        public Builder u32(String field, String comment) {
-            return add(field, "uint32_t", Integer.BYTES, Integer.BYTES, comment);
+        /** {@code uint32_t}; {@code extents} make it an array. */
+        public Builder u32(String field, String comment, int... extents) {
+            return add(field, "uint32_t", Integer.BYTES, Integer.BYTES, comment, extents);
         }
 
         /** {@code int32_t}; {@code extents} make it an array. */

@@ -7,10 +7,12 @@ import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
+import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
+import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalConfigs;
 import java.lang.foreign.Arena;
 

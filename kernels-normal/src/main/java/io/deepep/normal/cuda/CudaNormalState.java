@@ -8,6 +8,7 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalChecks;
 import java.lang.foreign.ValueLayout;
 import java.util.List;

@@ -8,6 +8,7 @@ import io.deepep.Tensor;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
+import io.deepep.cuda.PinnedSlots;
 import io.deepep.cuda.StatusStruct;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

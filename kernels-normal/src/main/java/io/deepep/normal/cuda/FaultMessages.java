@@ -91,7 +91,8 @@ record FaultMessages(String operation, int rank, long timeoutNanos, int numExper
                             fault.at(),
                             operation
                                     + ": the dispatch of the handle has not run, or failed; dispatch its request again first");
-            case OK -> throw new IllegalArgumentException("OK is no fault");
+            case OK, OPERATION_MISMATCH ->
+                    throw new IllegalArgumentException(code + " is no fault of normal mode");
         };
     }
 

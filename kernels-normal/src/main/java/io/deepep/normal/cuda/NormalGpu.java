@@ -1,6 +1,7 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.PinnedSlots;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 

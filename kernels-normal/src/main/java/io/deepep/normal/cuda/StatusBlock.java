@@ -1,6 +1,7 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.PinnedSlots;
 import io.deepep.cuda.StatusStruct;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

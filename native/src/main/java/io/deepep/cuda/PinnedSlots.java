@@ -1,8 +1,5 @@
-package io.deepep.normal.cuda;
+package io.deepep.cuda;
 
-import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.CudaEvent;
-import io.deepep.cuda.PinnedMemory;
 import java.lang.ref.Cleaner;
 import java.util.ArrayDeque;
 import java.util.HashMap;
@@ -12,7 +9,7 @@ import java.util.Map;
  * Pieces of mapped host memory for operations. A piece comes back when its operation is collected,
  * and is given out again when the GPU is done with it. The memory is kept for ever.
  */
-final class PinnedSlots {
+public final class PinnedSlots {
     private static final long PAGE_BYTES = 1 << 16;
     private static final long MIN_SLOT_BYTES = 128;
     private static final Cleaner CLEANER = Cleaner.create();
@@ -20,10 +17,14 @@ final class PinnedSlots {
     /**
      * A piece of a page.
      *
+     * @param page memory that other pieces lie in too
+     * @param offset of the piece in the page, in bytes
+     * @param numBytes its size, a power of two
      * @param lastUse the event after which the GPU no longer writes to it
      */
-    record Slot(PinnedMemory page, long offset, long numBytes, CudaEvent lastUse) {
-        long deviceAddress() {
+    public record Slot(PinnedMemory page, long offset, long numBytes, CudaEvent lastUse) {
+        /** Its first byte as the GPU sees it. */
+        public long deviceAddress() {
             return page.deviceAddress() + offset;
         }
     }
@@ -33,7 +34,8 @@ final class PinnedSlots {
     /** Free pieces by their size, a power of two. */
     private final Map<Long, ArrayDeque<Slot>> free = new HashMap<>();
 
-    PinnedSlots(CudaContext context) {
+    /** No memory as yet, for kernels of one GPU. */
+    public PinnedSlots(CudaContext context) {
         this.context = context;
     }
 
@@ -41,7 +43,7 @@ final class PinnedSlots {
      * A piece of at least {@code numBytes}, for as long as {@code owner} is reachable and until
      * {@code lastUse} after that.
      */
-    Slot take(Object owner, long numBytes, CudaEvent lastUse) {
+    public Slot take(Object owner, long numBytes, CudaEvent lastUse) {
         Slot found = takeFree(Math.max(Long.highestOneBit(2 * numBytes - 1), MIN_SLOT_BYTES));
         Slot slot = new Slot(found.page(), found.offset(), found.numBytes(), lastUse);
         CLEANER.register(owner, () -> giveBack(slot));

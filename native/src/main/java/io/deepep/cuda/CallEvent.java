@@ -1,11 +1,7 @@
-package io.deepep.normal.cuda;
-
-import io.deepep.cuda.CudaEvent;
-import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.DeviceEvent;
+package io.deepep.cuda;
 
 /** The end of an operation's latest run, or of the latest replay of the graph it went into. */
-final class CallEvent implements DeviceEvent {
+public final class CallEvent implements DeviceEvent {
     private final CudaStream stream;
     private final CudaEvent finished;
 
@@ -15,14 +11,14 @@ final class CallEvent implements DeviceEvent {
     private boolean inGraph;
 
     /** Nothing has run on {@code stream} yet. */
-    CallEvent(CudaStream stream) {
+    public CallEvent(CudaStream stream) {
         this.stream = stream;
         this.finished = CudaEvent.create(stream.context());
         this.captured = CudaEvent.create(stream.context());
     }
 
     /** The present end of the stream is the end of the run. */
-    void record() {
+    public void record() {
         inGraph = stream.isCapturing();
         if (inGraph) {
             stream.recordEveryReplay(finished);
@@ -33,7 +29,7 @@ final class CallEvent implements DeviceEvent {
     }
 
     /** What the host and other graphs wait for. */
-    CudaEvent finished() {
+    public CudaEvent finished() {
         return finished;
     }
 

@@ -1,0 +1,66 @@
+// Eight bf16 at a time: a vector.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include "deepep/memory.cuh"
+
+namespace deepep::lowlatency {
+
+// The element in the low half of word w / 2, then the one in its high half.
+__device__ __forceinline__ float bf16_at(const uint4& v, int i) {
+    uint32_t word = i < 2 ? v.x : i < 4 ? v.y : i < 6 ? v.z : v.w;
+    return __uint_as_float(i % 2 == 0 ? word << 16 : word & 0xffff0000u);
+}
+
+template <int kNum>
+struct Vectors {
+    uint4 v[kNum];
+};
+
+// For rows that do not begin on 16 bytes. Out of line and in loops: short code is fast code where a kernel takes
+// microseconds.
+template <int kNum, int kStride>
+__device__ __noinline__ Vectors<kNum> load_unaligned(uint64_t address, uint64_t end) {
+    Vectors<kNum> r = {};
+#pragma unroll 1
+    for (int i = 0; i < kNum * 4; ++i) {
+        uint64_t word = address + i / 4 * kStride + i % 4 * 4;
+        if (word < end)
+            reinterpret_cast<uint32_t*>(r.v)[i] = at<const uint16_t>(word)[0] | at<const uint16_t>(word)[1] << 16;
+    }
+    return r;
+}
+
+// kNum vectors, kStride bytes apart, of those that begin before `end`; the others are zero.
+template <int kNum, int kStride>
+__device__ __forceinline__ Vectors<kNum> load_vectors(uint64_t address, uint64_t end) {
+    if ((address & 15) != 0) return load_unaligned<kNum, kStride>(address, end);
+    Vectors<kNum> r;
+#pragma unroll
+    for (int i = 0; i < kNum; ++i) {
+        r.v[i] = make_uint4(0, 0, 0, 0);
+        if (address + i * kStride < end) r.v[i] = __ldg(at<const uint4>(address + i * kStride));
+    }
+    return r;
+}
+
+__device__ __noinline__ void store_unaligned(uint64_t address, uint4 v) {
+    const uint32_t words[4] = {v.x, v.y, v.z, v.w};
+    for (int i = 0; i < 4; ++i) {
+        at<uint16_t>(address + i * 4)[0] = static_cast<uint16_t>(words[i]);
+        at<uint16_t>(address + i * 4)[1] = static_cast<uint16_t>(words[i] >> 16);
+    }
+}
+
+__device__ __forceinline__ uint4 round_vector(const float* v) {
+    uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        __nv_bfloat162 pair = __floats2bfloat162_rn(v[2 * i], v[2 * i + 1]);
+        words[i] = *reinterpret_cast<uint32_t*>(&pair);
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+}  // namespace deepep::lowlatency

@@ -1,0 +1,319 @@
+// How a launch begins, how it waits for other ranks, and what it does when one does not come.
+//
+// Calls of a rank run one after the other in stream order, so what a launch finds in RankState is what the launch
+// before has left. Two things follow. A launch tells the peers which slots *earlier* launches have taken their rows out
+// of, without waiting for blocks of its own. And the epoch, in device memory so that a launch can be replayed, is
+// advanced by the block that reads it last.
+#pragma once
+
+#include "deepep/memory.cuh"
+#include "deepep/status.cuh"
+#include "lowlatency_params.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kSpinsPerLook = 128;  // between looks at the clock
+
+// In shared memory, the same for all threads of a block.
+struct Call {
+    uint32_t epoch;
+    uint32_t next_other;  // of the other kind of call: the first that comes after this one
+    uint32_t masked;      // ranks left out, as of the launch's beginning
+    uint32_t reached;     // send half: ranks whose slots are free
+    Kind kind;
+};
+
+__device__ __forceinline__ RankState* state_of(const Group& g) { return at<RankState>(g.state); }
+
+__device__ __forceinline__ uint32_t all_ranks(const Group& g) { return (1u << g.num_ranks) - 1; }
+
+__device__ __forceinline__ bool has_reached(uint32_t value, uint32_t epoch) {
+    return static_cast<int32_t>(value - epoch) >= 0;
+}
+
+enum Barrier : int { kBarrierSend = 1, kBarrierSend2 = 2, kBarrierReceive = 3 };
+
+// All threads of a team of num_threads, which is a multiple of 32.
+__device__ __forceinline__ void team_barrier(int id, int num_threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(num_threads) : "memory");
+}
+
+// The threads that receive: those behind the first kSendThreads, or all threads of a launch that does not send.
+template <int kSendThreads>
+struct Receivers {
+    int num_threads;
+    int thread;
+
+    __device__ explicit Receivers(const Group& g)
+        : num_threads(g.phases & kSend ? kThreads - kSendThreads : kThreads),
+          thread(threadIdx.x - (kThreads - num_threads)) {}
+    __device__ void sync() const { team_barrier(kBarrierReceive, num_threads); }
+    __device__ int num_warps() const { return num_threads / 32; }
+    __device__ int warp() const { return thread / 32; }
+};
+
+// a / b for 0 <= a < 2^20, b > 0 in a few instructions: (a + 1/2) / b is too far from every integer to be rounded to it.
+__device__ __forceinline__ int small_div(int a, int b) {
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(static_cast<float>(b)));
+    return __float2int_rz((static_cast<float>(a) + 0.5f) * inverse);
+}
+
+// Deals work to the warps of a team in all blocks: a warp serves one group, and the items of a group go round the warps
+// that serve it. Where there are more groups than warps, a warp serves several.
+struct Deal {
+    int group, next_group;
+    int item, next_item;
+
+    __device__ Deal(int num_groups, int warp, int num_warps) {
+        int index = warp * gridDim.x + blockIdx.x, total = num_warps * gridDim.x;  // neighbours are in different blocks
+        bool many = total >= num_groups;
+        next_item = many ? small_div(total, num_groups) : 1;
+        item = many ? small_div(index, num_groups) : 0;
+        group = !many ? index : item < next_item ? index - item * num_groups : num_groups;
+        next_group = many ? num_groups : total;
+    }
+};
+
+__device__ __forceinline__ bool is_expert(int64_t expert, int num_experts) {
+    return static_cast<uint64_t>(expert) < static_cast<uint64_t>(num_experts);
+}
+
+// A rank's header of a call at one of its peers: words that carry the epoch beside their value, so that a word needs no
+// flag and no order.
+__device__ __forceinline__ uint64_t* header_of(const Group& g, Kind kind, int holder, int source, uint32_t epoch) {
+    return at<uint64_t>(g.heap[holder], g.header_offset[kind] + (epoch & 1) * g.header_parity_stride[kind] +
+                                            source * g.header_rank_stride[kind]);
+}
+
+// Two words of a header. Pairs with load_words; announces nothing but itself.
+__device__ __forceinline__ void store_words(uint64_t* to, uint32_t epoch, uint32_t first, uint32_t second) {
+    asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(pack_word(epoch, first)),
+                 "l"(pack_word(epoch, second))
+                 : "memory");
+}
+
+// The epoch that both words have, or the older one.
+__device__ __forceinline__ uint32_t load_words(const uint64_t* from, uint32_t epoch, uint64_t& first, uint64_t& second) {
+    asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "l"(from) : "memory");
+    return word_epoch(first) == epoch ? word_epoch(second) : word_epoch(first);
+}
+
+__device__ __forceinline__ uint32_t launch_id(const Group& g, const Call& call) {
+    return call.epoch * 8 + call.kind * 4 + g.phases;
+}
+
+// The first fault of a launch is the one the host reads; the others are consequences. The host clears `code`, and of
+// several launches that it did not look at the first remains. True for that first fault.
+__device__ __noinline__ bool record_fault(const Group& g, const Call& call, const Fault& fault) {
+    if (atomicExch(&state_of(g)->claimed, launch_id(g, call)) == launch_id(g, call)) return false;
+    auto status = at<volatile StatusBlock>(g.status);
+    if (status->code != kOk) return true;
+    status->phase = fault.phase;
+    status->rank = fault.rank;
+    status->peer = fault.peer;
+    status->token = fault.token;
+    status->k = fault.k;
+    status->expected = fault.expected;
+    status->seen = fault.seen;
+    fence_sys();  // release; pairs with the host's acquire of `code`
+    status->code = fault.code;
+    return true;
+}
+
+// What a thread waits for, and for how long it has.
+struct Wait {
+    int peer;
+    Phase phase;
+    bool waited = false;
+    bool lost = false;  // the peer never will come, as it makes the other kind of call; or this call has failed
+    uint64_t deadline = 0;
+
+    __device__ Wait(int p, Phase f) : peer(p), phase(f) {}
+    // All blocks must come to the same conclusion whether the peer has come; then rows of its call are waited for.
+    __device__ bool decides() const { return phase == kPhaseHeader; }
+};
+
+// True if the rank's blocks conclude that the peer is gone: the first to say so decides.
+__device__ inline bool decide(const Group& g, const Call& call, int peer, bool gone) {
+    uint32_t mine = call.epoch << 1 | gone;
+    uint32_t* word = &state_of(g)->decided[peer];
+    for (uint32_t seen = *static_cast<volatile uint32_t*>(word);;) {
+        if (((seen ^ mine) & ~1u) == 0) return seen & 1;
+        uint32_t old = atomicCAS(word, seen, mine);
+        if (old == seen) return gone;
+        seen = old;
+    }
+}
+
+// A peer is given up: it becomes masked, or that is a fault.
+__device__ inline void give_up(const Group& g, const Call& call, Wait& wait, uint32_t expected, uint32_t seen) {
+    atomicOr(&state_of(g)->masked, 1u << wait.peer);
+    if (g.mask_timed_out) {
+        *(at<volatile int32_t>(g.timed_out) + wait.peer) = 1;
+        return;
+    }
+    wait.lost = true;
+    Fault fault;
+    fault.code = has_reached(seen, expected) ? kOutOfStep : kTimeout;
+    fault.phase = wait.phase;
+    fault.rank = g.rank;
+    fault.peer = wait.peer;
+    fault.expected = expected;
+    fault.seen = seen;
+    record_fault(g, call, fault);
+}
+
+// Ranks make the same calls. So a peer that has begun the call of the other kind that comes after this one, but has not
+// begun this one, never will. Both are counted as made, here and there, and the ranks are in step again.
+__device__ inline void skip_other(const Group& g, const Call& call, int peer) {
+    Fault fault;
+    fault.code = kOperationMismatch;
+    fault.phase = kPhaseHeader;
+    fault.rank = g.rank;
+    fault.peer = peer;
+    RankState* state = state_of(g);
+    int other = 1 - call.kind;
+    if (!record_fault(g, call, fault) || state->epoch[other] != call.next_other - 1) return;
+    state->epoch[other] = call.next_other;
+    state->received[other * 2 + (call.next_other & 1)] = call.next_other;
+}
+
+// The slow path of a wait: true if it is over, because the peer is given up, or the call.
+__device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wait, uint32_t expected, uint32_t seen) {
+    const volatile RankState* state = state_of(g);
+    uint64_t now = now_ns();
+    if (wait.deadline == 0) wait.deadline = now + g.timeout_ns;
+    bool failed = state->claimed == launch_id(g, call);
+    if (failed) wait.lost = true;
+    if (failed || state->masked >> wait.peer & 1) return true;
+    if (wait.decides()) {
+        Kind other = static_cast<Kind>(1 - call.kind);
+        const uint64_t* header = header_of(g, other, g.rank, wait.peer, call.next_other);
+        wait.lost = word_epoch(load_acquire_sys(header)) == call.next_other;  // pairs with the peer's store_words
+    }
+    if (now < wait.deadline && !has_reached(seen, expected)) return false;
+    if (wait.decides() && !decide(g, call, wait.peer, true)) {
+        wait.deadline = now + g.timeout_ns;
+        return false;
+    }
+    give_up(g, call, wait, expected, seen);
+    return true;
+}
+
+// Spins until load() gives `epoch`. False if the wait is over without.
+template <typename Load>
+__device__ __forceinline__ bool await(const Group& g, const Call& call, Wait& wait, uint32_t epoch, Load load) {
+    for (int spins = 1;; ++spins) {
+        bool lost = wait.lost;  // seen before the load: a peer that makes both calls has begun this one first
+        uint32_t seen = load();
+        if (seen == epoch) break;
+        wait.waited = true;
+        if (lost) {
+            skip_other(g, call, wait.peer);
+            return false;
+        }
+        if (spins % kSpinsPerLook == 0 && is_over(g, call, wait, epoch, seen)) return false;
+    }
+    return !wait.decides() || wait.deadline == 0 || !decide(g, call, wait.peer, false);
+}
+
+__device__ __forceinline__ uint32_t* acks_of(const Group& g, int holder, int source) {
+    return at<uint32_t>(g.heap[holder], g.acks_offset) + source * 4;
+}
+
+__device__ __forceinline__ uint2 load_acquire_sys_v2(const uint32_t* p) {
+    uint2 v;
+    asm volatile("ld.acquire.sys.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_release_sys_v4(uint32_t* p, uint4 v) {
+    asm volatile("st.release.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
+                 "r"(v.w)
+                 : "memory");
+}
+
+// What the opening warp has asked for and not looked at yet.
+struct Opening {
+    uint32_t epoch, other;  // of the last send halves, or of the run to be received and what comes after it
+    uint32_t masked;
+    uint2 ack;  // of the lane's rank, by parity
+};
+
+// A send half may write into the slots of its epoch's parity at a peer once that has received the epoch before the
+// last. One warp; lane r answers for rank r, and has had its first look at the acknowledgement.
+__device__ inline uint32_t await_free_slots(const Group& g, const Call& call, uint2 ack) {
+    int lane = threadIdx.x % 32;
+    uint32_t needed = call.epoch - 2;
+    auto look = [&] {
+        uint32_t seen = call.epoch & 1 ? ack.y : ack.x;
+        return has_reached(seen, needed) ? needed : seen;
+    };
+    bool is_free = lane < g.num_ranks && !(call.masked >> lane & 1);
+    if (is_free && look() != needed) {
+        Wait wait(lane, kPhaseSlots);
+        is_free = await(g, call, wait, needed, [&] {
+            // acquire; pairs with the release in publish_received
+            ack = load_acquire_sys_v2(acks_of(g, g.rank, lane) + call.kind * 2);
+            return look();
+        });
+    }
+    return __ballot_sync(~0u, is_free);
+}
+
+// Tells the peers what earlier launches have received. One warp of one block, beside the warp that waits for the like
+// from the peers. Masked ranks learn it when they are back: by the next launch.
+__device__ inline void publish_received(const Group& g, uint32_t masked) {
+    int lane = threadIdx.x % 32;
+    uint4 received = *reinterpret_cast<const uint4*>(state_of(g)->received);
+    if (lane < g.num_ranks && !(masked >> lane & 1))
+        store_release_sys_v4(acks_of(g, lane, g.rank), received);  // release; pairs with await_free_slots
+}
+
+constexpr int kOpenWarp = kThreads / 32 - 1;
+constexpr int kPublishWarp = kOpenWarp - 1;
+constexpr int kStateThread = kPublishWarp * 32;  // the same that has read `received` for the peers
+
+// A block in the middle: publishing takes a while, and in a small call it has nothing else to do.
+__device__ __forceinline__ bool is_publishing_block() { return blockIdx.x == gridDim.x / 2; }
+
+// Asks for the state, early in the launch: the caller may have other loads under way. run: two words where the send half
+// leaves its epoch and next_other for a receive half of its own.
+__device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const uint32_t* run) {
+    Opening opening = {};
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (warp != kOpenWarp && warp != kPublishWarp) return opening;
+    const volatile RankState* state = state_of(g);
+    bool sends = g.phases & kSend;
+    opening.epoch = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[kind] : run);
+    opening.other = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[1 - kind] : run + 1);
+    opening.masked = state->masked;
+    if (warp == kOpenWarp && sends && lane < g.num_ranks)
+        opening.ack = load_acquire_sys_v2(acks_of(g, g.rank, lane) + kind * 2);
+    return opening;
+}
+
+// Waits for free slots if the launch sends, and tells the block. The two warps, before __syncthreads().
+__device__ inline void finish_open(const Group& g, Kind kind, const Opening& opening, Call& call) {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (warp == kPublishWarp && is_publishing_block()) publish_received(g, opening.masked);
+    if (warp != kOpenWarp) return;
+    uint32_t next = g.phases & kSend ? 1 : 0;
+    Call mine = {opening.epoch + next, opening.other + next, opening.masked, 0, kind};
+    if (next) mine.reached = await_free_slots(g, mine, opening.ack);
+    if (lane == 0) call = mine;
+}
+
+// kStateThread of every block, after the call is open. True in the block that is last to have read the epoch: nobody
+// reads it any more, and it becomes this launch's.
+__device__ inline bool advance_epoch(const Group& g, const Call& call) {
+    RankState* state = state_of(g);
+    if (is_publishing_block() && g.phases & kReceive) state->received[call.kind * 2 + (call.epoch & 1)] = call.epoch;
+    if (add_acq_rel_gpu(&state->arrivals, 1) != gridDim.x - 1) return false;  // release by all, acquire by the last
+    state->arrivals = 0;
+    if (g.phases & kSend) state->epoch[call.kind] = call.epoch;
+    return true;
+}
+
+}  // namespace deepep::lowlatency

@@ -1,0 +1,190 @@
+// The receive half of combine: the owner of a token waits for the rows of its selections and sums them, weighted, in
+// fp32 and in the order of selections.
+#pragma once
+
+#include "combine_send.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kCollectWarp = 0;  // of the receivers
+
+using CombineReceivers = Receivers<kCombineSenders>;
+
+struct CollectShared {
+    uint32_t came;  // ranks whose rows are to be summed
+    bool ok;
+};
+
+// Hears from every sender which dispatch it combines, and how. One warp, lane by sender and pair of words. All ranks
+// conclude alike: words that differ from this rank's own, then a sender's own status.
+__device__ inline void collect_senders(const CombineParams& p, const Call& call, const Run& run, CollectShared& shared) {
+    constexpr int kPairs = kCombineHeaderWords / 2;
+    const Group& g = p.group;
+    uint64_t start = now_ns(), first = 0, second = 0;
+    int lane = threadIdx.x % 32, sender = lane / kPairs, word = lane % kPairs * 2;
+    bool came = sender < g.num_ranks && !(call.masked >> sender & 1), lost = false;
+    if (came) {
+        const uint64_t* from = header_of(g, kCombine, g.rank, sender, call.epoch) + word;
+        Wait wait(sender, kPhaseHeader);
+        came = await(g, call, wait, call.epoch, [&] { return load_words(from, call.epoch, first, second); });
+        lost = wait.lost && !came;
+        if (came && wait.waited && word == 0 && p.wait_stats && blockIdx.x == 0)
+            at<int64_t>(p.wait_stats)[sender] += static_cast<int64_t>(now_ns() - start);
+    }
+    uint32_t all = __ballot_sync(~0u, came) >> (sender * kPairs);
+    came = (all & ((1u << kPairs) - 1)) == (1u << kPairs) - 1;  // all words of the sender
+    bool other_epoch = came && word == kDispatchEpoch && word_value(first) != run.dispatch_epoch;
+    bool other_format = came && word == kDispatchEpoch && word_value(second) != static_cast<uint32_t>(p.row_format);
+    bool bad_status = came && word == kHasRows && word_value(second) != kOk;
+    uint32_t differ = __ballot_sync(~0u, other_epoch || other_format), bad = __ballot_sync(~0u, bad_status);
+    uint32_t has_rows = __ballot_sync(~0u, came && word == kHasRows && word_value(first) != 0);
+    lost = __any_sync(~0u, lost);
+    uint32_t culprit = differ != 0 ? differ : bad;
+    if (lane == 0) {
+        uint32_t ranks = 0;
+        for (int r = 0; r < g.num_ranks; ++r) ranks |= (has_rows >> (r * kPairs + kHasRows / 2) & 1) << r;
+        shared.came = ranks & run.expected;
+        shared.ok = culprit == 0 && !lost;
+    }
+    if (culprit == 0 || lost || blockIdx.x != 0) return;
+    Fault fault;
+    int k = __ffs(culprit) - 1, base = k / kPairs * kPairs;
+    uint64_t place[2] = {__shfl_sync(~0u, first, base + kCombineToken / 2), __shfl_sync(~0u, second, base + 2)};
+    uint64_t value[2] = {__shfl_sync(~0u, first, base + 3), __shfl_sync(~0u, second, base + 3)};
+    if (lane != k) return;
+    fault.rank = sender;
+    if (differ != 0) {
+        fault.code = kHeaderMismatch;
+        fault.k = other_epoch ? kDispatchEpoch : kRowFormat;
+        fault.expected = other_epoch ? run.dispatch_epoch : p.row_format;
+        fault.seen = word_value(other_epoch ? first : second);
+    } else {
+        fault.code = word_value(second);
+        fault.token = word_value(place[0]);
+        fault.k = word_value(place[1]);
+        fault.seen = static_cast<int64_t>(static_cast<uint64_t>(word_value(value[1])) << 32 | word_value(value[0]));
+    }
+    record_fault(g, call, fault);
+}
+
+__device__ __forceinline__ void add_scaled(float& sum, float weight, float value) {
+    sum = __fadd_rn(sum, __fmul_rn(weight, value));  // two roundings, as on the host
+}
+
+// The rows of some selections as the lane reads them, and their weights; found before the rows have come.
+template <bool kLog>
+struct RowBatch {
+    static constexpr int kRows = kLog ? 4 : 8;
+
+    uint64_t from[kRows];
+    float weight[kRows];
+    uint32_t left;  // selections beyond these
+
+    __device__ RowBatch(uint64_t row, uint32_t offset, float w, uint32_t selected) {
+#pragma unroll
+        for (int j = 0; j < kRows; ++j) {
+            int k = selected != 0 ? __ffs(selected) - 1 : 0;
+            uint64_t address = __shfl_sync(~0u, row, k);
+            float factor = __shfl_sync(~0u, w, k);
+            from[j] = selected != 0 ? address + offset : 0;
+            weight[j] = selected != 0 ? factor : 0;
+            selected &= selected - 1;
+        }
+        left = selected;
+    }
+
+    // Adds the lane's eight channels of the rows.
+    __device__ void add_to(float* sum) const {
+        uint4 v[kRows];
+        LogLane log[kRows];
+#pragma unroll
+        for (int j = 0; j < kRows; ++j) {
+            v[j] = make_uint4(0, 0, 0, 0);
+            log[j] = LogLane{};
+            if (from[j] == 0) continue;
+            if (kLog) {
+                log[j] = load_log(from[j]);
+            } else {
+                v[j] = *at<const uint4>(from[j]);
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < kRows; ++j)
+#pragma unroll
+            for (int i = 0; i < 8; ++i)
+                add_scaled(sum[i], weight[j], kLog ? log_value(log[j], i) : bf16_at(v[j], i));
+    }
+};
+
+// What lane k knows of selection k of a token.
+struct Selected {
+    int64_t expert;
+    float weight;
+};
+
+__device__ __forceinline__ Selected load_selected(const CombineParams& p, int token) {
+    int lane = threadIdx.x % 32;
+    size_t i = static_cast<size_t>(token) * p.topk + lane;
+    if (lane >= p.topk || token >= p.num_tokens) return {-1, 0};
+    return {at<const int64_t>(p.topk_idx)[i], at<const float>(p.topk_weights)[i]};
+}
+
+// Waits for the part of each selection's row that holds the chunk, and sums the chunk.
+template <bool kLog>
+__device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& call, uint32_t came, Selected mine, int token, int chunk) {
+    const Group& g = p.group;
+    int lane = threadIdx.x % 32, channel = chunk * kChunkChannels + lane * 8;
+    uint32_t slot = token * p.max_topk + lane;
+    bool sums = is_expert(mine.expert, p.num_experts);
+    int sender = sums ? small_div(static_cast<int>(mine.expert), p.experts_per_rank) : 0;
+    sums = sums && (came >> sender & 1);
+    uint32_t expected = __ballot_sync(~0u, sums);
+    uint64_t row = slot_row(p, g.rank, slot, call.epoch);
+    uint32_t offset = kLog ? (chunk * 2 + lane / kLogLanes) * kLogBlockBytes : channel * 2;
+    RowBatch<kLog> batch(row, offset, mine.weight, expected);
+    if (sums) {
+        const uint32_t* flag = slot_flags(p, g.rank, slot, call.epoch) + chunk / kPartChunks;
+        Wait wait(sender, kPhaseRows);
+        sums = await(g, call, wait, call.epoch, [&] {
+            uint32_t seen;  // acquire; pairs with the release in flag_rounds
+            asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+            return seen;
+        });
+    }
+    uint32_t selected = __ballot_sync(~0u, sums);
+    bool active = channel < p.hidden;
+    float sum[8] = {};
+    if (selected != expected) batch = RowBatch<kLog>(row, offset, mine.weight, selected);  // a sender is lost
+#pragma unroll 1
+    for (;;) {
+        if (active) batch.add_to(sum);
+        if (batch.left == 0) break;
+        batch = RowBatch<kLog>(row, offset, mine.weight, batch.left);
+    }
+    if (!active) return;
+    uint64_t to = p.out + token * p.out_stride + channel * 2;
+    if ((to & 15) == 0) {
+        *at<uint4>(to) = round_vector(sum);
+    } else {
+        store_unaligned(to, round_vector(sum));
+    }
+}
+
+// The receivers of every block, from the launch's beginning. A warp stays with one chunk.
+template <bool kLog>
+__device__ inline void sum_tokens(const CombineParams& p, const Call& call, const Run& run, const CombineReceivers& team,
+                                  const Deal& deal, Selected first, CollectShared& shared) {
+    int num_chunks = (p.hidden + kChunkChannels - 1) / kChunkChannels;
+    if (team.warp() == kCollectWarp) collect_senders(p, call, run, shared);
+    team.sync();
+    if (!shared.ok) return;
+#pragma unroll 1
+    for (int chunk = deal.group; chunk < num_chunks; chunk += deal.next_group)
+#pragma unroll 1
+        for (int token = deal.item; token < p.num_tokens; token += deal.next_item) {
+            if (token != deal.item || chunk != deal.group) first = load_selected(p, token);
+            sum_chunk<kLog>(p, call, shared.came, first, token, chunk);
+        }
+}
+
+}  // namespace deepep::lowlatency

@@ -1,0 +1,197 @@
+// The send half of combine: each row an expert has computed goes to the slot of its token and selection at the token's
+// owner, in parts that are flagged by themselves.
+#pragma once
+
+#include "bf16.cuh"
+#include "call.cuh"
+#include "logfmt.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kCombineSenders = 512;
+constexpr int kSendTeams = 2;
+constexpr int kSendTeamThreads = kCombineSenders / kSendTeams;
+constexpr int kStoreWarps = kSendTeamThreads / 32 - 1;  // of a team; its last warp flags what they have stored
+constexpr int kChunkChannels = 256;  // a warp's vectors
+constexpr int kPartChunks = kPartChannels / kChunkChannels;
+constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
+constexpr int kLogStageBytes = (kLogPartBytes + 15) / 16 * 16 + 16;
+static_assert(kLogPartBytes % 16 == 0 && kPartChannels % kChunkChannels == 0);
+static_assert(kLogSharedBytes == kSendTeams * kStoreWarps * kLogStageBytes);
+
+// Where the row of a token's selection lies at its owner, and the flag of its first part.
+__device__ __forceinline__ uint64_t slot_row(const CombineParams& p, int owner, uint32_t slot, uint32_t epoch) {
+    return p.group.heap[owner] + p.row_offset + (epoch & 1) * p.row_parity_stride + slot * p.row_stride;
+}
+
+__device__ __forceinline__ uint32_t* slot_flags(const CombineParams& p, int owner, uint32_t slot, uint32_t epoch) {
+    return at<uint32_t>(p.group.heap[owner],
+                        p.flag_offset + (epoch & 1) * p.flag_parity_stride + slot * p.flag_row_stride);
+}
+
+// The smallest token * topk + k that names no expert, or ~0. All receivers of one block.
+__device__ inline void find_bad_selection(const CombineParams& p, int thread, int num_threads, uint32_t* bad) {
+    auto topk_idx = at<const int64_t>(p.topk_idx);
+#pragma unroll 4
+    for (int i = thread; i < p.num_tokens * p.topk; i += num_threads)
+        if (topk_idx[i] != -1 && !is_expert(topk_idx[i], p.num_experts)) atomicMin(bad, i);
+}
+
+// One warp of one block, lane by receiver and pair of words.
+__device__ inline void announce_combine(const CombineParams& p, const Call& call, const Run& run, uint32_t present,
+                                        uint32_t bad) {
+    constexpr int kPairs = kCombineHeaderWords / 2;
+    static_assert(kMaxRanks * kPairs == 32);
+    int lane = threadIdx.x % 32, dest = lane / kPairs, word = lane % kPairs * 2;
+    if (dest >= p.group.num_ranks || !(call.reached >> dest & 1)) return;
+    bool good = bad == ~0u;
+    int64_t value = good ? 0 : at<const int64_t>(p.topk_idx)[bad];
+    uint32_t first = 0, second = 0;
+    switch (word) {
+        case kDispatchEpoch: first = run.dispatch_epoch, second = p.row_format; break;
+        case kHasRows: first = present >> dest & 1, second = good ? kOk : kExpertOutOfRange; break;
+        case kCombineToken: first = good ? 0 : bad / p.topk, second = good ? 0 : bad % p.topk; break;
+        case kCombineValueLow: first = static_cast<uint32_t>(value), second = static_cast<uint32_t>(value >> 32); break;
+    }
+    store_words(header_of(p.group, kCombine, dest, p.group.rank, call.epoch) + word, call.epoch, first, second);
+}
+
+// A part of a row of x, 8 channels per lane and chunk. What is encoded comes through few registers: a chunk is loaded
+// while the last one is encoded.
+template <bool kLog>
+struct CombinePart {
+    static constexpr int kHeld = kLog ? 1 : kPartChunks;
+    static constexpr int kStride = kChunkChannels * 2;
+
+    Vectors<kHeld> x;
+    uint64_t from, end;
+
+    __device__ void load(uint64_t row, int num_channels) {
+        from = row + threadIdx.x % 32 * 16;
+        end = row + num_channels * 2;
+        x = load_vectors<kHeld, kStride>(from, end);
+    }
+
+    __device__ void store(uint64_t to, int num_channels) const {
+        int first = threadIdx.x % 32 * 16;
+#pragma unroll
+        for (int c = 0; c < kHeld; ++c)
+            if (first + c * kStride < num_channels * 2) *at<uint4>(to + first + c * kStride) = x.v[c];
+    }
+
+    // stage: kLogStageBytes of the warp's own.
+    __device__ void encode(uint64_t to, int num_channels, uint8_t* stage) {
+        int lane = threadIdx.x % 32;
+#pragma unroll 1
+        for (int c = 0; c < kPartChunks; ++c) {
+            uint4 now = x.v[0];
+            from += kStride;
+            x = load_vectors<kHeld, kStride>(from, end);
+            int block = c * (kChunkChannels / kLogChannels) + lane / kLogLanes;
+            encode_log(now, stage + block * kLogBlockBytes, block * kLogChannels < num_channels);
+        }
+        __syncwarp();
+        for (int i = lane * 16; i < num_channels / kLogChannels * kLogBlockBytes; i += 512)
+            *at<uint4>(to + i) = *reinterpret_cast<const uint4*>(stage + i);
+        __syncwarp();
+    }
+};
+
+// The flags of what a team's warps have stored in a round, or null: one round is flagged while the next is stored.
+struct SendShared {
+    uint32_t* flags[kSendTeams][2][kStoreWarps];
+};
+
+__device__ __forceinline__ void send_barrier(int team) { team_barrier(kBarrierSend + team, kSendTeamThreads); }
+
+// A team's last warp: one fence for a round, because a block's fences wait for one another.
+__device__ inline void flag_rounds(const CombineParams& p, const Call& call, int team, int num_rounds,
+                                   const SendShared& shared) {
+    int lane = threadIdx.x % 32;
+#pragma unroll 1
+    for (int round = 0; round < num_rounds; ++round) {
+        send_barrier(team);
+        uint32_t* flag = lane < kStoreWarps ? shared.flags[team][round & 1][lane] : nullptr;
+        if (__ballot_sync(~0u, flag != nullptr) == 0) continue;
+        fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
+        if (flag) asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(call.epoch) : "memory");
+    }
+}
+
+// The part and the owner that a group of the deal stands for; nearest owners behind this rank first.
+struct Errand {
+    int part, owner;
+
+    __device__ Errand(const Group& g, int group) : part(small_div(group, g.num_ranks)) {
+        owner = g.rank + 1 + group - part * g.num_ranks;
+        if (owner >= g.num_ranks) owner -= g.num_ranks;
+    }
+};
+
+__device__ __forceinline__ uint2 load_selection(const CombineParams& p, int owner, int item) {
+    int capacity = p.max_tokens * p.max_topk;
+    return item < capacity ? at<const uint2>(p.selections)[static_cast<int64_t>(owner) * capacity + item] : uint2{};
+}
+
+// The senders of every block, from the launch's beginning: a warp's first row is under way when the call is open. Rows
+// go in the order of their tokens, to all owners at once, so that owners can begin to sum.
+template <bool kLog>
+__device__ inline void send_rows(const CombineParams& p, const Call& call, SendShared& shared, uint8_t* stages) {
+    const Group& g = p.group;
+    int team = threadIdx.x / kSendTeamThreads, warp = threadIdx.x % kSendTeamThreads / 32, lane = threadIdx.x % 32;
+    int store_warp = team * kStoreWarps + warp;
+    int num_groups = g.num_ranks * ((p.hidden + kPartChannels - 1) / kPartChannels);
+    Deal deal(num_groups, store_warp, kSendTeams * kStoreWarps);
+    int num_selections = at<const Bank>(p.bank)->num_selections[lane % kMaxRanks];
+    uint2 next = load_selection(p, Errand(g, deal.group).owner, deal.item);  // a Selection, if there is one
+    // As many rounds for all warps, which meet at barriers.
+    int most = __reduce_max_sync(~0u, lane < g.num_ranks ? num_selections : 0);
+    int rounds_per_group = small_div(most + deal.next_item - 1, deal.next_item);
+    int groups_per_warp = small_div(num_groups + deal.next_group - 1, deal.next_group);
+    if (warp == kStoreWarps) {
+        __syncthreads();
+        flag_rounds(p, call, team, rounds_per_group * groups_per_warp, shared);
+        return;
+    }
+    bool open = false;
+#pragma unroll 1
+    for (int i = 0, round = 0, group = deal.group; i < groups_per_warp; ++i, group += deal.next_group) {
+        Errand errand(g, group);
+        int first = errand.part * kPartChannels, num_channels = min(kPartChannels, p.hidden - first);
+        int num_mine = __shfl_sync(~0u, num_selections, errand.owner);
+        if (group >= num_groups) num_mine = 0;
+        if (i != 0) next = load_selection(p, errand.owner, deal.item);
+#pragma unroll 1
+        for (int j = 0, item = deal.item; j < rounds_per_group; ++j, ++round) {
+            uint2 selection = next;
+            CombinePart<kLog> r;
+            bool sends = item < num_mine;
+            if (sends) {
+                uint64_t x = p.x + (selection.x >> kRowBits) * p.x_expert_stride +
+                             (selection.x & ((1 << kRowBits) - 1)) * p.x_row_stride;
+                r.load(x + first * 2, num_channels);
+            }
+            item += deal.next_item;
+            next = load_selection(p, errand.owner, item);
+            if (!open) __syncthreads();
+            open = true;
+            sends = sends && (call.reached >> errand.owner & 1);
+            uint32_t slot = (selection.y >> kTopkBits) * p.max_topk + (selection.y & (kMaxTopk - 1));
+            if (sends) {
+                uint64_t to = slot_row(p, errand.owner, slot, call.epoch);
+                if (kLog) {
+                    r.encode(to + errand.part * kLogPartBytes, num_channels, stages + store_warp * kLogStageBytes);
+                } else {
+                    r.store(to + first * 2, num_channels);
+                }
+            }
+            if (lane == 0)
+                shared.flags[team][round & 1][warp] =
+                    sends ? slot_flags(p, errand.owner, slot, call.epoch) + errand.part : nullptr;
+            send_barrier(team);
+        }
+    }
+    if (!open) __syncthreads();
+}
+
+}  // namespace deepep::lowlatency

@@ -1,0 +1,302 @@
+// The receive half of dispatch: rows out of the slots to where the experts read them, packed per expert in the order
+// (source rank, token, selection).
+//
+// Every block learns from the headers where each source's rows begin at each expert; a row brings its order among those
+// of its source. A warp waits for one row, reads it once and writes it to each of its experts.
+#pragma once
+
+#include "call.cuh"
+#include "dispatch_send.cuh"
+#include "fp8.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kPartVectors = 4;  // 16-byte vectors of a row that a lane copies at once
+constexpr int kPartBytes = kPartVectors * 512;
+
+using DispatchReceivers = Receivers<kDispatchSenders>;
+
+struct ReceiveShared {
+    uint32_t absent;
+    uint32_t present;
+    uint32_t overflow;  // smallest expert that has too many rows, or ~0
+    bool ok;
+};
+
+// [num_ranks][num_own_words] words of the headers, then [num_ranks][local experts] first rows.
+struct CountTable {
+    int32_t* words;
+    int32_t* begin;
+    int num_local_experts;
+
+    __device__ CountTable(const DispatchParams& p, uint8_t* shared) {
+        num_local_experts = p.experts_per_rank;
+        words = reinterpret_cast<int32_t*>(shared + p.counts_shared_offset);
+        begin = words + p.group.num_ranks * num_words();
+    }
+    __device__ int num_words() const { return num_own_words(num_local_experts); }
+    __device__ int32_t& word(int source, int i) const { return words[source * num_words() + i]; }
+    __device__ int32_t& count(int source, int e) const { return word(source, kHeaderCounts + e); }
+    __device__ int32_t& first_row(int source, int e) const { return begin[source * num_local_experts + e]; }
+};
+
+// The last block: it has rows to receive only when there are many.
+__device__ __forceinline__ bool is_reporting_block() { return blockIdx.x == gridDim.x - 1; }
+
+// A warp per source, two words per lane.
+__device__ inline void collect_headers(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+                                       const CountTable& table, ReceiveShared& shared) {
+    const Group& g = p.group;
+    int lane = team.thread % 32;
+    uint64_t start = now_ns();
+#pragma unroll 1
+    for (int source = team.warp(); source < g.num_ranks; source += team.num_warps()) {
+        bool masked = call.masked >> source & 1;
+        const uint64_t* header = header_of(g, kDispatch, g.rank, source, call.epoch);
+#pragma unroll 1
+        for (int word = lane * 2; word < table.num_words(); word += 64) {
+            uint64_t first = 0, second = 0;
+            Wait wait(source, kPhaseHeader);
+            bool came = !masked && await(g, call, wait, call.epoch, [&] {
+                return load_words(header + word, call.epoch, first, second);
+            });
+            if (wait.lost && !came) shared.ok = false;
+            if (came && wait.waited && word == 0 && p.wait_stats && is_reporting_block())
+                at<int64_t>(p.wait_stats)[source] += static_cast<int64_t>(now_ns() - start);
+            if (!came) atomicOr(&shared.absent, 1u << source);
+            table.word(source, word) = came ? word_value(first) : 0;
+            table.word(source, word + 1) = came ? word_value(second) : 0;
+        }
+    }
+}
+
+// What all ranks conclude alike: words that differ from this rank's own, then a source's own status. One warp.
+__device__ inline Fault judge_headers(const DispatchParams& p, const CountTable& table, uint32_t present) {
+    int lane = threadIdx.x % 32, source = lane % p.group.num_ranks;
+    bool heard = lane < p.group.num_ranks && (present >> lane & 1);
+    Fault fault;
+    for (int word : {kFormat, kTopk}) {
+        int32_t mine = word == kFormat ? p.format : p.topk;
+        uint32_t differ = __ballot_sync(~0u, heard && table.word(source, word) != mine);
+        if (differ == 0) continue;
+        fault.code = kHeaderMismatch;
+        fault.rank = __ffs(differ) - 1;
+        fault.k = word;
+        fault.expected = mine;
+        fault.seen = table.word(fault.rank, word);
+        return fault;
+    }
+    uint32_t bad = __ballot_sync(~0u, heard && table.word(source, kStatus) != kOk);
+    if (bad != 0) {
+        fault.rank = __ffs(bad) - 1;
+        fault.code = table.word(fault.rank, kStatus);
+        fault.token = table.word(fault.rank, kStatusToken);
+        fault.k = table.word(fault.rank, kStatusK);
+        fault.seen = static_cast<int64_t>(static_cast<uint64_t>(table.word(fault.rank, kStatusValueHigh)) << 32 |
+                                          static_cast<uint32_t>(table.word(fault.rank, kStatusValueLow)));
+    }
+    return fault;
+}
+
+// Waits for the headers and places each source's rows; true if rows can be received.
+__device__ inline bool place_sources(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+                                     const CountTable& table, ReceiveShared& shared) {
+    const Group& g = p.group;
+    if (team.thread == 0) shared = {0, 0, ~0u, true};
+    team.sync();
+    collect_headers(p, call, team, table, shared);
+    team.sync();
+    if (team.warp() == team.num_warps() - 1) {  // while the others place
+        uint32_t present = all_ranks(g) & ~shared.absent;
+        Fault fault = judge_headers(p, table, present);
+        if (team.thread % 32 == 0) {
+            shared.present = present;
+            if (fault.code != kOk && shared.ok && is_reporting_block()) record_fault(g, call, fault);
+            if (fault.code != kOk) shared.ok = false;
+        }
+    }
+#pragma unroll 1
+    for (int e = team.thread; e < table.num_local_experts; e += team.num_threads) {
+        int32_t counts[kMaxRanks];
+#pragma unroll
+        for (int source = 0; source < kMaxRanks; ++source)
+            counts[source] = source < g.num_ranks ? table.count(source, e) : 0;
+        int64_t row = 0;
+#pragma unroll
+        for (int source = 0; source < kMaxRanks; ++source) {
+            if (source < g.num_ranks) table.first_row(source, e) = static_cast<int32_t>(row);
+            row += counts[source];
+        }
+        if (row > g.num_ranks * p.max_tokens) atomicMin(&shared.overflow, e + g.rank * table.num_local_experts);
+    }
+    team.sync();
+    return shared.ok && shared.overflow == ~0u;
+}
+
+// One block: an expert of a rank that takes part and is selected more often than it has rows is a fault at every rank.
+__device__ __noinline__ bool check_room(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+                                  ReceiveShared& shared) {
+    const Group& g = p.group;
+    int room = g.num_ranks * p.max_tokens, num_local_experts = p.experts_per_rank;
+    auto rows_of = [&](int expert) {
+        int64_t rows = 0;
+#pragma unroll 1
+        for (int source = 0; source < g.num_ranks; ++source) {
+            if (!(shared.present >> source & 1)) continue;
+            const uint64_t* from =
+                header_of(g, kDispatch, g.rank, source, call.epoch) + num_own_words(num_local_experts) + expert;
+            Wait wait(source, kPhaseRows);
+            uint64_t seen = 0;
+            bool came = await(g, call, wait, call.epoch, [&] { return word_epoch(seen = load_acquire_sys(from)); });
+            rows += came ? word_value(seen) : 0;
+        }
+        return rows;
+    };
+#pragma unroll 1
+    for (int e = team.thread; e < p.num_experts; e += team.num_threads)
+        if (shared.present >> small_div(e, num_local_experts) & 1 && rows_of(e) > room) atomicMin(&shared.overflow, e);
+    team.sync();
+    uint32_t full = shared.overflow;
+    if (full == ~0u) return true;
+    if (team.thread == 0) {
+        Fault fault;
+        fault.code = kTooManyRows;
+        fault.k = full;
+        fault.rank = full / num_local_experts;
+        fault.expected = room;
+        fault.seen = rows_of(full);
+        record_fault(g, call, fault);
+    }
+    return false;
+}
+
+// One block: what the consumer and a later combine read besides the rows.
+__device__ __noinline__ void report_counts(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+                                     const CountTable& table, const ReceiveShared& shared, bool ok) {
+    const Group& g = p.group;
+    auto bank = at<Bank>(p.bank);
+    if (team.thread < g.num_ranks)
+        bank->num_selections[team.thread] = ok ? table.word(team.thread, kNumSelections) : 0;
+    if (team.thread == 0) bank->present = ok ? shared.present : 0;
+    for (int e = team.thread; e < table.num_local_experts; e += team.num_threads) {
+        int32_t rows = 0;
+#pragma unroll 1
+        for (int source = 0; source < g.num_ranks; ++source) {
+            uint32_t count = ok ? table.count(source, e) : 0;
+            at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
+                static_cast<uint64_t>(count) << 32 | static_cast<uint32_t>(table.first_row(source, e));
+            rows += count;
+        }
+        at<int32_t>(p.out_counts)[e] = rows;
+        if (p.cumulative_stats) at<int32_t>(p.cumulative_stats)[e] += rows;
+    }
+}
+
+// The output row of a lane's selection.
+struct Place {
+    int32_t expert;
+    int32_t row;
+
+    __device__ Place of_lane(int lane) const {
+        return {__shfl_sync(~0u, expert, lane), __shfl_sync(~0u, row, lane)};
+    }
+};
+
+// What one warp copies of a row, in its registers: a part of the elements and of the scales that belong to them.
+struct RowPart {
+    uint4 v[kPartVectors];
+    uint32_t scale;  // of the lane's group of channels, or its word of packed scales
+};
+
+template <bool kCast>
+__device__ __forceinline__ int row_bytes(const DispatchParams& p) {
+    return kCast ? p.hidden : p.hidden * 2;
+}
+
+template <bool kCast>
+__device__ __forceinline__ void load_part(const DispatchParams& p, uint64_t row, int part, RowPart& r) {
+    int lane = threadIdx.x % 32, first = part * kPartBytes + lane * 16;
+#pragma unroll
+    for (int j = 0; j < kPartVectors; ++j)
+        if (first + j * 512 < row_bytes<kCast>(p)) r.v[j] = *at<const uint4>(row + first + j * 512);
+    int column = part * (kPartBytes / kScaleChannels) + lane;
+    if (kCast && lane < kPartBytes / kScaleChannels && column < p.hidden / kScaleChannels)
+        r.scale = at<const uint32_t>(row + p.hidden)[column];
+}
+
+template <bool kCast>
+__device__ __forceinline__ void store_part(const DispatchParams& p, const RowPart& r, int part, const Place& to) {
+    int lane = threadIdx.x % 32, first = part * kPartBytes + lane * 16;
+    int64_t num_slots = p.group.num_ranks * p.max_tokens;
+    uint64_t row = p.out_x + (to.expert * num_slots + to.row) * row_bytes<kCast>(p);
+#pragma unroll
+    for (int j = 0; j < kPartVectors; ++j)
+        if (first + j * 512 < row_bytes<kCast>(p)) *at<uint4>(row + first + j * 512) = r.v[j];
+    if (!kCast) return;
+    // Column-major: the scales of one group of channels lie side by side for all rows of an expert.
+    bool packed = p.format == kFp8Ue8m0;
+    int columns = p.hidden / kScaleChannels, column = part * (kPartBytes / kScaleChannels) + lane;
+    bool mine = lane < kPartBytes / kScaleChannels && column < columns;
+    if (packed) {
+        columns = (columns + 3) / 4;
+        column /= 4;
+        mine = mine && lane % 4 == 0;
+    }
+    if (mine) at<uint32_t>(p.out_scales)[(static_cast<int64_t>(to.expert) * columns + column) * num_slots + to.row] = r.scale;
+}
+
+// Lane k places selection k of a row that has come. All lanes.
+template <bool kCast>
+__device__ __forceinline__ void unpack_part(const DispatchParams& p, const CountTable& table, int source, int part,
+                                            uint64_t row, uint32_t tag) {
+    int lane = threadIdx.x % 32;
+    uint32_t selection = lane < p.topk ? at<const uint32_t>(row + p.selections_offset)[lane] : ~0u;
+    RowPart r = {};
+    load_part<kCast>(p, row, part, r);
+    int expert = selection >> kOrderBits, order = selection & ((1 << kOrderBits) - 1);
+    bool valid = selection != ~0u && expert < table.num_local_experts && order < table.count(source, expert);
+    Place place = {expert, valid ? table.first_row(source, expert) + order : 0};
+    uint32_t selected = __ballot_sync(~0u, valid);
+    if (kCast && p.format == kFp8Ue8m0) r.scale = pack_ue8m0(r.scale);
+#pragma unroll 1
+    for (uint32_t left = selected; left != 0; left &= left - 1)
+        store_part<kCast>(p, r, part, place.of_lane(__ffs(left) - 1));
+    if (part != 0 || !valid) return;
+    uint32_t token = tag & ((1 << kTokenBits) - 1);
+    int number = (tag >> kTokenBits) + __popc(selected & ((1u << lane) - 1));
+    if (number < p.max_tokens * p.max_topk)
+        at<Selection>(p.selections)[static_cast<int64_t>(source) * p.max_tokens * p.max_topk + number] = {
+            static_cast<uint32_t>(place.expert) << kRowBits | place.row, token << kTopkBits | lane};
+    at<int32_t>(p.out_src_info)[static_cast<int64_t>(expert) * p.group.num_ranks * p.max_tokens + place.row] = token;
+}
+
+// A warp stays with one source and part, and takes the rows in the order in which they are sent.
+template <bool kCast>
+__device__ inline void receive_rows(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+                                    const CountTable& table) {
+    const Group& g = p.group;
+    uint32_t parity = call.epoch & 1;
+    int num_parts = (row_bytes<kCast>(p) + kPartBytes - 1) / kPartBytes;
+    Deal deal(g.num_ranks * num_parts, team.warp(), team.num_warps());
+#pragma unroll 1
+    for (int group = deal.group; group < g.num_ranks * num_parts; group += deal.next_group) {
+        int part = small_div(group, g.num_ranks), source = group - part * g.num_ranks;
+        int num_rows = min(table.word(source, kNumRows), p.max_tokens);
+        auto flags = at<const uint64_t>(
+            g.heap[g.rank], p.flag_offset + parity * p.flag_parity_stride + source * p.flag_rank_stride);
+        uint64_t rows = g.heap[g.rank] + p.row_offset + parity * p.row_parity_stride + source * p.row_rank_stride;
+#pragma unroll 1
+        for (int slot = deal.item; slot < num_rows; slot += deal.next_item) {
+            uint64_t seen = 0;
+            Wait wait(source, kPhaseRows);
+            bool came = await(g, call, wait, call.epoch, [&] {
+                return word_epoch(seen = load_acquire_sys(flags + slot));  // pairs with the release in finish_row
+            });
+            if (!__all_sync(~0u, came)) break;  // the source is lost after its header; what it announced is undefined
+            unpack_part<kCast>(p, table, source, part, rows + static_cast<uint64_t>(slot) * p.row_stride,
+                               word_value(seen));
+        }
+    }
+}
+
+}  // namespace deepep::lowlatency

@@ -1,0 +1,264 @@
+// The send half of dispatch: each token once to every rank that holds one of its experts, then a flag for the row.
+//
+// Tokens go round the blocks. The senders of a block cast a token in registers and store it straight into the slots of
+// its receivers; then one warp per receiver stores what belongs to the row and flags it. A slot is the number of earlier
+// tokens that go to the same receiver, and a selection's order the number of earlier selections of its expert, so every
+// block counts the tokens before its own. The other warps of the last block count all and announce.
+#pragma once
+
+#include "call.cuh"
+#include "fp8.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kDispatchSenders = 512;
+constexpr int kAnnouncers = kThreads - kDispatchSenders;
+constexpr int kPlanWarp = kDispatchSenders / 32 - 1;
+constexpr int kCountBatch = 4;  // tokens, or groups of them, that a warp has under way
+constexpr int kWarpChannels = 32 * kLaneChannels;
+constexpr int kPieceChannels = kDispatchSenders / 32 * kWarpChannels;
+
+struct TokenCounts {
+    uint32_t rows[kMaxRanks];        // tokens to each rank
+    uint32_t selections[kMaxRanks];  // of its experts
+    uint32_t bad;                    // smallest token << 8 | k whose expert does not exist, or ~0
+};
+
+// Where the token at hand goes; ranks behind this one first, so that ranks do not all send to the same.
+struct TokenPlan {
+    int32_t num_dests;
+    int32_t dest[kMaxRanks];
+    uint64_t row[kMaxRanks];   // its slot, and the flag of that, were the epoch even
+    uint64_t flag[kMaxRanks];
+    uint32_t tag[kMaxRanks];   // number of the first selection << kTokenBits | token
+    int32_t selection_dest[kMaxTopk];
+    uint32_t selection[kMaxTopk];
+};
+
+__device__ inline void clear_counts(const DispatchParams& p, int thread, int num_threads, uint32_t* hist,
+                                    TokenCounts& counts) {
+#pragma unroll 1
+    for (int e = thread; e < p.num_experts; e += num_threads) hist[e] = 0;
+    if (thread < kMaxRanks) counts.rows[thread] = counts.selections[thread] = 0;
+    if (thread == 0) counts.bad = ~0u;
+}
+
+// Adds the selections that the lanes of a warp have, of whole tokens: token t is the warp's `mine`-th, k its k-th.
+__device__ __forceinline__ void count_selections(const DispatchParams& p, int64_t expert, int t, int mine, int k,
+                                                 uint32_t* hist, TokenCounts& counts) {
+    bool valid = is_expert(expert, p.num_experts);
+    int e = static_cast<int>(expert), dest = small_div(e, p.experts_per_rank);
+    uint32_t same = __match_any_sync(~0u, valid ? mine << 8 | dest : -1);  // of its token and receiver
+    if (!valid) {
+        if (expert != -1) atomicMin(&counts.bad, static_cast<uint32_t>(t) << 8 | k);
+        return;
+    }
+    atomicAdd(&hist[e], 1);
+    if (threadIdx.x % 32 == __ffs(same) - 1) {
+        atomicAdd(&counts.rows[dest], 1);
+        atomicAdd(&counts.selections[dest], __popc(same));
+    }
+}
+
+// Adds tokens [begin, end). A warp takes as many whole tokens as have a lane for each selection.
+__device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, int end, int thread, int num_threads,
+                                          uint32_t* hist, TokenCounts& counts) {
+    int lane = thread % 32, per_warp = small_div(32, p.topk), mine = small_div(lane, p.topk), k = lane - mine * p.topk;
+    int stride = num_threads / 32 * per_warp;
+    auto topk_idx = at<const long long>(p.topk_idx);
+#pragma unroll 1
+    for (int first = begin + thread / 32 * per_warp; first < end; first += kCountBatch * stride) {
+        int64_t expert[kCountBatch];
+#pragma unroll
+        for (int j = 0; j < kCountBatch; ++j) {
+            int t = first + j * stride + mine;
+            expert[j] = mine < per_warp && t < end ? __ldg(topk_idx + static_cast<size_t>(t) * p.topk + k) : -1;
+        }
+#pragma unroll
+        for (int j = 0; j < kCountBatch; ++j)
+            if (first + j * stride < end)
+                count_selections(p, expert[j], first + j * stride + mine, mine, k, hist, counts);
+    }
+}
+
+// Words before the counts of all experts.
+__device__ __forceinline__ int num_own_words(int num_local_experts) {
+    return kHeaderCounts + (num_local_experts + 1) / 2 * 2;
+}
+
+// The announcers of one block, after they have counted all tokens: tell every receiver what comes, in words that carry
+// the epoch themselves. One warp per receiver, two words per lane; what rows are placed by goes first.
+__device__ inline void announce_dispatch(const DispatchParams& p, const Call& call, const TokenCounts& counts,
+                                         const uint32_t* hist, int thread) {
+    int lane = thread % 32, num_local_experts = p.experts_per_rank;
+    bool good = counts.bad == ~0u;
+    uint32_t token = good ? 0 : counts.bad >> 8, k = good ? 0 : counts.bad & 255;
+    int64_t value = good ? 0 : at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k];
+#pragma unroll 1
+    for (int dest = thread / 32; dest < p.group.num_ranks; dest += kAnnouncers / 32) {
+        if (!(call.reached >> dest & 1)) continue;
+        uint64_t* header = header_of(p.group, kDispatch, dest, p.group.rank, call.epoch);
+        const uint32_t* own = hist + dest * num_local_experts;
+        if (lane < kHeaderCounts / 2) {
+            uint32_t first = 0, second = 0;
+            switch (lane * 2) {
+                case kStatus: first = good ? kOk : kExpertOutOfRange, second = token; break;
+                case kStatusK: first = k, second = static_cast<uint32_t>(value); break;
+                case kStatusValueHigh: first = static_cast<uint32_t>(value >> 32), second = p.format; break;
+                case kTopk: first = p.topk, second = counts.rows[dest]; break;
+                case kNumSelections: first = counts.selections[dest]; break;
+            }
+            store_words(header + lane * 2, call.epoch, first, second);
+        }
+#pragma unroll 1
+        for (int e = lane * 2; e < num_local_experts; e += 64)
+            store_words(header + kHeaderCounts + e, call.epoch, own[e], e + 1 < num_local_experts ? own[e + 1] : 0);
+    }
+#pragma unroll 1
+    for (int dest = thread / 32; dest < p.group.num_ranks; dest += kAnnouncers / 32) {
+        if (!(call.reached >> dest & 1)) continue;
+        uint64_t* all =
+            header_of(p.group, kDispatch, dest, p.group.rank, call.epoch) + num_own_words(num_local_experts);
+#pragma unroll 1
+        for (int e = lane * 2; e < p.num_experts; e += 64)
+            store_words(all + e, call.epoch, hist[e], e + 1 < p.num_experts ? hist[e + 1] : 0);
+    }
+}
+
+// The lane's 16 channels of a piece of a token: 16 fp8 in the first vector, or 8 bf16 in each.
+template <bool kCast>
+struct RowPiece {
+    Vectors<2> x;
+
+    // Byte offset in the row of x of the lane's first vector. The other one follows, or lies a warp's vectors further on:
+    // bf16 is loaded as it is stored.
+    __device__ static int offset(int piece) {
+        int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        return (piece * kPieceChannels + warp * kWarpChannels) * 2 + lane * (kCast ? 32 : 16);
+    }
+
+    __device__ void load(const DispatchParams& p, int t, int piece) {
+        uint64_t row = p.x + static_cast<uint64_t>(t) * p.x_stride;
+        x = load_vectors<2, kCast ? 16 : 512>(row + offset(piece), row + p.hidden * 2);
+    }
+
+    __device__ void cast(const DispatchParams& p, int piece, float* scales) {
+        if (!kCast || (piece * kPieceChannels + threadIdx.x / 32 * kWarpChannels) >= p.hidden) return;
+        Fp8Lane fp8 = cast_fp8(x.v[0], x.v[1], p.format != kFp8);
+        x.v[0] = fp8.codes;
+        int first = offset(piece);
+        if (first < p.hidden * 2 && threadIdx.x % kScaleLanes == 0) scales[first / (2 * kScaleChannels)] = fp8.scale;
+    }
+
+    __device__ void store(const DispatchParams& p, uint64_t to, int piece) const {
+        int first = offset(piece);
+        if (kCast) {
+            if (first < p.hidden * 2) *at<uint4>(to + first / 2) = x.v[0];
+        } else {
+            if (first < p.hidden * 2) *at<uint4>(to + first) = x.v[0];
+            if (first + 512 < p.hidden * 2) *at<uint4>(to + first + 512) = x.v[1];
+        }
+    }
+};
+
+// The plan warp, lane k with selection k of token t; the tokens before have been counted.
+__device__ inline void plan_token(const DispatchParams& p, int t, int64_t expert, const uint32_t* hist,
+                                  const TokenCounts& counts, TokenPlan& plan) {
+    int lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
+    int dest = p.group.rank + 1 + lane;
+    if (dest >= num_ranks) dest -= num_ranks;
+    bool valid = lane < p.topk && is_expert(expert, p.num_experts);
+    int e = valid ? static_cast<int>(expert) : -1 - lane;
+    int dest_of_k = valid ? small_div(e, p.experts_per_rank) : -1;
+    uint32_t before = __popc(__match_any_sync(~0u, e) & ((1u << lane) - 1));
+    uint32_t dests = __reduce_or_sync(~0u, valid ? 1u << dest_of_k : 0);
+    bool goes = lane < num_ranks && (dests >> dest & 1);
+    uint32_t all = __ballot_sync(~0u, goes);
+    if (goes) {
+        int i = __popc(all & ((1u << lane) - 1));
+        uint32_t slot = counts.rows[dest];
+        uint64_t heap = p.group.heap[dest];
+        plan.dest[i] = dest;
+        plan.row[i] = heap + p.row_offset + p.group.rank * p.row_rank_stride + static_cast<uint64_t>(slot) * p.row_stride;
+        plan.flag[i] = heap + p.flag_offset + p.group.rank * p.flag_rank_stride + slot * sizeof(uint64_t);
+        plan.tag[i] = counts.selections[dest] << kTokenBits | t;
+    }
+    if (lane == 0) plan.num_dests = __popc(all);
+    if (lane < p.topk) {
+        plan.selection[lane] = valid ? (e - dest_of_k * p.experts_per_rank) << kOrderBits | (hist[e] + before) : ~0u;
+        plan.selection_dest[lane] = dest_of_k;
+    }
+}
+
+// What belongs to the row besides its elements: one warp per receiver.
+template <bool kCast>
+__device__ __forceinline__ void store_row_end(const DispatchParams& p, const Call& call, const TokenPlan& plan,
+                                              const float* scales) {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (warp >= plan.num_dests) return;
+    int dest = plan.dest[warp];
+    if (!(call.reached >> dest & 1)) return;
+    uint64_t row = plan.row[warp] + (call.epoch & 1) * p.row_parity_stride;
+    if (kCast)
+#pragma unroll 1
+        for (int i = lane; i < p.hidden / kScaleChannels; i += 32) at<float>(row + p.hidden)[i] = scales[i];
+    if (lane < p.topk)
+        at<uint32_t>(row + p.selections_offset)[lane] =
+            plan.selection_dest[lane] == dest ? plan.selection[lane] : ~0u;
+}
+
+// One warp, after all stores of the row: a fence for all of them, because a block's fences wait for one another.
+__device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& call, const TokenPlan& plan) {
+    int lane = threadIdx.x % 32;
+    fence_sys();  // release, with the stores below; pairs with the acquire in receive_rows
+    if (lane < plan.num_dests && call.reached >> plan.dest[lane] & 1)
+        store_relaxed_sys(at<uint64_t>(plan.flag[lane] + (call.epoch & 1) * p.flag_parity_stride),
+                          pack_word(call.epoch, plan.tag[lane]));
+}
+
+// The senders of every block, from the launch's beginning: a block's first token is ready when the call is open.
+template <bool kCast>
+__device__ inline void send_tokens(const DispatchParams& p, const Call& call, uint32_t* hist, TokenCounts& counts,
+                                   TokenPlan& plan, float* scales) {
+    int lane = threadIdx.x % 32, stride = gridDim.x, t = blockIdx.x;
+    bool plans = threadIdx.x / 32 == kPlanWarp;
+    clear_counts(p, threadIdx.x, kDispatchSenders, hist, counts);
+#pragma unroll 1
+    for (int counted = 0;; t += stride) {
+        RowPiece<kCast> row;
+        if (t < p.num_tokens) {
+            int64_t expert = 0;
+            row.load(p, t, 0);
+            if (plans && lane < p.topk) expert = at<const int64_t>(p.topk_idx)[static_cast<size_t>(t) * p.topk + lane];
+            if (counted == 0) team_barrier(kBarrierSend, kDispatchSenders);  // counts are cleared
+            count_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, counts);
+            team_barrier(kBarrierSend, kDispatchSenders);  // and the last token's plan and scales have been read
+            row.cast(p, 0, scales);
+            if (plans) plan_token(p, t, expert, hist, counts, plan);
+        }
+        if (t == blockIdx.x) {
+            __syncthreads();  // the call is open
+        } else {
+            team_barrier(kBarrierSend, kDispatchSenders);
+        }
+        if (t >= p.num_tokens) return;
+        counted = t;
+        uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
+#pragma unroll 1
+        for (int piece = 0;;) {
+#pragma unroll 1
+            for (int i = 0; i < plan.num_dests; ++i)
+                if (call.reached >> plan.dest[i] & 1) row.store(p, plan.row[i] + parity_offset, piece);
+            if (++piece * kPieceChannels >= p.hidden) break;
+            row.load(p, t, piece);
+            row.cast(p, piece, scales);
+        }
+        // The scales of the first piece were there when the call was open or the plan was.
+        if (kCast && p.hidden > kPieceChannels) team_barrier(kBarrierSend, kDispatchSenders);
+        store_row_end<kCast>(p, call, plan, scales);
+        team_barrier(kBarrierSend, kDispatchSenders);
+        if (plans) flag_rows(p, call, plan);
+    }
+}
+
+}  // namespace deepep::lowlatency

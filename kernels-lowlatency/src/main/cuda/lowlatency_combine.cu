@@ -1,0 +1,67 @@
+// Low-latency combine on one node: both halves in one launch, or each in one of its own.
+//
+// Each rank launches it once per call (and half), in the same order on all ranks; launches of a rank run one after the
+// other. Send half: the rows that this rank's experts computed, as bf16 or encoded as LogFMT, into the slots
+// [epoch parity][token][selection] of the tokens' owners, and a header. Receive half: the weighted sums of this rank's
+// tokens.
+//
+// Writes: headers, rows and flags in the heaps of all ranks, slots that their owners have acknowledged; out; RankState.
+// Reads: x, the bank of the dispatch, top-k and weights, what peers have written into this rank's heap. topk_idx must
+// name what was dispatched, less what is to be left out (-1): for another row this rank would wait in vain.
+//
+// Launch: any number of blocks, resident together with those of the other ranks on the GPU; kThreads threads. Dynamic
+// shared memory for LogFMT: kSendTeams * kStoreWarps * kLogStageBytes. x and out may start anywhere, but are used fastest on
+// 16-byte boundaries.
+#include "combine_receive.cuh"
+#include "combine_send.cuh"
+
+namespace deepep::lowlatency {
+
+template <bool kLog>
+__device__ __forceinline__ void combine(const CombineParams& p) {
+    extern __shared__ __align__(16) uint8_t stages[];
+    __shared__ Call call;
+    __shared__ SendShared sent;
+    __shared__ CollectShared collected;
+    __shared__ uint32_t bad;
+    const Group& g = p.group;
+    bool sends = g.phases & kSend, receives = g.phases & kReceive;
+    if (sends && threadIdx.x < kCombineSenders) {
+        send_rows<kLog>(p, call, sent, stages);
+        return;
+    }
+    CombineReceivers team(g);
+    Run* noted = &state_of(g)->runs[p.run];
+    Opening opening = begin_open(g, kCombine, &noted->epoch);
+    auto bank = at<const Bank>(p.bank);
+    Run run = sends ? Run{0, 0, bank->epoch, bank->reached} : *noted;
+    uint32_t present = bank->present;
+    bool announces = sends && blockIdx.x == gridDim.x - 1;
+    if (announces) {
+        if (team.thread == 0) bad = ~0u;
+        team.sync();
+        find_bad_selection(p, team.thread, team.num_threads, &bad);
+    }
+    Deal deal((p.hidden + kChunkChannels - 1) / kChunkChannels, team.warp(), team.num_warps());
+    Selected first = {-1, 0};
+    if (receives) first = load_selected(p, deal.item);
+    finish_open(g, kCombine, opening, call);
+    __syncthreads();
+    run.epoch = call.epoch;
+    run.next_other = call.next_other;
+    if (threadIdx.x == kStateThread && advance_epoch(g, call) && sends) *noted = run;
+    if (announces && team.warp() == kCollectWarp) announce_combine(p, call, run, present, bad);
+    if (receives) sum_tokens<kLog>(p, call, run, team, deal, first, collected);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    deepep_lowlatency_combine_bf16(const __grid_constant__ CombineParams p) {
+    combine<false>(p);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    deepep_lowlatency_combine_logfmt(const __grid_constant__ CombineParams p) {
+    combine<true>(p);
+}
+
+}  // namespace deepep::lowlatency

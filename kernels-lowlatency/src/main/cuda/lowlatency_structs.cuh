@@ -1,0 +1,245 @@
+// Generated from io.deepep.lowlatency.cuda.LowLatencyStructs, which a test compares with this file: do not edit.
+// clang-format off
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "deepep/status_block.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kMaxRanks = 8;
+constexpr int kMaxTopk = 32;
+constexpr int kThreads = 768;
+constexpr int kPartChannels = 1792;
+constexpr int kHeaderCounts = 10;
+constexpr int kCombineHeaderWords = 8;
+constexpr int kFormat = 5;
+constexpr int kTopk = 6;
+constexpr int kDispatchEpoch = 0;
+constexpr int kRowFormat = 1;
+constexpr int kMaxLocalExperts = 131072;
+constexpr int kLogSharedBytes = 33152;
+
+// A rank and its peers; the same for every call, save for status and phases.
+struct Group {
+    uint64_t heap[8];                   // peers' heaps as mapped here
+    uint64_t state;                     // RankState
+    uint64_t status;                    // StatusBlock, device address of mapped host memory
+    uint64_t timed_out;                 // i32 [num_ranks] of mapped host memory: 1 if masked
+    uint64_t timeout_ns;
+    uint64_t acks_offset;               // u32 [num_ranks][kinds][parities]: a peer's received
+    uint64_t header_offset[2];          // by Kind: u64 [epoch parity][rank][words]
+    uint64_t header_parity_stride[2];   // bytes
+    uint64_t header_rank_stride[2];     // bytes
+    int32_t rank;
+    int32_t num_ranks;
+    int32_t mask_timed_out;             // a rank that does not come is masked, no fault
+    int32_t phases;                     // Phases
+};
+static_assert(sizeof(Group) == 168);
+static_assert(offsetof(Group, heap) == 0);
+static_assert(offsetof(Group, state) == 64);
+static_assert(offsetof(Group, status) == 72);
+static_assert(offsetof(Group, timed_out) == 80);
+static_assert(offsetof(Group, timeout_ns) == 88);
+static_assert(offsetof(Group, acks_offset) == 96);
+static_assert(offsetof(Group, header_offset) == 104);
+static_assert(offsetof(Group, header_parity_stride) == 120);
+static_assert(offsetof(Group, header_rank_stride) == 136);
+static_assert(offsetof(Group, rank) == 152);
+static_assert(offsetof(Group, num_ranks) == 156);
+static_assert(offsetof(Group, mask_timed_out) == 160);
+static_assert(offsetof(Group, phases) == 164);
+
+// A combine between its halves.
+struct Run {
+    uint32_t epoch;
+    uint32_t next_other;                // the first dispatch that comes after it
+    uint32_t dispatch_epoch;
+    uint32_t expected;                  // ranks that were given this rank's tokens
+};
+static_assert(sizeof(Run) == 16);
+static_assert(offsetof(Run, epoch) == 0);
+static_assert(offsetof(Run, next_other) == 4);
+static_assert(offsetof(Run, dispatch_epoch) == 8);
+static_assert(offsetof(Run, expected) == 12);
+
+// In device memory; zeroed by the host.
+struct RankState {
+    uint32_t epoch[2];                  // by Kind: of the last call that was sent
+    uint32_t masked;                    // bit r: rank r is neither sent to nor waited for
+    uint32_t arrivals;                  // blocks of the running launch that have read the above
+    uint32_t received[4];               // by kind and parity: the epoch whose slots are free again
+    uint32_t decided[8];                // by rank: epoch << 1 | gone, where blocks must agree
+    uint32_t claimed;                   // the launch whose fault is recorded
+    uint32_t reserved[3];
+    Run runs[2];
+};
+static_assert(sizeof(RankState) == 112);
+static_assert(offsetof(RankState, epoch) == 0);
+static_assert(offsetof(RankState, masked) == 8);
+static_assert(offsetof(RankState, arrivals) == 12);
+static_assert(offsetof(RankState, received) == 16);
+static_assert(offsetof(RankState, decided) == 32);
+static_assert(offsetof(RankState, claimed) == 64);
+static_assert(offsetof(RankState, reserved) == 68);
+static_assert(offsetof(RankState, runs) == 80);
+
+// A dispatch, beside its outputs; zeroed by the host.
+struct Bank {
+    uint32_t epoch;
+    uint32_t next_other;                // the first combine that comes after it
+    uint32_t reached;                   // ranks that this rank's tokens were sent to
+    uint32_t present;                   // ranks whose tokens were received
+    int32_t num_selections[8];          // from each rank
+};
+static_assert(sizeof(Bank) == 48);
+static_assert(offsetof(Bank, epoch) == 0);
+static_assert(offsetof(Bank, next_other) == 4);
+static_assert(offsetof(Bank, reached) == 8);
+static_assert(offsetof(Bank, present) == 12);
+static_assert(offsetof(Bank, num_selections) == 16);
+
+// An output row, in its source's order of sending.
+struct Selection {
+    uint32_t place;                     // local expert << kRowBits | row of the expert
+    uint32_t origin;                    // token << kTopkBits | k
+};
+static_assert(sizeof(Selection) == 8);
+static_assert(offsetof(Selection, place) == 0);
+static_assert(offsetof(Selection, origin) == 4);
+
+// See lowlatency_dispatch.cu.
+struct DispatchParams {
+    Group group;
+    uint64_t flag_offset;               // u64 [parity][source][max_tokens]: epoch | tag << 32
+    uint64_t flag_parity_stride;        // bytes
+    uint64_t flag_rank_stride;          // bytes
+    uint64_t row_offset;                // [parity][source][max_tokens]: row_stride each
+    uint64_t row_parity_stride;         // bytes
+    uint64_t row_rank_stride;           // bytes
+    uint64_t x;                         // bf16 [num_tokens][hidden]
+    uint64_t x_stride;                  // bytes
+    uint64_t topk_idx;                  // i64 [num_tokens][topk]
+    uint64_t bank;                      // Bank
+    uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
+    uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]
+    uint64_t out_scales;                // [local experts][columns][num_ranks * max_tokens]
+    uint64_t out_src_info;              // i32 [local experts][num_ranks * max_tokens]
+    uint64_t out_layout_range;          // i64 [local experts][num_ranks]: begin | count << 32
+    uint64_t out_counts;                // i32 [local experts]
+    uint64_t cumulative_stats;          // i32 [local experts], added to, or 0
+    uint64_t wait_stats;                // i64 [num_ranks], ns, added to, or 0
+    int32_t num_tokens;
+    int32_t topk;
+    int32_t num_experts;
+    int32_t experts_per_rank;
+    int32_t hidden;
+    int32_t format;                     // Format
+    int32_t max_tokens;
+    int32_t max_topk;
+    int32_t row_stride;                 // bytes, a multiple of 128
+    int32_t selections_offset;          // in a row: u32 [topk]
+    int32_t counts_shared_offset;       // in dynamic shared memory
+    int32_t scales_shared_offset;       // likewise
+};
+static_assert(sizeof(DispatchParams) == 360);
+static_assert(offsetof(DispatchParams, group) == 0);
+static_assert(offsetof(DispatchParams, flag_offset) == 168);
+static_assert(offsetof(DispatchParams, flag_parity_stride) == 176);
+static_assert(offsetof(DispatchParams, flag_rank_stride) == 184);
+static_assert(offsetof(DispatchParams, row_offset) == 192);
+static_assert(offsetof(DispatchParams, row_parity_stride) == 200);
+static_assert(offsetof(DispatchParams, row_rank_stride) == 208);
+static_assert(offsetof(DispatchParams, x) == 216);
+static_assert(offsetof(DispatchParams, x_stride) == 224);
+static_assert(offsetof(DispatchParams, topk_idx) == 232);
+static_assert(offsetof(DispatchParams, bank) == 240);
+static_assert(offsetof(DispatchParams, selections) == 248);
+static_assert(offsetof(DispatchParams, out_x) == 256);
+static_assert(offsetof(DispatchParams, out_scales) == 264);
+static_assert(offsetof(DispatchParams, out_src_info) == 272);
+static_assert(offsetof(DispatchParams, out_layout_range) == 280);
+static_assert(offsetof(DispatchParams, out_counts) == 288);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 296);
+static_assert(offsetof(DispatchParams, wait_stats) == 304);
+static_assert(offsetof(DispatchParams, num_tokens) == 312);
+static_assert(offsetof(DispatchParams, topk) == 316);
+static_assert(offsetof(DispatchParams, num_experts) == 320);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 324);
+static_assert(offsetof(DispatchParams, hidden) == 328);
+static_assert(offsetof(DispatchParams, format) == 332);
+static_assert(offsetof(DispatchParams, max_tokens) == 336);
+static_assert(offsetof(DispatchParams, max_topk) == 340);
+static_assert(offsetof(DispatchParams, row_stride) == 344);
+static_assert(offsetof(DispatchParams, selections_offset) == 348);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 352);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 356);
+
+// See lowlatency_combine.cu.
+struct CombineParams {
+    Group group;
+    uint64_t flag_offset;               // u32 [parity][max_tokens][max_topk][parts]: epoch
+    uint64_t flag_parity_stride;        // bytes
+    uint64_t flag_row_stride;           // bytes
+    uint64_t row_offset;                // [parity][max_tokens][max_topk]: row_stride each
+    uint64_t row_parity_stride;         // bytes
+    uint64_t row_stride;                // bytes
+    uint64_t x;                         // bf16 [local experts][num_ranks * max_tokens][hidden]
+    uint64_t x_expert_stride;           // bytes
+    uint64_t x_row_stride;              // bytes
+    uint64_t bank;                      // Bank
+    uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
+    uint64_t topk_idx;                  // i64 [num_tokens][topk]
+    uint64_t topk_weights;              // f32 [num_tokens][topk]
+    uint64_t out;                       // bf16 [num_tokens][hidden]
+    uint64_t out_stride;                // bytes
+    uint64_t wait_stats;                // i64 [num_ranks], ns, added to, or 0
+    int32_t run;                        // 0 or 1: of RankState::runs
+    int32_t num_tokens;
+    int32_t topk;
+    int32_t num_experts;
+    int32_t experts_per_rank;
+    int32_t hidden;
+    int32_t row_format;                 // 1: LogFMT
+    int32_t max_tokens;
+    int32_t max_topk;
+    int32_t reserved;
+};
+static_assert(sizeof(CombineParams) == 336);
+static_assert(offsetof(CombineParams, group) == 0);
+static_assert(offsetof(CombineParams, flag_offset) == 168);
+static_assert(offsetof(CombineParams, flag_parity_stride) == 176);
+static_assert(offsetof(CombineParams, flag_row_stride) == 184);
+static_assert(offsetof(CombineParams, row_offset) == 192);
+static_assert(offsetof(CombineParams, row_parity_stride) == 200);
+static_assert(offsetof(CombineParams, row_stride) == 208);
+static_assert(offsetof(CombineParams, x) == 216);
+static_assert(offsetof(CombineParams, x_expert_stride) == 224);
+static_assert(offsetof(CombineParams, x_row_stride) == 232);
+static_assert(offsetof(CombineParams, bank) == 240);
+static_assert(offsetof(CombineParams, selections) == 248);
+static_assert(offsetof(CombineParams, topk_idx) == 256);
+static_assert(offsetof(CombineParams, topk_weights) == 264);
+static_assert(offsetof(CombineParams, out) == 272);
+static_assert(offsetof(CombineParams, out_stride) == 280);
+static_assert(offsetof(CombineParams, wait_stats) == 288);
+static_assert(offsetof(CombineParams, run) == 296);
+static_assert(offsetof(CombineParams, num_tokens) == 300);
+static_assert(offsetof(CombineParams, topk) == 304);
+static_assert(offsetof(CombineParams, num_experts) == 308);
+static_assert(offsetof(CombineParams, experts_per_rank) == 312);
+static_assert(offsetof(CombineParams, hidden) == 316);
+static_assert(offsetof(CombineParams, row_format) == 320);
+static_assert(offsetof(CombineParams, max_tokens) == 324);
+static_assert(offsetof(CombineParams, max_topk) == 328);
+static_assert(offsetof(CombineParams, reserved) == 332);
+
+// Read when the binary is loaded: its structs have to be Java's.
+extern "C" {
+__device__ uint64_t deepep_lowlatency_structs = 0x146a1556af4b113a;
+}
+
+}  // namespace deepep::lowlatency

@@ -1,0 +1,134 @@
+package io.deepep.lowlatency.cuda;
+
+import io.deepep.DType;
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.Ue8m0;
+import io.deepep.cuda.DevicePool;
+
+/**
+ * Where every second dispatch of a rank puts what it receives, and how far the latest of them has
+ * come. A rank has two, so two results are alive; which one a dispatch takes is decided when it is
+ * enqueued, so that a graph finds its results where they were when it was captured.
+ *
+ * <p>Memory is for the worst case. The rows' is allocated when a dispatch of that format is
+ * prepared.
+ */
+final class CudaBank {
+    /** How far the bank's dispatch has come. */
+    enum Phase {
+        /** None yet, or it failed. */
+        EMPTY,
+        /** Sent, not received. */
+        SENT,
+        /** Received, or about to be, in stream order. */
+        RECEIVED
+    }
+
+    private final LowLatencyLimits limits;
+    private final DevicePool memory;
+    private final int numLocalExperts;
+    private final int numSlots;
+
+    /** {@code Bank} of lowlatency_structs.cuh. */
+    final DevicePool.Block struct;
+
+    final DevicePool.Block selections;
+    final Tensor srcInfo;
+    final Tensor layoutRange;
+    final Tensor count;
+    private final DevicePool.Block scales;
+    private DevicePool.Block rows;
+    private Tensor combineBuffer;
+
+    Phase phase = Phase.EMPTY;
+
+    /** Counts the rank's dispatches; 0 for none since the last clean. */
+    long dispatch;
+
+    int numTokens;
+    int numTopk;
+
+    CudaBank(LowLatencyLimits limits, int numRanks, DevicePool memory) {
+        this.limits = limits;
+        this.memory = memory;
+        this.numLocalExperts = limits.numLocalExperts(numRanks);
+        this.numSlots = numRanks * limits.maxTokens();
+        long places = (long) numLocalExperts * numSlots;
+        struct = memory.allocateZeroed(LowLatencyStructs.BANK.numBytes());
+        selections =
+                memory.allocate(
+                        LowLatencyStructs.SELECTION.numBytes() * numSlots * limits.maxTopk());
+        scales = memory.allocate(Float.BYTES * places * groups());
+        srcInfo =
+                memory.allocate(Integer.BYTES * places)
+                        .tensor(DType.I32, numLocalExperts, numSlots);
+        layoutRange =
+                memory.allocate((long) Long.BYTES * limits.numExperts())
+                        .tensor(DType.I64, numLocalExperts, numRanks);
+        count =
+                memory.allocateZeroed((long) Integer.BYTES * numLocalExperts)
+                        .tensor(DType.I32, numLocalExperts);
+    }
+
+    private int groups() {
+        return limits.hidden() / Fp8E4m3.CHANNELS_PER_SCALE;
+    }
+
+    /** The received rows of a format, in memory that the bank's formats share. */
+    Tensor recvX(LowLatencyFormat format) {
+        DType dtype = format.isFp8() ? DType.FP8_E4M3 : DType.BF16;
+        long bytes = (long) dtype.sizeBytes() * limits.hidden() * numLocalExperts * numSlots;
+        if (rows == null || rows.numBytes() < bytes) {
+            rows = memory.allocate(bytes);
+        }
+        return rows.tensor(dtype, numLocalExperts, numSlots, limits.hidden());
+    }
+
+    /** The received scales, column-major; null for BF16. */
+    Tensor recvScales(LowLatencyFormat format) {
+        return switch (format) {
+            case BF16 -> null;
+            case FP8, FP8_POWER_OF_TWO -> columnMajor(DType.F32, groups());
+            case FP8_UE8M0 -> columnMajor(DType.I32, Math.ceilDiv(groups(), Ue8m0.PER_INT));
+        };
+    }
+
+    private Tensor columnMajor(DType dtype, int columns) {
+        return Tensor.onDevice(
+                srcInfo.device(),
+                scales.address(),
+                scales.numBytes(),
+                dtype,
+                new long[] {numLocalExperts, numSlots, columns},
+                new long[] {(long) columns * numSlots, 1, numSlots},
+                scales);
+    }
+
+    /** The zero-copy combine input, made when it is first asked for. */
+    Tensor combineBuffer() {
+        if (combineBuffer == null) {
+            long elements = (long) numLocalExperts * numSlots * limits.hidden();
+            combineBuffer =
+                    memory.allocate(DType.BF16.sizeBytes() * elements)
+                            .tensor(DType.BF16, numLocalExperts, numSlots, limits.hidden());
+        }
+        return combineBuffer;
+    }
+
+    /** Whether {@code x} is {@link #combineBuffer}. */
+    boolean isCombineBuffer(Tensor x) {
+        return combineBuffer != null
+                && x.address() == combineBuffer.address()
+                && x.stride(0) == combineBuffer.stride(0)
+                && x.stride(1) == combineBuffer.stride(1);
+    }
+
+    /** Forgets its dispatch. */
+    void reset() {
+        phase = Phase.EMPTY;
+        dispatch = 0;
+    }
+}

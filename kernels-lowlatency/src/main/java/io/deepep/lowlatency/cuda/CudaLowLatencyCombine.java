@@ -1,0 +1,173 @@
+package io.deepep.lowlatency.cuda;
+
+import io.deepep.DType;
+import io.deepep.Event;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.Tensor;
+import io.deepep.cuda.CallEvent;
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.CudaOperation;
+import io.deepep.cuda.DeviceEvent;
+import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.LaunchConfig;
+import io.deepep.cuda.StatusStruct;
+import io.deepep.lowlatency.LowLatencyCombineHeader;
+import java.lang.foreign.Arena;
+import java.util.Objects;
+
+/**
+ * A combine on a GPU: one launch, or with a hook one for each half. Rows are sent from where they
+ * lie, so every combine is one without a copy.
+ */
+final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResult> {
+    private static final int RUNS = 2;
+
+    private final CudaLowLatencyState state;
+    private final LowLatencyCombineRequest request;
+    private final CudaLowLatencyHandle handle;
+    private final boolean hooked;
+    private final CudaFunction kernel;
+    private final LaunchConfig launch;
+    private final CallEvent event;
+    private final LowLatencyStatus status;
+    private final PendingRuns pending = new PendingRuns();
+    private final Tensor out;
+
+    /** By run: the launch that sends, and with a hook the one that receives. */
+    private final Params[] sends = new Params[RUNS];
+
+    private final Params[] receives = new Params[RUNS];
+    private LowLatencyCombineResult result;
+
+    CudaLowLatencyCombine(CudaLowLatencyState state, LowLatencyCombineRequest request) {
+        this.handle = CudaLowLatencyHandle.of(request.handle(), state);
+        CudaBank bank = handle.bank();
+        state.checks.combine(request);
+        if (request.zeroCopy() && !bank.isCombineBuffer(request.x())) {
+            throw new IllegalArgumentException(
+                    "zeroCopy=true but x is not the buffer's own memory;"
+                            + " fill getNextLowLatencyCombineBuffer(handle), or leave zeroCopy off");
+        }
+        this.state = state;
+        this.request = request;
+        this.hooked = request.receiveHook();
+        this.kernel = request.logFmt() ? state.gpu.combineLogFmt : state.gpu.combineBf16;
+        this.event = new CallEvent(state.stream);
+        this.status =
+                new LowLatencyStatus(
+                        state.gpu.slots.take(this, StatusStruct.BLOCK.numBytes(), event.finished()),
+                        new LowLatencyFaults(
+                                true,
+                                state.topology.rank(),
+                                state.timeoutNanos,
+                                state.limits.numExperts()));
+        this.out = request.out() != null ? request.out() : allocate();
+        int sharedBytes = request.logFmt() ? LowLatencyStructs.LOG_SHARED_BYTES : 0;
+        Arena arena = Arena.ofAuto();
+        int numBlocks = state.numBlocks(request.numSms(), kernel, sharedBytes);
+        this.launch =
+                new LaunchConfig(arena, numBlocks, LowLatencyStructs.THREADS)
+                        .sharedBytes(sharedBytes);
+        for (int run = 0; run < RUNS; run++) {
+            int first = hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH;
+            sends[run] = params(arena, bank, run, first);
+            receives[run] = hooked ? params(arena, bank, run, CudaLowLatencyState.RECEIVE) : null;
+        }
+    }
+
+    private Tensor allocate() {
+        long hidden = state.limits.hidden();
+        return state.memory
+                .allocate(DType.BF16.sizeBytes() * hidden * handle.numTokens())
+                .tensor(DType.BF16, handle.numTokens(), hidden);
+    }
+
+    private Params params(Arena arena, CudaBank bank, int run, int phases) {
+        Params params = LowLatencyStructs.COMBINE.allocate(arena);
+        state.setGroup(params, status, phases);
+        CudaLowLatencyLayout layout = state.layout;
+        Tensor x = request.x();
+        long elementBytes = DType.BF16.sizeBytes();
+        params.set("flag_offset", layout.combineFlags().offset())
+                .set("flag_parity_stride", layout.combineFlags().stride0())
+                .set("flag_row_stride", layout.combineFlags().recordBytes())
+                .set("row_offset", layout.combineRows().offset())
+                .set("row_parity_stride", layout.combineRows().stride0())
+                .set("row_stride", layout.combineRows().recordBytes())
+                .set("x", x.address())
+                .set("x_expert_stride", x.stride(0) * elementBytes)
+                .set("x_row_stride", x.stride(1) * elementBytes)
+                .set("bank", bank.struct.address())
+                .set("selections", bank.selections.address())
+                .set("topk_idx", request.topkIdx().address())
+                .set("topk_weights", request.topkWeights().address())
+                .set("out", out.address())
+                .set("out_stride", out.stride(0) * elementBytes)
+                .set(
+                        "wait_stats",
+                        request.waitCostStats() == null ? 0 : request.waitCostStats().address());
+        long format =
+                request.logFmt()
+                        ? LowLatencyCombineHeader.ROWS_LOG_FMT
+                        : LowLatencyCombineHeader.ROWS_BF16;
+        return params.setInt("run", run)
+                .setInt("num_tokens", handle.numTokens())
+                .setInt("topk", handle.numTopk())
+                .setInt("num_experts", state.limits.numExperts())
+                .setInt("experts_per_rank", state.limits.numLocalExperts(state.topology.numRanks()))
+                .setInt("hidden", state.limits.hidden())
+                .setInt("row_format", (int) format)
+                .setInt("max_tokens", state.limits.maxTokens())
+                .setInt("max_topk", state.limits.maxTopk());
+    }
+
+    @Override
+    public void begin() {
+        handle.receivedBank();
+        status.beginRun();
+        int run = state.openCombine(hooked);
+        if (hooked) {
+            pending.add(run, state.generation());
+        }
+        kernel.launch(launch, sends[run].memory(), state.stream);
+        event.record();
+    }
+
+    @Override
+    public void receive() {
+        int run = pending.take(state.generation());
+        state.closeCombine(run);
+        kernel.launch(launch, receives[run].memory(), state.stream);
+        event.record();
+    }
+
+    @Override
+    public void complete() {
+        event.synchronize();
+        RuntimeException failure = status.failure();
+        if (failure != null) {
+            throw failure;
+        }
+    }
+
+    @Override
+    public boolean isCapturable() {
+        return true;
+    }
+
+    @Override
+    public DeviceEvent event() {
+        return event;
+    }
+
+    @Override
+    public LowLatencyCombineResult result(Event resultEvent, Runnable receiveHook) {
+        if (result == null
+                || !result.event().equals(resultEvent)
+                || !Objects.equals(result.receiveHook(), receiveHook)) {
+            result = new LowLatencyCombineResult(out, resultEvent, receiveHook);
+        }
+        return result;
+    }
+}

@@ -1,0 +1,229 @@
+package io.deepep.lowlatency.cuda;
+
+import io.deepep.Event;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.Tensor;
+import io.deepep.cuda.CallEvent;
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.CudaOperation;
+import io.deepep.cuda.DeviceEvent;
+import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.LaunchConfig;
+import io.deepep.cuda.StatusStruct;
+import io.deepep.lowlatency.LowLatencyHeader;
+import io.deepep.lowlatency.LowLatencyLayout;
+import java.lang.foreign.Arena;
+import java.util.Objects;
+
+/**
+ * A dispatch on a GPU: one launch, or with a hook one for each half. Parameters are filled when the
+ * request is prepared, for either bank; a run only launches.
+ */
+final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchResult> {
+    private static final int BANKS = 2;
+    private static final long VECTOR_BYTES = 16;
+
+    private final CudaLowLatencyState state;
+    private final LowLatencyDispatchRequest request;
+    private final boolean hooked;
+    private final int numTokens;
+    private final int numTopk;
+    private final CudaFunction kernel;
+    private final LaunchConfig launch;
+    private final CallEvent event;
+    private final LowLatencyStatus status;
+    private final PendingRuns pending = new PendingRuns();
+
+    /** By bank: the launch that sends, and with a hook the one that receives. */
+    private final Params[] sends = new Params[BANKS];
+
+    private final Params[] receives = new Params[BANKS];
+    private final CudaLowLatencyHandle[] handles = new CudaLowLatencyHandle[BANKS];
+    private final Tensor[] recvX = new Tensor[BANKS];
+    private final Tensor[] recvScales = new Tensor[BANKS];
+    private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[BANKS];
+    private int latestBank;
+
+    CudaLowLatencyDispatch(CudaLowLatencyState state, LowLatencyDispatchRequest request) {
+        state.checks.dispatch(request);
+        this.state = state;
+        this.request = request;
+        this.hooked = request.receiveHook();
+        this.numTokens = (int) request.x().size(0);
+        this.numTopk = (int) request.topkIdx().size(1);
+        boolean fp8 = request.format().isFp8();
+        this.kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
+        this.event = new CallEvent(state.stream);
+        this.status =
+                new LowLatencyStatus(
+                        state.gpu.slots.take(this, StatusStruct.BLOCK.numBytes(), event.finished()),
+                        new LowLatencyFaults(
+                                false,
+                                state.topology.rank(),
+                                state.timeoutNanos,
+                                state.limits.numExperts()));
+        int sharedBytes = (int) (scalesSharedOffset() + LowLatencyLayout.scaleBytes(hidden()));
+        requireShared(sharedBytes);
+        Arena arena = Arena.ofAuto();
+        int numBlocks = state.numBlocks(request.numSms(), kernel, sharedBytes);
+        this.launch =
+                new LaunchConfig(arena, numBlocks, LowLatencyStructs.THREADS)
+                        .sharedBytes(sharedBytes);
+        for (int i = 0; i < BANKS; i++) {
+            CudaBank bank = state.bank(i);
+            handles[i] = new CudaLowLatencyHandle(state, bank);
+            recvX[i] = bank.recvX(request.format());
+            recvScales[i] = bank.recvScales(request.format());
+            sends[i] =
+                    params(arena, i, hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH);
+            receives[i] = hooked ? params(arena, i, CudaLowLatencyState.RECEIVE) : null;
+        }
+    }
+
+    private int hidden() {
+        return state.limits.hidden();
+    }
+
+    private int numLocalExperts() {
+        return state.limits.numLocalExperts(state.topology.numRanks());
+    }
+
+    private static long alignToVector(long bytes) {
+        return Math.ceilDiv(bytes, VECTOR_BYTES) * VECTOR_BYTES;
+    }
+
+    private long countsSharedOffset() {
+        return alignToVector((long) Integer.BYTES * state.limits.numExperts());
+    }
+
+    /** After the counts by source, or those of all experts: what is more. */
+    private long scalesSharedOffset() {
+        int numRanks = state.topology.numRanks();
+        long table =
+                (long) numRanks
+                        * (LowLatencyStructs.DISPATCH_HEADER_WORDS + 2L * numLocalExperts() + 1);
+        return countsSharedOffset()
+                + alignToVector(Integer.BYTES * Math.max(state.limits.numExperts(), table));
+    }
+
+    private void requireShared(int sharedBytes) {
+        if (sharedBytes > state.gpu.sharedBytes) {
+            throw new IllegalArgumentException(
+                    "numExperts="
+                            + state.limits.numExperts()
+                            + " with hidden="
+                            + hidden()
+                            + " needs "
+                            + sharedBytes
+                            + " bytes of shared memory, "
+                            + state.context
+                            + " has "
+                            + state.gpu.sharedBytes);
+        }
+    }
+
+    private Params params(Arena arena, int bankIdx, int phases) {
+        Params params = LowLatencyStructs.DISPATCH.allocate(arena);
+        state.setGroup(params, status, phases);
+        CudaLowLatencyLayout layout = state.layout;
+        CudaBank bank = state.bank(bankIdx);
+        LowLatencyFormat format = request.format();
+        params.set("flag_offset", layout.dispatchFlags().offset())
+                .set("flag_parity_stride", layout.dispatchFlags().stride0())
+                .set("flag_rank_stride", layout.dispatchFlags().stride1())
+                .set("row_offset", layout.dispatchRows().offset())
+                .set("row_parity_stride", layout.dispatchRows().stride0())
+                .set("row_rank_stride", layout.dispatchRows().stride1())
+                .set("x", request.x().address())
+                .set("x_stride", request.x().stride(0) * request.x().dtype().sizeBytes())
+                .set("topk_idx", request.topkIdx().address())
+                .set("bank", bank.struct.address())
+                .set("selections", bank.selections.address())
+                .set("out_x", recvX[bankIdx].address())
+                .set("out_scales", addressOf(recvScales[bankIdx]))
+                .set("out_src_info", bank.srcInfo.address())
+                .set("out_layout_range", bank.layoutRange.address())
+                .set("out_counts", bank.count.address())
+                .set("cumulative_stats", addressOf(request.cumulativeStats()))
+                .set("wait_stats", addressOf(request.waitCostStats()));
+        return params.setInt("num_tokens", numTokens)
+                .setInt("topk", numTopk)
+                .setInt("num_experts", state.limits.numExperts())
+                .setInt("experts_per_rank", numLocalExperts())
+                .setInt("hidden", hidden())
+                .setInt("format", (int) LowLatencyHeader.formatCode(format))
+                .setInt("max_tokens", state.limits.maxTokens())
+                .setInt("max_topk", state.limits.maxTopk())
+                .setInt("row_stride", (int) layout.dispatchRows().recordBytes())
+                .setInt(
+                        "selections_offset",
+                        (int) CudaLowLatencyLayout.selectionsOffset(hidden(), format.isFp8()))
+                .setInt("counts_shared_offset", (int) countsSharedOffset())
+                .setInt("scales_shared_offset", (int) scalesSharedOffset());
+    }
+
+    private static long addressOf(Tensor tensor) {
+        return tensor == null ? 0 : tensor.address();
+    }
+
+    @Override
+    public void begin() {
+        status.beginRun();
+        latestBank = state.openDispatch(numTokens, numTopk, hooked);
+        handles[latestBank].follow();
+        if (hooked) {
+            pending.add(latestBank, state.generation());
+        }
+        kernel.launch(launch, sends[latestBank].memory(), state.stream);
+        event.record();
+    }
+
+    @Override
+    public void receive() {
+        int bank = pending.take(state.generation());
+        state.bank(bank).phase = CudaBank.Phase.RECEIVED;
+        kernel.launch(launch, receives[bank].memory(), state.stream);
+        event.record();
+    }
+
+    @Override
+    public void complete() {
+        event.synchronize();
+        RuntimeException failure = status.failure();
+        if (failure != null) {
+            state.bank(latestBank).phase = CudaBank.Phase.EMPTY;
+            throw failure;
+        }
+    }
+
+    @Override
+    public boolean isCapturable() {
+        return true;
+    }
+
+    @Override
+    public DeviceEvent event() {
+        return event;
+    }
+
+    @Override
+    public LowLatencyDispatchResult result(Event resultEvent, Runnable receiveHook) {
+        LowLatencyDispatchResult cached = results[latestBank];
+        if (cached == null
+                || !cached.event().equals(resultEvent)
+                || !Objects.equals(cached.receiveHook(), receiveHook)) {
+            cached =
+                    new LowLatencyDispatchResult(
+                            recvX[latestBank],
+                            recvScales[latestBank],
+                            state.bank(latestBank).count,
+                            handles[latestBank],
+                            resultEvent,
+                            receiveHook);
+            results[latestBank] = cached;
+        }
+        return cached;
+    }
+}

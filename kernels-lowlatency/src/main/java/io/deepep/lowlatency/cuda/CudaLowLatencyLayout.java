@@ -1,0 +1,113 @@
+package io.deepep.lowlatency.cuda;
+
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyLimits;
+import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.Layout;
+import io.deepep.spi.Region;
+
+/**
+ * Low-latency mode's part of each rank's symmetric memory on GPUs of one node. Every rank stores
+ * straight into every other's, nobody reads a peer's.
+ *
+ * <pre>
+ *   acks             [R]        the epochs whose slots that rank has freed, by kind and parity: 4 x u32
+ *   dispatchHeaders  [2][R]     what the source announces, words of epoch | value << 32, by parity of the epoch
+ *   dispatchFlags    [2][R][T]  epoch | (number of the row's first selection, token) << 32 of a complete row
+ *   combineHeaders   [2][R]     what the sender announces, likewise words
+ *   combineFlags     [2][T][K]  u32 per part of a row: the epoch when it is complete
+ *   dispatchRows     [2][R][T]  i-th token the source sends here: elements, scales, u32 selection[K]
+ *   combineRows      [2][T][K]  result of selection k of token t, BF16 or LogFMT
+ * </pre>
+ *
+ * A selection is {@code local expert << 15 | order among its source's selections of that expert},
+ * or all ones where selection k is not an expert of this rank. The sections {@code lowlatency_*.cu}
+ * and the module's README say who waits for what.
+ *
+ * @param headersEnd bytes that must be zero before the first call: headers and flags
+ */
+public record CudaLowLatencyLayout(
+        Layout layout,
+        long headersEnd,
+        Region acks,
+        Region dispatchHeaders,
+        Region dispatchFlags,
+        Region combineHeaders,
+        Region combineFlags,
+        Region dispatchRows,
+        Region combineRows) {
+    private static final int KINDS_AND_PARITIES = 4;
+    private static final int PARITIES = 2;
+    private static final long VECTOR_BYTES = 16;
+
+    /** The layout for a buffer; the topology's rank does not matter. */
+    public static CudaLowLatencyLayout of(LowLatencyLimits limits, EpTopology topology) {
+        int numRanks = topology.numRanks();
+        int numTokens = limits.maxTokens();
+        int numTopk = limits.maxTopk();
+        long bf16Bytes = (long) DType.BF16.sizeBytes() * limits.hidden();
+        long numParts = Math.ceilDiv(limits.hidden(), LowLatencyStructs.PART_CHANNELS);
+        long longestRow = Math.max(bf16Bytes, selectionsOffset(limits.hidden(), true));
+        Layout.Builder builder = Layout.builder("CudaLowLatencyLayout");
+        Region acks = builder.region("acks", (long) Integer.BYTES * KINDS_AND_PARITIES, numRanks);
+        Region dispatchHeaders =
+                builder.region(
+                        "dispatchHeaders",
+                        Layout.alignToLine(Long.BYTES * headerWords(limits, numRanks)),
+                        PARITIES,
+                        numRanks);
+        Region dispatchFlags =
+                builder.region("dispatchFlags", Long.BYTES, PARITIES, numRanks, numTokens);
+        Region combineHeaders =
+                builder.region(
+                        "combineHeaders",
+                        (long) Long.BYTES * LowLatencyStructs.COMBINE_HEADER_WORDS,
+                        PARITIES,
+                        numRanks);
+        Region combineFlags =
+                builder.region(
+                        "combineFlags", Integer.BYTES * numParts, PARITIES, numTokens, numTopk);
+        long headersEnd = Layout.alignToLine(combineFlags.end());
+        Region dispatchRows =
+                builder.region(
+                        "dispatchRows",
+                        Layout.alignToLine(longestRow + (long) Integer.BYTES * numTopk),
+                        PARITIES,
+                        numRanks,
+                        numTokens);
+        Region combineRows =
+                builder.region(
+                        "combineRows", Layout.alignToLine(bf16Bytes), PARITIES, numTokens, numTopk);
+        return new CudaLowLatencyLayout(
+                builder.build(),
+                headersEnd,
+                acks,
+                dispatchHeaders,
+                dispatchFlags,
+                combineHeaders,
+                combineFlags,
+                dispatchRows,
+                combineRows);
+    }
+
+    /** Fixed words, the receiver's experts filled up to an even number, all experts likewise. */
+    private static long headerWords(LowLatencyLimits limits, int numRanks) {
+        return LowLatencyStructs.DISPATCH_HEADER_WORDS
+                + even(limits.numLocalExperts(numRanks))
+                + even(limits.numExperts());
+    }
+
+    private static long even(int number) {
+        return Math.ceilDiv(number, 2) * 2L;
+    }
+
+    /** Where a dispatched row's selections begin: after its elements and scales. */
+    static long selectionsOffset(int hidden, boolean fp8) {
+        if (!fp8) {
+            return (long) DType.BF16.sizeBytes() * hidden;
+        }
+        long rowBytes = hidden + LowLatencyLayout.scaleBytes(hidden);
+        return Math.ceilDiv(rowBytes, VECTOR_BYTES) * VECTOR_BYTES;
+    }
+}

@@ -1,0 +1,201 @@
+package io.deepep.lowlatency.cuda;
+
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyLimits;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.lowlatency.LowLatencyChecks;
+import io.deepep.spi.CallOrderException;
+import io.deepep.spi.Region;
+
+/** What the operations of one rank's low-latency mode share. */
+final class CudaLowLatencyState implements AutoCloseable {
+    /** Launches that send, that receive, that do both: {@code Phases} of lowlatency_params.cuh. */
+    static final int SEND = 1;
+
+    static final int RECEIVE = 2;
+    static final int BOTH = SEND | RECEIVE;
+
+    private static final int BANKS = 2;
+
+    final CudaContext context;
+    final CudaStream stream;
+    final EpTopology topology;
+    final LowLatencyLimits limits;
+    final CudaLowLatencyLayout layout;
+    final LowLatencyChecks checks;
+    final LowLatencyGpu gpu;
+    final long timeoutNanos;
+    final DevicePool memory;
+    private final CudaLowLatencyKernels.Place place;
+    private final boolean maskTimedOutRanks;
+    private final CudaBank[] banks = new CudaBank[BANKS];
+    private final RankMask mask;
+
+    /** {@code RankState} of lowlatency_structs.cuh. */
+    private final DevicePool.Block rankState;
+
+    /** Whether the latest combine of each run number is sent but not received. */
+    private final boolean[] unreceived = new boolean[BANKS];
+
+    private long numDispatches;
+    private long numCombines;
+    private int generation;
+
+    CudaLowLatencyState(
+            CudaLowLatencyKernels.Place place, LowLatencyLimits limits, boolean maskTimedOutRanks) {
+        this.place = place;
+        this.context = place.context();
+        this.stream = place.stream();
+        this.topology = place.topology();
+        this.limits = limits;
+        this.maskTimedOutRanks = maskTimedOutRanks;
+        this.timeoutNanos = place.timeoutNanos();
+        this.layout = CudaLowLatencyLayout.of(limits, topology);
+        this.checks = new LowLatencyChecks(limits, topology, context.device());
+        this.gpu = LowLatencyGpu.of(context);
+        this.memory = new DevicePool(stream);
+        int numRanks = topology.numRanks();
+        for (int i = 0; i < BANKS; i++) {
+            banks[i] = new CudaBank(limits, numRanks, memory);
+        }
+        this.rankState = memory.allocateZeroed(LowLatencyStructs.RANK_STATE.numBytes());
+        long maskedAddress = rankState.address() + LowLatencyStructs.RANK_STATE.offset("masked");
+        this.mask =
+                new RankMask(
+                        stream,
+                        numRanks,
+                        maskedAddress,
+                        gpu.slots.take(this, (long) Integer.BYTES * numRanks, null));
+    }
+
+    long heap() {
+        return place.heaps().get(topology.rank());
+    }
+
+    RankMask mask() {
+        return mask;
+    }
+
+    /** Counts cleans: handles and hooks of an earlier generation are invalid. */
+    int generation() {
+        return generation;
+    }
+
+    CudaBank bank(int idx) {
+        return banks[idx];
+    }
+
+    /** Fills the group at the beginning of {@code params}. */
+    void setGroup(Params params, LowLatencyStatus status, int phases) {
+        Params p = new Params(LowLatencyStructs.GROUP, params.memory());
+        for (int rank = 0; rank < topology.numRanks(); rank++) {
+            p.set("heap", rank, place.heaps().get(rank));
+        }
+        Region[] headers = {layout.dispatchHeaders(), layout.combineHeaders()};
+        for (int kind = 0; kind < headers.length; kind++) {
+            p.set("header_offset", kind, headers[kind].offset())
+                    .set("header_parity_stride", kind, headers[kind].stride0())
+                    .set("header_rank_stride", kind, headers[kind].recordBytes());
+        }
+        p.set("state", rankState.address())
+                .set("status", status.deviceAddress())
+                .set("timed_out", mask.deviceAddress())
+                .set("timeout_ns", timeoutNanos)
+                .set("acks_offset", layout.acks().offset())
+                .setInt("rank", topology.rank())
+                .setInt("num_ranks", topology.numRanks())
+                .setInt("mask_timed_out", maskTimedOutRanks ? 1 : 0)
+                .setInt("phases", phases);
+    }
+
+    /**
+     * How many blocks a launch has.
+     *
+     * @param wanted multiprocessors that the request asks for, 0 for this rank's share of the GPU
+     * @throws IllegalArgumentException if the ranks of this GPU cannot all have that many at once:
+     *     they wait for each other
+     */
+    int numBlocks(int wanted, CudaFunction kernel, int sharedBytes) {
+        int room =
+                Math.min(
+                        kernel.maxResidentBlocks(LowLatencyStructs.THREADS, sharedBytes),
+                        context.cudaDevice().numSms());
+        int share = room / place.ranksOnDevice();
+        if (share < 1 || wanted > share) {
+            throw new IllegalArgumentException(
+                    "numSms="
+                            + wanted
+                            + " for "
+                            + place.ranksOnDevice()
+                            + " ranks on "
+                            + context
+                            + " are more than the "
+                            + room
+                            + " blocks that fit there at once; ask for at most "
+                            + share
+                            + ", or put fewer ranks on the GPU");
+        }
+        return wanted == 0 ? share : wanted;
+    }
+
+    /** Starts the next dispatch in its bank, whose index is returned. */
+    int openDispatch(int numTokens, int numTopk, boolean hooked) {
+        int idx = (int) ((numDispatches + 1) % BANKS);
+        CudaBank bank = banks[idx];
+        if (bank.phase == CudaBank.Phase.SENT) {
+            throw new CallOrderException(
+                    "dispatch "
+                            + bank.dispatch
+                            + " has been sent but not received; run its receive hook before the second next dispatch");
+        }
+        numDispatches++;
+        bank.dispatch = numDispatches;
+        bank.numTokens = numTokens;
+        bank.numTopk = numTopk;
+        bank.phase = hooked ? CudaBank.Phase.SENT : CudaBank.Phase.RECEIVED;
+        return idx;
+    }
+
+    /** Starts the next combine; returns its run number. */
+    int openCombine(boolean hooked) {
+        int run = (int) ((numCombines + 1) % BANKS);
+        if (unreceived[run]) {
+            throw new CallOrderException(
+                    "combine "
+                            + (numCombines - 1)
+                            + " has been sent but not received; run its receive hook before the second next combine");
+        }
+        numCombines++;
+        unreceived[run] = hooked;
+        return run;
+    }
+
+    void closeCombine(int run) {
+        unreceived[run] = false;
+    }
+
+    /** Forgets all calls in flight, now that no rank makes any; masks stay. */
+    void reset() {
+        stream.fillBytes(heap(), (byte) 0, layout.headersEnd());
+        stream.fillBytes(rankState.address(), (byte) 0, rankState.numBytes());
+        mask.write();
+        for (int i = 0; i < BANKS; i++) {
+            stream.fillBytes(banks[i].struct.address(), (byte) 0, banks[i].struct.numBytes());
+            banks[i].reset();
+            unreceived[i] = false;
+        }
+        stream.synchronize();
+        numDispatches = 0;
+        numCombines = 0;
+        generation++;
+    }
+
+    @Override
+    public void close() {
+        memory.close();
+    }
+}

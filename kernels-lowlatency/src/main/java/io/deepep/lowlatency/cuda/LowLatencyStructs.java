@@ -1,0 +1,200 @@
+package io.deepep.lowlatency.cuda;
+
+import io.deepep.EpTopology;
+import io.deepep.NormalLimits;
+import io.deepep.cuda.KernelHeader;
+import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.StatusStruct;
+
+/**
+ * What the low-latency kernels and Java share: the definition of {@code lowlatency_structs.cuh}.
+ * Every offset and stride is computed here on the host; the device only indexes.
+ */
+final class LowLatencyStructs {
+    /** Threads of a block. */
+    static final int THREADS = 768;
+
+    /** Channels of a combined row that are flagged together. */
+    static final int PART_CHANNELS = 1792;
+
+    /** Words of a dispatch header before the counts. */
+    static final int DISPATCH_HEADER_WORDS = 10;
+
+    /** Words of a combine header. */
+    static final int COMBINE_HEADER_WORDS = 8;
+
+    /** Shared memory that a combine in LogFMT takes. */
+    static final int LOG_SHARED_BYTES = 14 * 2368;
+
+    /** The words of a dispatch header that ranks compare. */
+    static final int FORMAT_WORD = 5;
+
+    static final int TOPK_WORD = 6;
+
+    /** The words of a combine header that ranks compare. */
+    static final int DISPATCH_EPOCH_WORD = 0;
+
+    static final int ROW_FORMAT_WORD = 1;
+
+    /** The most local experts that a selection has bits for. */
+    static final int MAX_LOCAL_EXPERTS = 1 << 17;
+
+    private static final int KINDS = 2;
+    private static final int PARITIES = 2;
+
+    static final KernelStruct GROUP =
+            KernelStruct.builder(
+                            "Group",
+                            "A rank and its peers; the same for every call, save for status and"
+                                    + " phases.")
+                    .u64("heap", "peers' heaps as mapped here", EpTopology.MAX_NVL_RANKS)
+                    .u64("state", "RankState")
+                    .u64("status", "StatusBlock, device address of mapped host memory")
+                    .u64("timed_out", "i32 [num_ranks] of mapped host memory: 1 if masked")
+                    .u64("timeout_ns", "")
+                    .u64("acks_offset", "u32 [num_ranks][kinds][parities]: a peer's received")
+                    .u64("header_offset", "by Kind: u64 [epoch parity][rank][words]", KINDS)
+                    .u64("header_parity_stride", "bytes", KINDS)
+                    .u64("header_rank_stride", "bytes", KINDS)
+                    .i32("rank", "")
+                    .i32("num_ranks", "")
+                    .i32("mask_timed_out", "a rank that does not come is masked, no fault")
+                    .i32("phases", "Phases")
+                    .build();
+
+    static final KernelStruct RUN =
+            KernelStruct.builder("Run", "A combine between its halves.")
+                    .u32("epoch", "")
+                    .u32("next_other", "the first dispatch that comes after it")
+                    .u32("dispatch_epoch", "")
+                    .u32("expected", "ranks that were given this rank's tokens")
+                    .build();
+
+    static final KernelStruct RANK_STATE =
+            KernelStruct.builder("RankState", "In device memory; zeroed by the host.")
+                    .u32("epoch", "by Kind: of the last call that was sent", KINDS)
+                    .u32("masked", "bit r: rank r is neither sent to nor waited for")
+                    .u32("arrivals", "blocks of the running launch that have read the above")
+                    .u32(
+                            "received",
+                            "by kind and parity: the epoch whose slots are free again",
+                            KINDS * PARITIES)
+                    .u32(
+                            "decided",
+                            "by rank: epoch << 1 | gone, where blocks must agree",
+                            EpTopology.MAX_NVL_RANKS)
+                    .u32("claimed", "the launch whose fault is recorded")
+                    .u32("reserved", "", 3)
+                    .struct("runs", RUN, PARITIES)
+                    .build();
+
+    static final KernelStruct BANK =
+            KernelStruct.builder("Bank", "A dispatch, beside its outputs; zeroed by the host.")
+                    .u32("epoch", "")
+                    .u32("next_other", "the first combine that comes after it")
+                    .u32("reached", "ranks that this rank's tokens were sent to")
+                    .u32("present", "ranks whose tokens were received")
+                    .i32("num_selections", "from each rank", EpTopology.MAX_NVL_RANKS)
+                    .build();
+
+    static final KernelStruct SELECTION =
+            KernelStruct.builder("Selection", "An output row, in its source's order of sending.")
+                    .u32("place", "local expert << kRowBits | row of the expert")
+                    .u32("origin", "token << kTopkBits | k")
+                    .build();
+
+    static final KernelStruct DISPATCH =
+            KernelStruct.builder("DispatchParams", "See lowlatency_dispatch.cu.")
+                    .struct("group", GROUP)
+                    .u64("flag_offset", "u64 [parity][source][max_tokens]: epoch | tag << 32")
+                    .u64("flag_parity_stride", "bytes")
+                    .u64("flag_rank_stride", "bytes")
+                    .u64("row_offset", "[parity][source][max_tokens]: row_stride each")
+                    .u64("row_parity_stride", "bytes")
+                    .u64("row_rank_stride", "bytes")
+                    .u64("x", "bf16 [num_tokens][hidden]")
+                    .u64("x_stride", "bytes")
+                    .u64("topk_idx", "i64 [num_tokens][topk]")
+                    .u64("bank", "Bank")
+                    .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
+                    .u64("out_x", "[local experts][num_ranks * max_tokens][hidden]")
+                    .u64("out_scales", "[local experts][columns][num_ranks * max_tokens]")
+                    .u64("out_src_info", "i32 [local experts][num_ranks * max_tokens]")
+                    .u64("out_layout_range", "i64 [local experts][num_ranks]: begin | count << 32")
+                    .u64("out_counts", "i32 [local experts]")
+                    .u64("cumulative_stats", "i32 [local experts], added to, or 0")
+                    .u64("wait_stats", "i64 [num_ranks], ns, added to, or 0")
+                    .i32("num_tokens", "")
+                    .i32("topk", "")
+                    .i32("num_experts", "")
+                    .i32("experts_per_rank", "")
+                    .i32("hidden", "")
+                    .i32("format", "Format")
+                    .i32("max_tokens", "")
+                    .i32("max_topk", "")
+                    .i32("row_stride", "bytes, a multiple of 128")
+                    .i32("selections_offset", "in a row: u32 [topk]")
+                    .i32("counts_shared_offset", "in dynamic shared memory")
+                    .i32("scales_shared_offset", "likewise")
+                    .build();
+
+    static final KernelStruct COMBINE =
+            KernelStruct.builder("CombineParams", "See lowlatency_combine.cu.")
+                    .struct("group", GROUP)
+                    .u64("flag_offset", "u32 [parity][max_tokens][max_topk][parts]: epoch")
+                    .u64("flag_parity_stride", "bytes")
+                    .u64("flag_row_stride", "bytes")
+                    .u64("row_offset", "[parity][max_tokens][max_topk]: row_stride each")
+                    .u64("row_parity_stride", "bytes")
+                    .u64("row_stride", "bytes")
+                    .u64("x", "bf16 [local experts][num_ranks * max_tokens][hidden]")
+                    .u64("x_expert_stride", "bytes")
+                    .u64("x_row_stride", "bytes")
+                    .u64("bank", "Bank")
+                    .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
+                    .u64("topk_idx", "i64 [num_tokens][topk]")
+                    .u64("topk_weights", "f32 [num_tokens][topk]")
+                    .u64("out", "bf16 [num_tokens][hidden]")
+                    .u64("out_stride", "bytes")
+                    .u64("wait_stats", "i64 [num_ranks], ns, added to, or 0")
+                    .i32("run", "0 or 1: of RankState::runs")
+                    .i32("num_tokens", "")
+                    .i32("topk", "")
+                    .i32("num_experts", "")
+                    .i32("experts_per_rank", "")
+                    .i32("hidden", "")
+                    .i32("row_format", "1: LogFMT")
+                    .i32("max_tokens", "")
+                    .i32("max_topk", "")
+                    .i32("reserved", "")
+                    .build();
+
+    /** {@code lowlatency_structs.cuh}. */
+    static final KernelHeader HEADER =
+            new KernelHeader(
+                            "deepep::lowlatency",
+                            "deepep_lowlatency_structs",
+                            LowLatencyStructs.class)
+                    .include("deepep/status_block.cuh", StatusStruct.HEADER)
+                    .constant("kMaxRanks", EpTopology.MAX_NVL_RANKS)
+                    .constant("kMaxTopk", NormalLimits.MAX_TOPK)
+                    .constant("kThreads", THREADS)
+                    .constant("kPartChannels", PART_CHANNELS)
+                    .constant("kHeaderCounts", DISPATCH_HEADER_WORDS)
+                    .constant("kCombineHeaderWords", COMBINE_HEADER_WORDS)
+                    .constant("kFormat", FORMAT_WORD)
+                    .constant("kTopk", TOPK_WORD)
+                    .constant("kDispatchEpoch", DISPATCH_EPOCH_WORD)
+                    .constant("kRowFormat", ROW_FORMAT_WORD)
+                    .constant("kMaxLocalExperts", MAX_LOCAL_EXPERTS)
+                    .constant("kLogSharedBytes", LOG_SHARED_BYTES)
+                    .struct(GROUP)
+                    .struct(RUN)
+                    .struct(RANK_STATE)
+                    .struct(BANK)
+                    .struct(SELECTION)
+                    .struct(DISPATCH)
+                    .struct(COMBINE);
+
+    private LowLatencyStructs() {}
+}
