@@ -52,8 +52,7 @@ record ProcessSuites(Path folder, List<String> options) {
         }
     }
 
-    private Process start(
-            int process, int processes, int port, int ranksPerProcess, Class<?> suite)
+    private Process start(int process, int processes, int port, int ranksPerProcess, Class<?> suite)
             throws IOException {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());

@@ -86,8 +86,7 @@ class InternodeLayoutProperties {
         assertThat(rdma.headers().recordBytes()).isEqualTo(rdma.headerBytes());
         assertThat(rdma.records().recordBytes() % 16).isZero();
         assertThat(rdma.records().recordBytes())
-                .isGreaterThanOrEqualTo(
-                        CudaRdmaLayout.NODE_ROWS_BYTES + 8L * c.limits.maxTopk());
+                .isGreaterThanOrEqualTo(CudaRdmaLayout.NODE_ROWS_BYTES + 8L * c.limits.maxTopk());
         CudaNvlLayout nvl = CudaNvlLayout.of(c.limits, c.topology);
         int counts = c.topology.isInternode() ? c.topology.numRanks() : 0;
         assertThat(nvl.headers().recordBytes())
