@@ -108,7 +108,7 @@ class InternodeLayoutProperties {
                     .isGreaterThanOrEqualTo(2 * rings.sendChunk())
                     .isEqualTo(rings.numSlots() / rings.sendChunk() * rings.sendChunk());
             long row = CudaNvlLayout.rowStride(DType.BF16, c.limits.hidden());
-            long needed = rings.numChannels() * rings.numSlots() * row;
+            long needed = (long) rings.numChannels() * rings.numSlots() * row;
             if (c.topology.isInternode()) {
                 assertThat(needed).isLessThanOrEqualTo(rdma.slots().stride0());
                 assertThat(8L * rings.numChannels()).isLessThanOrEqualTo(rdma.tails().stride0());
