@@ -132,7 +132,7 @@ class LaunchTest {
                                 "--",
                                 "sh",
                                 "-c",
-                                "echo $$; sleep 600")
+                                "echo $$; exec sleep 600")
                         .redirectErrorStream(true)
                         .start();
         try (BufferedReader lines = launcher.inputReader(StandardCharsets.UTF_8)) {
