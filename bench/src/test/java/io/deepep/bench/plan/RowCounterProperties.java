@@ -11,11 +11,15 @@ import java.util.stream.IntStream;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
+import net.jqwik.api.EdgeCasesMode;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 
-/** Counted rows against the oracle's traffic and against a count by definition. */
+/**
+ * Counted rows against the oracle's traffic and against a count by definition. Ranges are so small
+ * that chance meets their edges.
+ */
 final class RowCounterProperties {
     record Case(EpTopology topology, Routing routing) {
         int numRanks() {
@@ -69,7 +73,7 @@ final class RowCounterProperties {
         return Arrays.stream(counts).sum();
     }
 
-    @Property
+    @Property(edgeCases = EdgeCasesMode.NONE)
     void normalRowsAreTheOraclesTraffic(@ForAll("cases") Case each) {
         LinkRows rows = count(each, RowRule.NODE_THEN_RANK).rows;
         Traffic expected = each.sum(rank -> Traffic.normal(each.routing(), each.topology(), rank));
@@ -82,7 +86,7 @@ final class RowCounterProperties {
         }
     }
 
-    @Property
+    @Property(edgeCases = EdgeCasesMode.NONE)
     void lowLatencyRowsAreTheOraclesTraffic(@ForAll("cases") Case each) {
         LinkRows rows = count(each, RowRule.ONCE_PER_RANK).rows;
         for (int rank = 0; rank < each.numRanks(); rank++) {
@@ -91,7 +95,7 @@ final class RowCounterProperties {
         }
     }
 
-    @Property
+    @Property(edgeCases = EdgeCasesMode.NONE)
     void everySelectionElsewhereIsARow(@ForAll("cases") Case each) {
         LinkRows rows = count(each, RowRule.ONCE_PER_SELECTION).rows;
         long[] nvlinkIn = new long[each.numRanks()];
@@ -110,7 +114,7 @@ final class RowCounterProperties {
         assertThat(rows.rdmaIn).isEqualTo(rdmaIn);
     }
 
-    @Property
+    @Property(edgeCases = EdgeCasesMode.NONE)
     void whatIsSentIsReceived(@ForAll("cases") Case each, @ForAll RowRule rule) {
         LinkRows rows = count(each, rule).rows;
         assertThat(sum(rows.nvlinkOut)).isEqualTo(sum(rows.nvlinkIn));
@@ -120,7 +124,7 @@ final class RowCounterProperties {
         }
     }
 
-    @Property
+    @Property(edgeCases = EdgeCasesMode.NONE)
     void receivedRowsAreTheTokensThatGoThere(@ForAll("cases") Case each) {
         RowCounter counter = count(each, RowRule.NODE_THEN_RANK);
         for (int dest = 0; dest < each.numRanks(); dest++) {
