@@ -11,8 +11,8 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * One symmetric heap of one rank, the NVL or the RDMA buffer, and its peers' as this rank's GPU sees
- * them.
+ * One symmetric heap of one rank, the NVL or the RDMA buffer, and its peers' as this rank's GPU
+ * sees them.
  *
  * <p>Ranks that are threads of one process use each other's addresses directly; their memory is
  * unmapped when the last rank has closed, because a peer's kernel may still read it. Virtual

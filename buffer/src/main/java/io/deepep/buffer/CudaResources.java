@@ -48,8 +48,7 @@ final class CudaResources implements Resources {
         nvl = openHeap(options, options.numNvlBytes());
         rdma = openHeap(options, options.numRdmaBytes());
         normal = options.normal() == null ? null : openNormal(options, sharing);
-        lowLatency =
-                options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
+        lowLatency = options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
     }
 
     /** Allocates and meets the peers: collective. */

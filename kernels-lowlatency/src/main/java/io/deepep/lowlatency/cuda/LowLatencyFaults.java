@@ -72,7 +72,10 @@ record LowLatencyFaults(boolean combine, int rank, long timeoutNanos, int numExp
     private RoutingException routing(MemorySegment block) {
         String what =
                 LowLatencyHeader.topkRangeMessage(
-                        intOf(block, "token"), intOf(block, "k"), longOf(block, "seen"), numExperts);
+                        intOf(block, "token"),
+                        intOf(block, "k"),
+                        longOf(block, "seen"),
+                        numExperts);
         String cure =
                 combine
                         ? "; combine with the topkIdx that was dispatched"
