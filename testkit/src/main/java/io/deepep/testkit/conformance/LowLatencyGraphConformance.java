@@ -1,0 +1,244 @@
+package io.deepep.testkit.conformance;
+
+import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
+import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.Device;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.testkit.Recording;
+import io.deepep.testkit.TestBackend;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * Low-latency calls recorded into a graph and replayed with other tokens and another routing in the
+ * same memory, each replay held against the oracle. For backends that can record.
+ */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+public abstract class LowLatencyGraphConformance {
+    private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 12, 256, 6, 8);
+    private static final int NUM_WORLDS = 5;
+    private static final int NUM_REPLAYS = 21;
+
+    /** Results are kept for two dispatches, so every second one finds the memory of the first. */
+    private static final int NUM_PREPARED = 2;
+
+    /** The backend under test. */
+    protected abstract TestBackend backend();
+
+    /** Records what {@code calls} enqueue on the stream, and on streams that wait for it. */
+    protected abstract Recording record(Stream stream, Runnable calls);
+
+    /** A new stream of an engine. */
+    protected abstract Stream newStream(Device device);
+
+    /**
+     * Dispatches and combines of one rank over the same memory, whatever exchange it holds. The
+     * combine of each handle is prepared by the first round that gets the handle.
+     */
+    private static final class Rounds {
+        final RankContext context;
+        final LowLatencyFormat format;
+        final CallOptions options;
+        final boolean hook;
+        final LowLatencyRank memory;
+        final LowLatencyDispatchRequest request;
+        private final Map<LowLatencyHandle, LowLatencyCombineRequest> homes =
+                new IdentityHashMap<>();
+        LowLatencyRank expected;
+        LowLatencyDispatchResult received;
+        LowLatencyCombineResult home;
+
+        Rounds(
+                RankContext context,
+                LowLatencyWorld first,
+                LowLatencyFormat format,
+                CallOptions options,
+                boolean hook) {
+            this.context = context;
+            this.format = format;
+            this.options = options;
+            this.hook = hook;
+            this.memory = new LowLatencyRank(context, first);
+            this.expected = memory;
+            this.request = memory.request(format).receiveHook(hook).build();
+        }
+
+        void enqueue() {
+            Buffer buffer = context.buffer();
+            received = buffer.lowLatencyDispatch(request, options);
+            if (hook) {
+                received.receiveHook().run();
+            }
+            LowLatencyCombineRequest back =
+                    homes.computeIfAbsent(
+                            received.handle(), h -> memory.home(h).receiveHook(hook).build());
+            home = buffer.lowLatencyCombine(back, options);
+            if (hook) {
+                home.receiveHook().run();
+            }
+        }
+
+        /** Writes another exchange over this one. */
+        void load(LowLatencyWorld world) {
+            expected = new LowLatencyRank(context, world);
+            overwrite(expected.x(), memory.x());
+            overwrite(expected.topkIdx(), memory.topkIdx());
+            overwrite(expected.weights(), memory.weights());
+            overwrite(expected.outputs(), memory.outputs());
+        }
+
+        void loadBadExpert() {
+            Tensor idx = context.download(memory.topkIdx());
+            idx.setLong(SHAPE.experts(), 3, 1);
+            context.backend().write(idx, memory.topkIdx());
+        }
+
+        private void overwrite(Tensor from, Tensor to) {
+            context.backend().write(context.download(from), to);
+        }
+
+        void verify() {
+            expected.verify(received, format);
+            expected.verify(home);
+        }
+
+        void prepare() {
+            for (int i = 0; i < NUM_PREPARED; i++) {
+                enqueue();
+                verify();
+            }
+        }
+    }
+
+    private static List<LowLatencyWorld> worlds() {
+        return IntStream.range(0, NUM_WORLDS).mapToObj(SHAPE::world).toList();
+    }
+
+    private void run(Ranks.Body body) {
+        Ranks.run(backend(), SHAPE.topology(), b -> b.lowLatency(SHAPE.limits()), body);
+    }
+
+    /** An odd number of pairs in a graph: each replay begins with the other parity of slots. */
+    @ParameterizedTest
+    @CsvSource({
+        "BF16, false, false, 1",
+        "FP8, false, true, 2",
+        "FP8_UE8M0, true, true, 1",
+        "FP8_POWER_OF_TWO, true, false, 3"
+    })
+    public void replay(LowLatencyFormat format, boolean hook, boolean onEngineStream, int pairs) {
+        List<LowLatencyWorld> worlds = worlds();
+        run(
+                context -> {
+                    Stream stream =
+                            onEngineStream
+                                    ? newStream(context.device())
+                                    : context.buffer().communicationStream();
+                    CallOptions options =
+                            onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    Rounds rounds = new Rounds(context, worlds.getFirst(), format, options, hook);
+                    rounds.prepare();
+                    try (Recording recording =
+                            record(
+                                    stream,
+                                    () ->
+                                            IntStream.range(0, pairs)
+                                                    .forEach(i -> rounds.enqueue()))) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 1; i <= NUM_REPLAYS; i++) {
+                            rounds.load(worlds.get(i % NUM_WORLDS));
+                            recording.replay();
+                            rounds.verify();
+                        }
+                    }
+                    // What is not recorded goes on as before.
+                    new LowLatencyRank(context, worlds.getLast()).roundTrip(format);
+                    rounds.load(worlds.getFirst());
+                    rounds.prepare();
+                });
+    }
+
+    /** A replay with a bad index fails on every rank, in both calls; the next one is good again. */
+    @Test
+    public void replayOfABadRouting() {
+        List<LowLatencyWorld> worlds = worlds();
+        run(
+                context -> {
+                    Rounds rounds =
+                            new Rounds(
+                                    context,
+                                    worlds.getFirst(),
+                                    LowLatencyFormat.FP8,
+                                    CallOptions.async(),
+                                    false);
+                    rounds.prepare();
+                    try (Recording recording =
+                            record(context.buffer().communicationStream(), rounds::enqueue)) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 0; i < 3; i++) {
+                            rounds.load(worlds.get(i));
+                            if (context.rank() == CULPRIT) {
+                                rounds.loadBadExpert();
+                            }
+                            recording.replay();
+                            String bad = "topkIdx[3][1]=" + SHAPE.experts();
+                            requireRouting(rounds.received.event()::synchronize, bad);
+                            requireRouting(rounds.received.event()::synchronize, bad);
+                            requireRouting(rounds.home.event()::synchronize, bad);
+                            rounds.load(worlds.get(i + 1));
+                            recording.replay();
+                            rounds.verify();
+                        }
+                    }
+                });
+    }
+
+    /** What waits on the CPU or allocates cannot be recorded, and says so. */
+    @Test
+    public void refusals() {
+        LowLatencyWorld world = worlds().getFirst();
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    LowLatencyFormat format = LowLatencyFormat.FP8;
+                    LowLatencyDispatchRequest used = rank.request(format).build();
+                    LowLatencyDispatchRequest fresh = rank.request(format).build();
+                    rank.verify(buffer.lowLatencyDispatch(used), format);
+                    refuse(
+                            context,
+                            "without a compute stream",
+                            () -> buffer.lowLatencyDispatch(used));
+                    refuse(
+                            context,
+                            "once before",
+                            () -> buffer.lowLatencyDispatch(fresh, CallOptions.async()));
+                    rank.roundTrip(format);
+                });
+    }
+
+    private void refuse(RankContext context, String mention, Runnable call) {
+        assertThatThrownBy(() -> record(context.buffer().communicationStream(), call))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining(mention);
+    }
+}
