@@ -25,7 +25,6 @@ import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.management.ManagementFactory;
 import java.util.IdentityHashMap;
-import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -77,7 +76,7 @@ class CudaLowLatencyHotPathTest {
         private final LowLatencyDispatchRequest request;
         private final boolean hook;
         private final CallOptions options;
-        private final Map<LowLatencyHandle, LowLatencyCombineRequest> homes =
+        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> homes =
                 new IdentityHashMap<>();
 
         Pairs(Buffer buffer, Device device, int rank, boolean hook) {

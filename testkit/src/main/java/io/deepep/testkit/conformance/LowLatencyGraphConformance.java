@@ -19,7 +19,6 @@ import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import java.util.IdentityHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -60,7 +59,7 @@ public abstract class LowLatencyGraphConformance {
         final boolean hook;
         final LowLatencyRank memory;
         final LowLatencyDispatchRequest request;
-        private final Map<LowLatencyHandle, LowLatencyCombineRequest> homes =
+        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> homes =
                 new IdentityHashMap<>();
         LowLatencyRank expected;
         LowLatencyDispatchResult received;
