@@ -18,9 +18,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Groups whose ranks are processes, with the variables that launchers set. */
-@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ProcessGroupTest {
-    private static final long PATIENT = 60_000;
+    private static final long PATIENT = 120_000;
     private static final int FAILURE_SECONDS = 2;
 
     private final List<RankProcess> started = new ArrayList<>();

@@ -74,7 +74,7 @@ final class RankProcess implements AutoCloseable {
     List<String> leave() throws InterruptedException {
         input.close();
         List<String> rest = output.lines().toList();
-        assertThat(process.waitFor(60, TimeUnit.SECONDS)).as("the process ends").isTrue();
+        assertThat(process.waitFor(2, TimeUnit.MINUTES)).as("the process ends").isTrue();
         return rest;
     }
 
