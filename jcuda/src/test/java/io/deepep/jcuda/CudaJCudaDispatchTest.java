@@ -59,6 +59,7 @@ class CudaJCudaDispatchTest {
                         DispatchResult received = buffer.dispatch(engine.dispatch(), onStream);
                         CombineResult home =
                                 buffer.combine(engine.computeExperts(received), onStream);
+                        home.event().synchronize(); // also throws what went wrong on the GPU
                         checkDoubled(communicator.rank(), round, engine.read(home.x()));
                     }
                 });
@@ -76,6 +77,7 @@ class CudaJCudaDispatchTest {
                         CombineRequest back = engine.computeExperts(received);
                         CombineResult home = buffer.combine(back, afterEngine(engine));
                         engine.waitFor(JCudaStreams.cuEventOf(home.event()));
+                        home.event().synchronize();
                         checkDoubled(communicator.rank(), round, engine.read(home.x()));
                     }
                 });

@@ -235,8 +235,13 @@ final class JCudaEngine implements AutoCloseable {
         cuStreamWaitEvent(stream, other, 0);
     }
 
-    /** A copy on the host, after all work of the stream. */
+    /**
+     * A copy on the host. The stream has finished before: a copy to pageable memory waits inside
+     * the driver, and other ranks of the GPU, whose kernels the stream may wait for, cannot launch
+     * meanwhile.
+     */
     Tensor read(Tensor onDevice) {
+        cuStreamSynchronize(stream);
         Tensor onHost = HostTensors.allocate(onDevice.dtype(), onDevice.shape());
         cuMemcpyDtoHAsync(
                 Pointer.to(onHost.segment().asByteBuffer()),
