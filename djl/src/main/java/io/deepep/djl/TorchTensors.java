@@ -31,7 +31,8 @@ public final class TorchTensors {
 
     /**
      * A view of an array's memory. The tensor shares the ownership: the memory lives as long as the
-     * array or the tensor is in use, though the array be closed.
+     * array or the tensor is in use, though the array be closed. {@code NDArray.set} gives the array
+     * other memory, and the tensor keeps what it had.
      *
      * @param array of BF16, FP8 (E4M3), FLOAT32, INT32, INT64 or BOOLEAN, any strides
      * @throws IllegalArgumentException if a tensor cannot have the array's type or engine
@@ -104,13 +105,6 @@ public final class TorchTensors {
                             + "; they must be the same");
         }
         LibTorch.copy(handleOf(to), handleOf(from));
-    }
-
-    /** Where our names of a DJL device: GPUs have the same numbers. */
-    static io.deepep.Device deviceOf(Device device) {
-        return device.isGpu()
-                ? io.deepep.Device.cuda(device.getDeviceId())
-                : io.deepep.Device.host();
     }
 
     static long[] contiguousStrides(long[] shape) {
