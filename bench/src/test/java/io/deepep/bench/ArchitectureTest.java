@@ -71,6 +71,11 @@ class ArchitectureTest {
                     List.of());
     private static final Module JCUDA =
             new Module(List.of("io.deepep.jcuda.."), List.of(API, NATIVE), List.of("jcuda.."));
+    private static final Module DJL =
+            new Module(
+                    List.of("io.deepep.djl..", "ai.djl.serving.plugins.."),
+                    List.of(API, NATIVE),
+                    List.of("ai.djl..", "com.google.gson..", "io.netty..", "javax.management.."));
     private static final Module TESTKIT =
             new Module(List.of("io.deepep.testkit.."), List.of(API), List.of(TEST_LIBRARIES));
     private static final Module BENCH =
@@ -105,7 +110,7 @@ class ArchitectureTest {
 
     static List<Module> modules() {
         return List.of(
-                API, COMMUNICATOR, HOST, NATIVE, NORMAL, LOW_LATENCY, BUFFER, JCUDA, TESTKIT, BENCH);
+                API, COMMUNICATOR, HOST, NATIVE, NORMAL, LOW_LATENCY, BUFFER, JCUDA, DJL, TESTKIT, BENCH);
     }
 
     @ParameterizedTest
