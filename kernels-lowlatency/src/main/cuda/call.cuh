@@ -312,6 +312,7 @@ __device__ inline bool advance_epoch(const Group& g, const Call& call) {
     if (is_publishing_block() && g.phases & kReceive) state->received[call.kind * 2 + (call.epoch & 1)] = call.epoch;
     if (add_acq_rel_gpu(&state->arrivals, 1) != gridDim.x - 1) return false;  // release by all, acquire by the last
     state->arrivals = 0;
+    *at<uint32_t>(g.ran) = launch_id(g, call);
     if (g.phases & kSend) state->epoch[call.kind] = call.epoch;
     return true;
 }
