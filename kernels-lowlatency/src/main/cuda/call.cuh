@@ -136,7 +136,7 @@ struct Wait {
 
 // True if the rank's blocks conclude that the peer is gone: the first to say so decides.
 __device__ inline bool decide(const Group& g, const Call& call, int peer, bool gone) {
-    uint32_t mine = call.epoch << 1 | gone;
+    uint32_t mine = call.epoch << 2 | call.kind << 1 | gone;
     uint32_t* word = &state_of(g)->decided[peer];
     for (uint32_t seen = *static_cast<volatile uint32_t*>(word);;) {
         if (((seen ^ mine) & ~1u) == 0) return seen & 1;

@@ -74,7 +74,7 @@ struct RankState {
     uint32_t masked;                    // bit r: rank r is neither sent to nor waited for
     uint32_t arrivals;                  // blocks of the running launch that have read the above
     uint32_t received[4];               // by kind and parity: the epoch whose slots are free again
-    uint32_t decided[8];                // by rank: epoch << 1 | gone, where blocks must agree
+    uint32_t decided[8];                // by rank: epoch << 2 | kind << 1 | gone, where blocks agree
     uint32_t claimed;                   // the launch whose fault is recorded
     uint32_t reserved[3];
     Run runs[2];

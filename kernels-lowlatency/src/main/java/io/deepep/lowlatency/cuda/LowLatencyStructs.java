@@ -82,7 +82,7 @@ final class LowLatencyStructs {
                             KINDS * PARITIES)
                     .u32(
                             "decided",
-                            "by rank: epoch << 1 | gone, where blocks must agree",
+                            "by rank: epoch << 2 | kind << 1 | gone, where blocks agree",
                             EpTopology.MAX_NVL_RANKS)
                     .u32("claimed", "the launch whose fault is recorded")
                     .u32("reserved", "", 3)

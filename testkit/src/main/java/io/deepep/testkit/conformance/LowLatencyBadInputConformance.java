@@ -19,7 +19,9 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -33,6 +35,9 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Timeout(value = 30, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementConformance {
+    /** Shorter than {@link Misbehaviour#SHORT}. */
+    private static final Duration LATE = Duration.ofMillis(50);
+
     private static final LowLatencyLimits LIMITS = new LowLatencyLimits(8, 128, 8, 2);
 
     @ParameterizedTest
@@ -207,6 +212,10 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                 (context, meet) -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     meet.run();
+                    if (context.rank() == CULPRIT) {
+                        // That the others have waited for its dispatch says nothing of its combine.
+                        LockSupport.parkNanos(LATE.toNanos());
+                    }
                     LowLatencyHandle handle = rank.dispatch(LowLatencyFormat.FP8).handle();
                     meet.run();
                     if (context.rank() != CULPRIT) {
