@@ -88,13 +88,13 @@ struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 536);
+static_assert(sizeof(InternodeCombineParams) == 584);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
-static_assert(offsetof(InternodeCombineParams, between) == 288);
+static_assert(offsetof(InternodeCombineParams, between) == 336);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0xf09060e8e58ededd;
+__device__ uint64_t deepep_internode_structs = 0xf8ed5c9c626be4;
 }
 
 }  // namespace deepep::normal
