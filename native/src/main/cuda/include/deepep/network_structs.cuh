@@ -21,14 +21,16 @@ struct Network {
     uint64_t base;                      // this rank's network memory
     uint64_t peers;                     // u64 [num_nodes]: the peers' as mapped here; 0: not mapped
     uint64_t outbox;                    // not mapped: bytes from a cell to where it is composed
+    uint64_t queues;                    // IbgdaQueues, for the policy Ibgda
     int32_t node;                       // of this rank
     int32_t num_nodes;
 };
-static_assert(sizeof(Network) == 32);
+static_assert(sizeof(Network) == 40);
 static_assert(offsetof(Network, base) == 0);
 static_assert(offsetof(Network, peers) == 8);
 static_assert(offsetof(Network, outbox) == 16);
-static_assert(offsetof(Network, node) == 24);
-static_assert(offsetof(Network, num_nodes) == 28);
+static_assert(offsetof(Network, queues) == 24);
+static_assert(offsetof(Network, node) == 32);
+static_assert(offsetof(Network, num_nodes) == 36);
 
 }  // namespace deepep
