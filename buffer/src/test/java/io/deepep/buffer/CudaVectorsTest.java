@@ -1,0 +1,12 @@
+package io.deepep.buffer;
+
+import io.deepep.EpTopology;
+import io.deepep.buffer.parity.VectorConformance;
+import io.deepep.testkit.TestBackend;
+
+class CudaVectorsTest extends VectorConformance {
+    @Override
+    protected TestBackend backend(EpTopology topology) {
+        return new CudaTestBackend(topology.isInternode());
+    }
+}
