@@ -65,7 +65,8 @@ def cast_rows(x: torch.Tensor, round_scale: bool = False) -> Cast:
         return Cast(torch.zeros(x.shape, dtype=torch.uint8), torch.zeros(tokens, hidden // GROUP))
     amax = groups.abs().amax(dim=2).clamp(min=MIN_AMAX)
     scales = amax * torch.tensor(1.0 / LARGEST)
-    multiplier = LARGEST / amax
+    # A plain ``448.0 / amax`` is a reciprocal and a product in PyTorch: rounded twice.
+    multiplier = torch.div(torch.tensor(LARGEST), amax)
     if round_scale:
         exponent = exponent_of(scales)
         exponent = exponent + (two_to(exponent) < scales)

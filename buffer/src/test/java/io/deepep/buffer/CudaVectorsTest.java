@@ -6,7 +6,8 @@ import io.deepep.testkit.TestBackend;
 
 class CudaVectorsTest extends VectorConformance {
     @Override
-    protected TestBackend backend(EpTopology topology) {
-        return new CudaTestBackend(topology.isInternode());
+    protected TestBackend backend(EpTopology topology, boolean lowLatency) {
+        // Low-latency mode has one node; others are skipped.
+        return new CudaTestBackend(topology.isInternode() && !lowLatency);
     }
 }

@@ -7,7 +7,7 @@ import io.deepep.testkit.TestBackend;
 
 class HostVectorsTest extends VectorConformance {
     @Override
-    protected TestBackend backend(EpTopology topology) {
+    protected TestBackend backend(EpTopology topology, boolean lowLatency) {
         return new HostTestBackend();
     }
 }

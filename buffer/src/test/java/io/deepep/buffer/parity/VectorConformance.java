@@ -22,8 +22,8 @@ public abstract class VectorConformance {
     /** Creates the suite. */
     protected VectorConformance() {}
 
-    /** The backend for groups like {@code topology}. */
-    protected abstract TestBackend backend(EpTopology topology);
+    /** The backend for groups like {@code topology} in one of the two modes. */
+    protected abstract TestBackend backend(EpTopology topology, boolean lowLatency);
 
     /** The golden vectors that the reference wrote. */
     @TestFactory
@@ -48,7 +48,7 @@ public abstract class VectorConformance {
 
     private void run(byte[] file) throws IOException, InterruptedException {
         ParityCase parity = ParityCase.from(SafetensorsFile.read(file));
-        TestBackend backend = backend(parity.topology());
+        TestBackend backend = backend(parity.topology(), parity.isLowLatency());
         String reason = backend.unavailabilityReason().orElse("");
         RequiredBackends.assume(backend.kind(), reason.isEmpty(), reason);
         Assumptions.assumeTrue(
