@@ -7,8 +7,9 @@ files again gives the same bytes.
 import sys
 from pathlib import Path
 from random import Random
-from typing import Dict, List
+from typing import Dict, List, Tuple
 
+import numpy
 import torch
 
 from . import fp8, low_latency
@@ -19,43 +20,50 @@ GOLDEN = Path(__file__).parent.parent / "golden" / "pytorch"
 INDEX = "index.txt"
 
 
+HOLES = "holes"  # some selections are -1
+REPEATS = "repeats"  # some tokens name an expert twice
+UNEVEN = "uneven"  # ranks have different numbers of tokens
+EVERYTHING = (HOLES, REPEATS, UNEVEN)
+
+
 def bf16(random: Random, *shape: int, lowest: int = -10, highest: int = 5) -> torch.Tensor:
     """BF16 numbers of any sign and mantissa, exponents in [lowest, highest]."""
-    patterns = [
-        (random.getrandbits(1) << 15)
-        | (127 + lowest + random.randrange(highest - lowest + 1)) << 7
-        | random.getrandbits(7)
-        for _ in range(_count(shape))
-    ]
-    return _patterns(patterns, shape)
-
-
-def _patterns(patterns: List[int], shape) -> torch.Tensor:
-    signed = [p - 2**16 if p >= 2**15 else p for p in patterns]
-    return torch.tensor(signed, dtype=torch.int16).view(torch.bfloat16).view(shape)
-
-
-def _count(shape) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
+    bits = _bits(random, _count(shape))
+    exponent = 127 + lowest + ((bits >> 8 & 0xFF) * (highest - lowest + 1) >> 8)
+    return _patterns((bits >> 16 & 1) << 15 | exponent << 7 | bits & 0x7F).view(shape)
 
 
 def f32(random: Random, *shape: int) -> torch.Tensor:
     """F32 numbers of [-1, 1) with 24 bits."""
-    values = [random.getrandbits(24) / 2**23 - 1 for _ in range(_count(shape))]
-    return torch.tensor(values, dtype=torch.float32).view(shape)
+    values = (_bits(random, _count(shape)) & 0xFFFFFF).astype(numpy.float32)
+    return torch.from_numpy(values / numpy.float32(2**23) - numpy.float32(1)).view(shape)
 
 
-def routing(random: Random, tokens: int, topk: int, experts: int, ragged: bool) -> torch.Tensor:
-    """Distinct experts; if ragged, some are -1 and some named twice."""
+def _bits(random: Random, count: int) -> numpy.ndarray:
+    """Random numbers of 32 bits, in i64."""
+    return numpy.frombuffer(random.randbytes(4 * count), dtype="<u4").astype(numpy.int64)
+
+
+def _patterns(patterns: numpy.ndarray) -> torch.Tensor:
+    """The BF16 numbers with these bits."""
+    return torch.from_numpy(patterns.astype(numpy.uint16).view(numpy.int16)).view(torch.bfloat16)
+
+
+def _count(shape) -> int:
+    return int(numpy.prod(shape, dtype=numpy.int64))
+
+
+def routing(random: Random, tokens: int, topk: int, experts: int, irregular) -> torch.Tensor:
+    """Distinct experts, but for what ``irregular`` names."""
     rows = []
     for _ in range(tokens):
         row = random.sample(range(experts), topk)
-        for k in range(topk if ragged else 0):
+        for k in range(topk):
             chance = random.randrange(8)
-            row[k] = -1 if chance < 2 else row[k - 1] if chance == 2 else row[k]
+            if chance == 0 and REPEATS in irregular:
+                row[k] = row[k - 1]
+            elif chance <= 2 and HOLES in irregular:
+                row[k] = -1
         rows.append(row)
     return torch.tensor(rows, dtype=torch.int64).view(tokens, topk)
 
@@ -69,7 +77,7 @@ def normal_case(
     topk: int,
     experts: int,
     use_fp8: bool = False,
-    ragged: bool = True,
+    irregular: Tuple[str, ...] = EVERYTHING,
     alignment: int = 1,
     worst: int = 0,
     expanded: bool = False,
@@ -90,10 +98,10 @@ def normal_case(
     )
     inputs = []
     for rank in range(ranks):
-        own = 0 if ragged and rank == 1 else tokens - (rank % 2 if ragged else 0)
+        own = 0 if rank == 1 and UNEVEN in irregular else tokens
         given = dict(
             x=bf16(random, own, hidden),
-            topk_idx=routing(random, own, topk, experts, ragged),
+            topk_idx=routing(random, own, topk, experts, irregular),
             topk_weights=f32(random, own, topk),
         )
         if use_fp8:
@@ -113,18 +121,18 @@ def low_latency_case(
     topk: int,
     experts: int,
     row_format: str,
-    ragged: bool = True,
+    irregular: Tuple[str, ...] = EVERYTHING,
     logfmt: bool = False,
     absent: str = "",
 ) -> Case:
     random = Random(seed)
     inputs = []
     for rank in range(ranks):
-        own = tokens - (rank % 2 if ragged else 0)
+        own = tokens - (rank % 2 if UNEVEN in irregular else 0)
         inputs.append(
             dict(
                 x=bf16(random, own, hidden),
-                topk_idx=routing(random, own, topk, experts, ragged),
+                topk_idx=routing(random, own, topk, experts, irregular),
                 topk_weights=f32(random, own, topk),
                 cumulative_stats=torch.arange(experts // ranks, dtype=torch.int32) + rank,
             )
@@ -178,8 +186,8 @@ def _hard_groups(random: Random) -> List[torch.Tensor]:
         group = bf16(random, size, lowest=-12, highest=-1) * largest
         group[random.randrange(size)] = largest
         groups.append(group.to(torch.bfloat16))
-    groups.append(_patterns([random.getrandbits(7) for _ in range(size)], (size,)))  # subnormal
-    for lowest, highest in ((-126, -100), (90, 126), (-40, 40), (-126, 126), (0, 0)):
+    groups.append(_patterns(_bits(random, size) & 0x807F))  # subnormal
+    for lowest, highest in ((-126, -100), (90, 127), (-40, 40), (-126, 127), (0, 0)):
         groups.append(bf16(random, size, lowest=lowest, highest=highest))
     while len(groups) % 4 != 0:
         groups.append(bf16(random, size))
@@ -202,7 +210,7 @@ def golden_cases() -> Dict[str, Case]:
     cases = {
         "normal-bf16": normal_case(1, 4, 4, 5, 136, 3, 8, biases=2),
         "normal-fp8": normal_case(2, 8, 8, 2, 256, 4, 16, use_fp8=True, alignment=16),
-        "normal-even": normal_case(3, 2, 2, 6, 128, 2, 4, ragged=False, biases=1),
+        "normal-even": normal_case(3, 2, 2, 6, 128, 2, 4, irregular=(), biases=1),
         "normal-worst-case": normal_case(4, 4, 4, 4, 128, 4, 16, worst=16),
         "normal-expanded": normal_case(5, 4, 4, 4, 128, 3, 8, expanded=True, alignment=4),
         "normal-two-nodes": normal_case(6, 4, 2, 5, 136, 4, 8, biases=1),
@@ -223,10 +231,10 @@ def golden_cases() -> Dict[str, Case]:
 
 def generate(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    cases = golden_cases()
-    for name, case in cases.items():
-        write(folder / f"{name}.safetensors", to_content(case, run(case)))
-    (folder / INDEX).write_text("".join(f"{name}.safetensors\n" for name in sorted(cases)))
+    files = {f"{name}.safetensors": case for name, case in golden_cases().items()}
+    for name, case in files.items():
+        write(folder / name, to_content(case, run(case)))
+    (folder / INDEX).write_text("".join(f"{name}\n" for name in sorted(files)))
 
 
 if __name__ == "__main__":

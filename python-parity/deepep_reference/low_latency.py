@@ -96,10 +96,10 @@ def _rows(tensors, src_rank, src_token):
 
 
 class Combined(NamedTuple):
-    """What comes home to one rank, and how far another encoding may be off."""
+    """What comes home to one rank, and how far other arithmetic for the same may be off."""
 
     x: torch.Tensor  # bf16 [T, H]
-    bound: Optional[torch.Tensor]  # f32 [T, H]; None if the sum is defined bit for bit
+    bound: torch.Tensor  # f32 [T, H]
 
 
 def combine(
@@ -112,8 +112,8 @@ def combine(
     """Sums, each times its weight, what the experts computed for each token.
 
     In f32, in the order of the token's selections, products rounded before they are added, rounded
-    once to BF16: with BF16 rows this defines every bit. With LogFMT the nearest code of a number
-    may be another one where logarithms are rounded differently, and a bound is given.
+    once to BF16: with BF16 rows this defines every bit. With LogFMT it does not, for the nearest
+    code of a number may be another one where logarithms are rounded differently.
 
     outputs: for each rank bf16 [S, H] in the order of ``received``.
     """
@@ -148,4 +148,4 @@ def _combine_home(owner, received, outputs, topk_idx, topk_weights, use_logfmt) 
             total.add(output, weight)
         x[token] = total.bf16()
         bound[token] = total.bound_of_bf16()
-    return Combined(x, bound if use_logfmt else None)
+    return Combined(x, bound)

@@ -145,8 +145,9 @@ class Combined(NamedTuple):
 
     x: torch.Tensor  # bf16 [T, H]
     topk_weights: Optional[torch.Tensor]  # f32 [T, K]
-    bound: Optional[torch.Tensor]  # f32 [T, H]; None if the sum is defined bit for bit
-    weights_bound: Optional[torch.Tensor]  # f32 [T, K]; likewise
+    bound: torch.Tensor  # f32 [T, H]
+    weights_bound: Optional[torch.Tensor]  # f32 [T, K]
+    is_exact: bool  # whether every bit of x is defined
 
 
 def combine(
@@ -212,13 +213,13 @@ def _combine_home(owner, tokens, places, outputs, weights, biases, ranks_per_nod
         bound[token] = total.bound_of_bf16()
         sums[token] = weight_total.f32()
         sums_bound[token] = weight_total.bound_of_f32()
-    one_node = ranks_per_node == len(places)
-    exact = one_node and not expanded
+    has_weights = weights is not None
     return Combined(
         x,
-        None if weights is None else sums,
-        None if exact else bound,
-        None if weights is None or one_node else sums_bound,
+        sums if has_weights else None,
+        bound,
+        sums_bound if has_weights else None,
+        ranks_per_node == len(places) and not expanded,
     )
 
 

@@ -36,13 +36,13 @@ final class JavaVectors {
                 lowLatency(ragged(4, 4, 8, 3, 5), 4, 128, LowLatencyFormat.BF16, false));
         cases.put(
                 "low-latency-fp8",
-                lowLatency(ragged(2, 4, 4, 2, 6), 2, 640, LowLatencyFormat.FP8, false));
+                lowLatency(ragged(2, 5, 4, 3, 61), 2, 640, LowLatencyFormat.FP8, false));
         cases.put(
                 "low-latency-power-of-two",
                 lowLatency(ragged(2, 4, 4, 2, 7), 2, 512, LowLatencyFormat.FP8_POWER_OF_TWO, false));
         cases.put(
                 "low-latency-ue8m0",
-                lowLatency(ragged(2, 4, 4, 2, 8), 2, 640, LowLatencyFormat.FP8_UE8M0, false));
+                lowLatency(ragged(2, 7, 4, 3, 81), 2, 640, LowLatencyFormat.FP8_UE8M0, false));
         cases.put(
                 "low-latency-logfmt",
                 lowLatency(ragged(2, 4, 4, 2, 9), 1, 256, LowLatencyFormat.FP8, true));
