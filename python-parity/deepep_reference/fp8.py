@@ -80,7 +80,8 @@ def pack_ue8m0(scales: torch.Tensor) -> torch.Tensor:
     if not torch.equal(two_to(exponent).float(), scales):
         raise ValueError("a scale is not a power of two")
     tokens, count = scales.shape
-    biased = torch.zeros(tokens, (count + 3) // 4 * 4, dtype=torch.int64)
+    num_words = (count + 3) // 4
+    biased = torch.zeros(tokens, num_words * 4, dtype=torch.int64)
     biased[:, :count] = exponent + 127
-    words = (biased.view(tokens, -1, 4) << torch.tensor([0, 8, 16, 24])).sum(dim=2)
+    words = (biased.view(tokens, num_words, 4) << torch.tensor([0, 8, 16, 24])).sum(dim=2)
     return torch.where(words >= 2**31, words - 2**32, words).to(torch.int32)

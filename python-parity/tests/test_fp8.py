@@ -88,6 +88,12 @@ def test_packed_scales():
     assert packed.view(torch.uint8).tolist() == [[1, 127, 128, 254, 126, 0, 0, 0]]
 
 
+def test_no_rows():
+    cast = fp8.cast_rows(torch.zeros(0, 640).bfloat16(), round_scale=True)
+    assert cast.codes.shape == (0, 640) and cast.scales.shape == (0, 5)
+    assert fp8.pack_ue8m0(cast.scales).shape == (0, 2)
+
+
 def test_what_is_not_a_power_of_two_is_not_packed():
     with pytest.raises(ValueError, match="power of two"):
         fp8.pack_ue8m0(torch.tensor([[1.5]]))

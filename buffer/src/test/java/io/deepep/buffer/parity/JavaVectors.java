@@ -42,7 +42,7 @@ final class JavaVectors {
                 lowLatency(ragged(2, 4, 4, 2, 7), 2, 512, LowLatencyFormat.FP8_POWER_OF_TWO, false));
         cases.put(
                 "low-latency-ue8m0",
-                lowLatency(ragged(2, 7, 4, 3, 81), 2, 640, LowLatencyFormat.FP8_UE8M0, false));
+                lowLatency(ragged(3, 5, 6, 3, 83), 3, 640, LowLatencyFormat.FP8_UE8M0, false));
         cases.put(
                 "low-latency-logfmt",
                 lowLatency(ragged(2, 4, 4, 2, 9), 1, 256, LowLatencyFormat.FP8, true));
