@@ -59,8 +59,7 @@ final class MoeService implements AutoCloseable {
         }
     }
 
-    private static void work(RankModel model, BlockingQueue<Job> jobs)
-            throws InterruptedException {
+    private static void work(RankModel model, BlockingQueue<Job> jobs) throws InterruptedException {
         for (Job job = jobs.take(); !job.equals(Job.LAST); job = jobs.take()) {
             job.result.complete(job.work.apply(model));
         }

@@ -17,8 +17,8 @@ import java.util.List;
 
 /**
  * A decoder whose feed-forward layers are mixtures of experts over ranks; all else is whole on
- * every rank. Tokens INT64 [T] of several sequences, one after the other, and the sequences' lengths
- * INT64 [B] in; logits FLOAT32 [T,V] out.
+ * every rank. Tokens INT64 [T] of several sequences, one after the other, and the sequences'
+ * lengths INT64 [B] in; logits FLOAT32 [T,V] out.
  */
 final class MoeTransformer extends AbstractBlock {
     private final ModelSize size;

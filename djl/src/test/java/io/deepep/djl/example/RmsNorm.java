@@ -14,10 +14,7 @@ final class RmsNorm extends AbstractBlock {
 
     private final Parameter weight =
             addParameter(
-                    Parameter.builder()
-                            .setName("weight")
-                            .setType(Parameter.Type.GAMMA)
-                            .build());
+                    Parameter.builder().setName("weight").setType(Parameter.Type.GAMMA).build());
 
     @Override
     protected NDList forwardInternal(

@@ -15,8 +15,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Serves a small mixture-of-experts transformer over 4 ranks on the CPU: {@code POST /generate} with
- * {@code {"prompts": [[1, 2, 3]], "maxNewTokens": 8}}, token numbers below 256, answers {@code
+ * Serves a small mixture-of-experts transformer over 4 ranks on the CPU: {@code POST /generate}
+ * with {@code {"prompts": [[1, 2, 3]], "maxNewTokens": 8}}, token numbers below 256, answers {@code
  * {"tokens": [[...]]}}. The model's weights are made up when it starts.
  */
 public final class ServeMoe implements AutoCloseable {
@@ -62,7 +62,8 @@ public final class ServeMoe implements AutoCloseable {
 
     ServeMoe(MoeService service, int port) throws IOException {
         this.service = service;
-        server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
+        server =
+                HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
         server.createContext("/generate", this::generate);
         server.start();
     }
@@ -76,7 +77,10 @@ public final class ServeMoe implements AutoCloseable {
                 new ServeMoe(new MoeService(folder, ModelSize.SMALL, NUM_RANKS, false), port);
         System.out.printf(
                 "%d ranks serve the model in %s; try%n  curl http://localhost:%d/generate -d '%s'%n",
-                NUM_RANKS, folder, serving.port(), "{\"prompts\": [[1, 2, 3]], \"maxNewTokens\": 8}");
+                NUM_RANKS,
+                folder,
+                serving.port(),
+                "{\"prompts\": [[1, 2, 3]], \"maxNewTokens\": 8}");
         Thread.currentThread().join();
     }
 

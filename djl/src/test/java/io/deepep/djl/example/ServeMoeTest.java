@@ -87,8 +87,7 @@ class ServeMoeTest {
         try (MoeService one = new MoeService(folder, SIZE, 1, false)) {
             tokens = one.generate(prompts, NEW_TOKENS).toString();
         }
-        try (ServeMoe serving =
-                        new ServeMoe(new MoeService(folder, SIZE, NUM_RANKS, false), 0);
+        try (ServeMoe serving = new ServeMoe(new MoeService(folder, SIZE, NUM_RANKS, false), 0);
                 HttpClient client = HttpClient.newHttpClient()) {
             String body = "{\"prompts\": %s, \"maxNewTokens\": %d}";
             HttpResponse<String> answer =
