@@ -68,7 +68,7 @@ class ArchitectureTest {
             new Module(
                     List.of("io.deepep.buffer.."),
                     List.of(API, HOST, NATIVE, NORMAL, LOW_LATENCY),
-                    List.of());
+                    List.of("jdk.jfr.."));
     private static final Module TESTKIT =
             new Module(List.of("io.deepep.testkit.."), List.of(API), List.of(TEST_LIBRARIES));
     private static final Module BENCH =

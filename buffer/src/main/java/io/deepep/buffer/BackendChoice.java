@@ -90,6 +90,7 @@ final class BackendChoice {
                 options.dispatchConfig(),
                 options.combineConfig(),
                 options.timeout(),
-                options.maskTimedOutRanks());
+                options.maskTimedOutRanks(),
+                options.observers());
     }
 }

@@ -19,6 +19,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
+import java.util.List;
 import java.util.HashMap;
 import java.util.Map;
 
@@ -128,7 +129,8 @@ final class HeapProgram {
                 Config.recommendedForDispatch(numRanks),
                 Config.recommendedForCombine(numRanks),
                 LONG,
-                false);
+                false,
+                List.of());
     }
 
     /** What the stand-in calls device memory is host memory. */
