@@ -162,7 +162,8 @@ class CudaProcessHeapsTest {
         neither.putAll(NO_IPC);
         for (Ended process : run(1, false, List.of(Map.of(), neither))) {
             assertThat(process.output())
-                    .contains("refused the processes cannot share device memory by descriptors: rank 1: ")
+                    .contains(
+                            "refused the processes cannot share device memory by descriptors: rank 1: ")
                     .contains("cannot export memory as POSIX_FD")
                     .contains("the processes cannot share device memory by CUDA IPC: rank 1: ")
                     .contains("cuIpcGetMemHandle")

@@ -28,6 +28,7 @@ import java.util.Map;
  * other's memory, read their own, and close: all at once, or one after the other while the rest go
  * on writing.
  */
+@SuppressWarnings("restricted") // its device memory is memory of a stand-in
 final class HeapProgram {
     private static final Duration LONG = Duration.ofMinutes(2);
     private static final int NUM_DEVICES = 2;
@@ -74,7 +75,7 @@ final class HeapProgram {
         require(sharing, Math.ceilDiv(numRanks, NUM_DEVICES));
         CudaHeaps heaps;
         try {
-            heaps = CudaHeaps.open(options, context);
+            heaps = CudaHeaps.open(options, context, NUM_BYTES);
         } catch (DeepEpUnavailableException refused) {
             System.out.println("refused " + refused.getMessage());
             return;
