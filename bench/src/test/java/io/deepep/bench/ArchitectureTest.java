@@ -69,6 +69,8 @@ class ArchitectureTest {
                     List.of("io.deepep.buffer.."),
                     List.of(API, HOST, NATIVE, NORMAL, LOW_LATENCY),
                     List.of("jdk.jfr.."));
+    private static final Module MICROMETER =
+            new Module(List.of("io.deepep.micrometer.."), List.of(API), List.of("io.micrometer.."));
     private static final Module TESTKIT =
             new Module(List.of("io.deepep.testkit.."), List.of(API), List.of(TEST_LIBRARIES));
     private static final Module BENCH =
@@ -103,7 +105,16 @@ class ArchitectureTest {
 
     static List<Module> modules() {
         return List.of(
-                API, COMMUNICATOR, HOST, NATIVE, NORMAL, LOW_LATENCY, BUFFER, TESTKIT, BENCH);
+                API,
+                COMMUNICATOR,
+                HOST,
+                NATIVE,
+                NORMAL,
+                LOW_LATENCY,
+                BUFFER,
+                MICROMETER,
+                TESTKIT,
+                BENCH);
     }
 
     @ParameterizedTest

@@ -21,6 +21,7 @@ final class CallObservers {
     private final PeerEvent peers = new PeerEvent();
     private final ExpertEvent experts = new ExpertEvent();
     private long calls;
+    private boolean failureLogged;
 
     CallObservers(BufferOptions options) {
         this.options = options;
@@ -60,8 +61,20 @@ final class CallObservers {
             try {
                 observer.observe(seen);
             } catch (RuntimeException failed) {
-                LOG.log(System.Logger.Level.WARNING, "an observer failed: " + observer, failed);
+                logOnce(observer, failed);
             }
+        }
+    }
+
+    /** One warning is enough: the next calls will most likely fare the same. */
+    private synchronized void logOnce(BufferObserver observer, RuntimeException failed) {
+        if (!failureLogged) {
+            failureLogged = true;
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "an observer failed; the calls go on, and further failures are not logged: "
+                            + observer,
+                    failed);
         }
     }
 

@@ -78,7 +78,8 @@ final class OperationEvent extends Event {
     long beginTime;
 
     @Label("Second Half")
-    @Description("Host: moves rows or receives. CUDA: the host waits for the GPU, if it asks at all")
+    @Description(
+            "Host: moves rows or receives. CUDA: the host waits for the GPU, if it asks at all")
     @Timespan(Timespan.NANOSECONDS)
     long completeTime;
 

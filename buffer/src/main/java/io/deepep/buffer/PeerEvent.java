@@ -16,7 +16,8 @@ import jdk.jfr.Timespan;
 @Name("io.deepep.Peer")
 @Label("Exchange with a peer")
 @Category("DeepEP")
-@Description("What one dispatch or combine exchanged with one rank; off unless a recording enables it")
+@Description(
+        "What one dispatch or combine exchanged with one rank; off unless a recording enables it")
 @StackTrace(false)
 @Enabled(false)
 final class PeerEvent extends Event {

@@ -78,7 +78,8 @@ final class RankBuffer implements Buffer {
         PlannedOperation<CombineResult> plan = planOf(request);
         if (plan == null) {
             resources.requirePreparable(callOptions);
-            plan = keep(
+            plan =
+                    keep(
                             request,
                             normal.prepareCombine(request),
                             CallKind.NORMAL_COMBINE,
@@ -100,7 +101,8 @@ final class RankBuffer implements Buffer {
         PlannedOperation<LowLatencyDispatchResult> plan = planOf(request);
         if (plan == null) {
             resources.requirePreparable(callOptions);
-            plan = keep(
+            plan =
+                    keep(
                             request,
                             lowLatency.prepareDispatch(request),
                             CallKind.LOW_LATENCY_DISPATCH,
@@ -117,7 +119,8 @@ final class RankBuffer implements Buffer {
         PlannedOperation<LowLatencyCombineResult> plan = planOf(request);
         if (plan == null) {
             resources.requirePreparable(callOptions);
-            plan = keep(
+            plan =
+                    keep(
                             request,
                             lowLatency.prepareCombine(request),
                             CallKind.LOW_LATENCY_COMBINE,

@@ -9,7 +9,8 @@ import io.deepep.Backend;
  *
  * <ul>
  *   <li>Host backend: the halves are the work itself. Synchronous calls run both on the caller's
- *       thread, asynchronous ones on the communication stream's, and a receive hook runs the second.
+ *       thread, asynchronous ones on the communication stream's, and a receive hook runs the
+ *       second.
  *   <li>CUDA: the first half enqueues (and waits for the counts of a dispatch that needs them), the
  *       second is the wait of whoever asks the event for the end. An engine that orders its streams
  *       never asks: such a run is told when its request is used again, as not {@link #finished}.
