@@ -80,6 +80,8 @@ class ArchitectureTest {
                     List.of(
                             "com.fasterxml.jackson..",
                             "com.github.freva.asciitable..",
+                            "com.github.mustachejava..",
+                            "jdk.jfr..",
                             "me.tongfei.progressbar..",
                             "org.knowm.xchart..",
                             "org.openjdk.jmh..",
