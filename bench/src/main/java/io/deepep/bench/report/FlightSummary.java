@@ -127,7 +127,7 @@ final class FlightSummary {
     /** 0 where the event has no such time. */
     private static long nanos(RecordedEvent event, String field) {
         Duration duration = event.getDuration(field);
-        return duration.getSeconds() == Long.MIN_VALUE ? 0 : duration.toNanos();
+        return duration.toSeconds() == Long.MIN_VALUE ? 0 : duration.toNanos();
     }
 
     private void addPeer(RecordedEvent event) {
@@ -138,7 +138,7 @@ final class FlightSummary {
             long[][] known = traffic.getOrDefault(operation(event), new long[0][0]);
             traffic.put(operation(event), with(known, rank, peer, sent));
         }
-        if (event.getDuration("waitTime").getSeconds() != Long.MIN_VALUE) {
+        if (event.getDuration("waitTime").toSeconds() != Long.MIN_VALUE) {
             anyWait = true;
             waits = with(waits, rank, peer, nanos(event, "waitTime"));
         }
