@@ -23,6 +23,8 @@ final class MarkdownBlocks {
                     "(<!-- deepep:(?<view>[a-z]+)(?<options>( [a-z]+=\\S+)*) -->\n)(?<body>.*?)(<!-- deepep:end -->)",
                     Pattern.DOTALL);
 
+    private static final Pattern OPTION = Pattern.compile("([a-z]+)=(\\S+)");
+
     private MarkdownBlocks() {}
 
     /** What a block asks for. */
@@ -61,11 +63,9 @@ final class MarkdownBlocks {
 
     private static Map<String, String> options(String text) {
         Map<String, String> options = new HashMap<>();
-        for (String pair : text.strip().split(" ")) {
-            if (!pair.isEmpty()) {
-                int equals = pair.indexOf('=');
-                options.put(pair.substring(0, equals), pair.substring(equals + 1));
-            }
+        Matcher pairs = OPTION.matcher(text);
+        while (pairs.find()) {
+            options.put(pairs.group(1), pairs.group(2));
         }
         return options;
     }
