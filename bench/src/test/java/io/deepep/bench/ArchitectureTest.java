@@ -71,6 +71,11 @@ class ArchitectureTest {
                     List.of("jdk.jfr.."));
     private static final Module JCUDA =
             new Module(List.of("io.deepep.jcuda.."), List.of(API, NATIVE), List.of("jcuda.."));
+    private static final Module DJL =
+            new Module(
+                    List.of("io.deepep.djl..", "ai.djl.serving.plugins.."),
+                    List.of(API, NATIVE),
+                    List.of("ai.djl..", "com.google.gson..", "io.netty..", "javax.management.."));
     private static final Module MICROMETER =
             new Module(List.of("io.deepep.micrometer.."), List.of(API), List.of("io.micrometer.."));
     private static final Module TESTKIT =
@@ -117,6 +122,7 @@ class ArchitectureTest {
                 LOW_LATENCY,
                 BUFFER,
                 JCUDA,
+                DJL,
                 MICROMETER,
                 TESTKIT,
                 BENCH);
