@@ -77,6 +77,7 @@ class ArchitectureTest {
                     List.of(API, COMMUNICATOR, HOST, NATIVE, NORMAL, LOW_LATENCY, BUFFER, TESTKIT),
                     List.of(
                             "com.fasterxml.jackson..",
+                            "com.sun.management..",
                             "com.github.freva.asciitable..",
                             "me.tongfei.progressbar..",
                             "org.knowm.xchart..",
