@@ -86,6 +86,7 @@ class ArchitectureTest {
                     List.of(API, COMMUNICATOR, HOST, NATIVE, NORMAL, LOW_LATENCY, BUFFER, TESTKIT),
                     List.of(
                             "com.fasterxml.jackson..",
+                            "com.sun.management..",
                             "com.github.freva.asciitable..",
                             "com.github.mustachejava..",
                             "jdk.jfr..",
