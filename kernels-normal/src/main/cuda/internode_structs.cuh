@@ -88,13 +88,13 @@ struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 544);
+static_assert(sizeof(InternodeCombineParams) == 592);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
-static_assert(offsetof(InternodeCombineParams, between) == 288);
+static_assert(offsetof(InternodeCombineParams, between) == 336);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x56ed6474670d4b78;
+__device__ uint64_t deepep_internode_structs = 0x72cf1afad14c617f;
 }
 
 }  // namespace deepep::normal

@@ -75,6 +75,7 @@ final class CudaResources implements Resources {
                         options.topology(),
                         nvl.addresses(),
                         options.topology().isInternode() ? rdma.heaps() : RdmaHeaps.NONE,
+                        options.communicator().isInProcess(),
                         sharing.mostRanksPerGpu(),
                         options.timeout().toNanos()),
                 options.normal(),
