@@ -7,6 +7,7 @@ import io.deepep.bench.measure.Build;
 import io.deepep.bench.measure.MemoryCopy;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
@@ -34,7 +35,8 @@ public final class LowLatencyBench {
                 List<OperationRecord> records = measure(setup, options);
                 BenchReport.print(console, records);
                 if (options.json() != null) {
-                    BenchReport.write(options.json(), records);
+                    BenchReport.write(
+                            options.json(), RoutingCounts.addTo(records, job.routing()));
                 }
             }
             runner.summarise();
