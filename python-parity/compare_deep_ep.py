@@ -155,7 +155,7 @@ def deep_ep_low_latency(buffer, case: Case, world: World) -> Outputs:
     rank = world.group.rank()
     given = {name: tensor.to(world.device) for name, tensor in case.inputs[rank].items()}
     row_format = case.settings["format"]
-    stats = given["cumulative_stats"]
+    stats = given["cumulative_stats"].clone()
     recv_x, count, handle, _, _ = buffer.low_latency_dispatch(
         given["x"],
         given["topk_idx"],

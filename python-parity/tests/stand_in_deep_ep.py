@@ -36,8 +36,8 @@ class Buffer:
         return 2 * num_experts * num_max_dispatch_tokens_per_rank * hidden * 2
 
     def _of_all_ranks(self, mine):
-        if hasattr(self.group, "gather"):
-            return self.group.gather(mine)
+        if hasattr(self.group, "gather_of_threads"):
+            return self.group.gather_of_threads(mine)
         gathered = [None] * self.group.size()
         torch.distributed.all_gather_object(gathered, mine, group=self.group)
         return gathered

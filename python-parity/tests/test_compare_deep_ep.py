@@ -40,7 +40,7 @@ class Member:
     def size(self):
         return NUM_RANKS
 
-    def gather(self, mine):
+    def gather_of_threads(self, mine):
         self.threads.slots[self._rank] = mine
         self.threads.barrier.wait()
         gathered = list(self.threads.slots)
