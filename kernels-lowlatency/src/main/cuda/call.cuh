@@ -136,7 +136,7 @@ struct Wait {
 
 // True if the rank's blocks conclude that the peer is gone: the first to say so decides.
 __device__ inline bool decide(const Group& g, const Call& call, int peer, bool gone) {
-    uint32_t mine = call.epoch << 1 | gone;
+    uint32_t mine = call.epoch << 2 | call.kind << 1 | gone;
     uint32_t* word = &state_of(g)->decided[peer];
     for (uint32_t seen = *static_cast<volatile uint32_t*>(word);;) {
         if (((seen ^ mine) & ~1u) == 0) return seen & 1;
@@ -312,6 +312,7 @@ __device__ inline bool advance_epoch(const Group& g, const Call& call) {
     if (is_publishing_block() && g.phases & kReceive) state->received[call.kind * 2 + (call.epoch & 1)] = call.epoch;
     if (add_acq_rel_gpu(&state->arrivals, 1) != gridDim.x - 1) return false;  // release by all, acquire by the last
     state->arrivals = 0;
+    *at<uint32_t>(g.ran) = launch_id(g, call);
     if (g.phases & kSend) state->epoch[call.kind] = call.epoch;
     return true;
 }

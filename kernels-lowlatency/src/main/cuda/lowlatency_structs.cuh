@@ -27,6 +27,7 @@ struct Group {
     uint64_t heap[8];                   // peers' heaps as mapped here
     uint64_t state;                     // RankState
     uint64_t status;                    // StatusBlock, device address of mapped host memory
+    uint64_t ran;                       // u32 of the operation: the launch it ran last
     uint64_t timed_out;                 // i32 [num_ranks] of mapped host memory: 1 if masked
     uint64_t timeout_ns;
     uint64_t acks_offset;               // u32 [num_ranks][kinds][parities]: a peer's received
@@ -38,20 +39,21 @@ struct Group {
     int32_t mask_timed_out;             // a rank that does not come is masked, no fault
     int32_t phases;                     // Phases
 };
-static_assert(sizeof(Group) == 168);
+static_assert(sizeof(Group) == 176);
 static_assert(offsetof(Group, heap) == 0);
 static_assert(offsetof(Group, state) == 64);
 static_assert(offsetof(Group, status) == 72);
-static_assert(offsetof(Group, timed_out) == 80);
-static_assert(offsetof(Group, timeout_ns) == 88);
-static_assert(offsetof(Group, acks_offset) == 96);
-static_assert(offsetof(Group, header_offset) == 104);
-static_assert(offsetof(Group, header_parity_stride) == 120);
-static_assert(offsetof(Group, header_rank_stride) == 136);
-static_assert(offsetof(Group, rank) == 152);
-static_assert(offsetof(Group, num_ranks) == 156);
-static_assert(offsetof(Group, mask_timed_out) == 160);
-static_assert(offsetof(Group, phases) == 164);
+static_assert(offsetof(Group, ran) == 80);
+static_assert(offsetof(Group, timed_out) == 88);
+static_assert(offsetof(Group, timeout_ns) == 96);
+static_assert(offsetof(Group, acks_offset) == 104);
+static_assert(offsetof(Group, header_offset) == 112);
+static_assert(offsetof(Group, header_parity_stride) == 128);
+static_assert(offsetof(Group, header_rank_stride) == 144);
+static_assert(offsetof(Group, rank) == 160);
+static_assert(offsetof(Group, num_ranks) == 164);
+static_assert(offsetof(Group, mask_timed_out) == 168);
+static_assert(offsetof(Group, phases) == 172);
 
 // A combine between its halves.
 struct Run {
@@ -72,7 +74,7 @@ struct RankState {
     uint32_t masked;                    // bit r: rank r is neither sent to nor waited for
     uint32_t arrivals;                  // blocks of the running launch that have read the above
     uint32_t received[4];               // by kind and parity: the epoch whose slots are free again
-    uint32_t decided[8];                // by rank: epoch << 1 | gone, where blocks must agree
+    uint32_t decided[8];                // by rank: epoch << 2 | kind << 1 | gone, where blocks agree
     uint32_t claimed;                   // the launch whose fault is recorded
     uint32_t reserved[3];
     Run runs[2];
@@ -145,38 +147,38 @@ struct DispatchParams {
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t scales_shared_offset;       // likewise
 };
-static_assert(sizeof(DispatchParams) == 360);
+static_assert(sizeof(DispatchParams) == 368);
 static_assert(offsetof(DispatchParams, group) == 0);
-static_assert(offsetof(DispatchParams, flag_offset) == 168);
-static_assert(offsetof(DispatchParams, flag_parity_stride) == 176);
-static_assert(offsetof(DispatchParams, flag_rank_stride) == 184);
-static_assert(offsetof(DispatchParams, row_offset) == 192);
-static_assert(offsetof(DispatchParams, row_parity_stride) == 200);
-static_assert(offsetof(DispatchParams, row_rank_stride) == 208);
-static_assert(offsetof(DispatchParams, x) == 216);
-static_assert(offsetof(DispatchParams, x_stride) == 224);
-static_assert(offsetof(DispatchParams, topk_idx) == 232);
-static_assert(offsetof(DispatchParams, bank) == 240);
-static_assert(offsetof(DispatchParams, selections) == 248);
-static_assert(offsetof(DispatchParams, out_x) == 256);
-static_assert(offsetof(DispatchParams, out_scales) == 264);
-static_assert(offsetof(DispatchParams, out_src_info) == 272);
-static_assert(offsetof(DispatchParams, out_layout_range) == 280);
-static_assert(offsetof(DispatchParams, out_counts) == 288);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 296);
-static_assert(offsetof(DispatchParams, wait_stats) == 304);
-static_assert(offsetof(DispatchParams, num_tokens) == 312);
-static_assert(offsetof(DispatchParams, topk) == 316);
-static_assert(offsetof(DispatchParams, num_experts) == 320);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 324);
-static_assert(offsetof(DispatchParams, hidden) == 328);
-static_assert(offsetof(DispatchParams, format) == 332);
-static_assert(offsetof(DispatchParams, max_tokens) == 336);
-static_assert(offsetof(DispatchParams, max_topk) == 340);
-static_assert(offsetof(DispatchParams, row_stride) == 344);
-static_assert(offsetof(DispatchParams, selections_offset) == 348);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 352);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 356);
+static_assert(offsetof(DispatchParams, flag_offset) == 176);
+static_assert(offsetof(DispatchParams, flag_parity_stride) == 184);
+static_assert(offsetof(DispatchParams, flag_rank_stride) == 192);
+static_assert(offsetof(DispatchParams, row_offset) == 200);
+static_assert(offsetof(DispatchParams, row_parity_stride) == 208);
+static_assert(offsetof(DispatchParams, row_rank_stride) == 216);
+static_assert(offsetof(DispatchParams, x) == 224);
+static_assert(offsetof(DispatchParams, x_stride) == 232);
+static_assert(offsetof(DispatchParams, topk_idx) == 240);
+static_assert(offsetof(DispatchParams, bank) == 248);
+static_assert(offsetof(DispatchParams, selections) == 256);
+static_assert(offsetof(DispatchParams, out_x) == 264);
+static_assert(offsetof(DispatchParams, out_scales) == 272);
+static_assert(offsetof(DispatchParams, out_src_info) == 280);
+static_assert(offsetof(DispatchParams, out_layout_range) == 288);
+static_assert(offsetof(DispatchParams, out_counts) == 296);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 304);
+static_assert(offsetof(DispatchParams, wait_stats) == 312);
+static_assert(offsetof(DispatchParams, num_tokens) == 320);
+static_assert(offsetof(DispatchParams, topk) == 324);
+static_assert(offsetof(DispatchParams, num_experts) == 328);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 332);
+static_assert(offsetof(DispatchParams, hidden) == 336);
+static_assert(offsetof(DispatchParams, format) == 340);
+static_assert(offsetof(DispatchParams, max_tokens) == 344);
+static_assert(offsetof(DispatchParams, max_topk) == 348);
+static_assert(offsetof(DispatchParams, row_stride) == 352);
+static_assert(offsetof(DispatchParams, selections_offset) == 356);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 360);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 364);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -208,38 +210,38 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 336);
+static_assert(sizeof(CombineParams) == 344);
 static_assert(offsetof(CombineParams, group) == 0);
-static_assert(offsetof(CombineParams, flag_offset) == 168);
-static_assert(offsetof(CombineParams, flag_parity_stride) == 176);
-static_assert(offsetof(CombineParams, flag_row_stride) == 184);
-static_assert(offsetof(CombineParams, row_offset) == 192);
-static_assert(offsetof(CombineParams, row_parity_stride) == 200);
-static_assert(offsetof(CombineParams, row_stride) == 208);
-static_assert(offsetof(CombineParams, x) == 216);
-static_assert(offsetof(CombineParams, x_expert_stride) == 224);
-static_assert(offsetof(CombineParams, x_row_stride) == 232);
-static_assert(offsetof(CombineParams, bank) == 240);
-static_assert(offsetof(CombineParams, selections) == 248);
-static_assert(offsetof(CombineParams, topk_idx) == 256);
-static_assert(offsetof(CombineParams, topk_weights) == 264);
-static_assert(offsetof(CombineParams, out) == 272);
-static_assert(offsetof(CombineParams, out_stride) == 280);
-static_assert(offsetof(CombineParams, wait_stats) == 288);
-static_assert(offsetof(CombineParams, run) == 296);
-static_assert(offsetof(CombineParams, num_tokens) == 300);
-static_assert(offsetof(CombineParams, topk) == 304);
-static_assert(offsetof(CombineParams, num_experts) == 308);
-static_assert(offsetof(CombineParams, experts_per_rank) == 312);
-static_assert(offsetof(CombineParams, hidden) == 316);
-static_assert(offsetof(CombineParams, row_format) == 320);
-static_assert(offsetof(CombineParams, max_tokens) == 324);
-static_assert(offsetof(CombineParams, max_topk) == 328);
-static_assert(offsetof(CombineParams, reserved) == 332);
+static_assert(offsetof(CombineParams, flag_offset) == 176);
+static_assert(offsetof(CombineParams, flag_parity_stride) == 184);
+static_assert(offsetof(CombineParams, flag_row_stride) == 192);
+static_assert(offsetof(CombineParams, row_offset) == 200);
+static_assert(offsetof(CombineParams, row_parity_stride) == 208);
+static_assert(offsetof(CombineParams, row_stride) == 216);
+static_assert(offsetof(CombineParams, x) == 224);
+static_assert(offsetof(CombineParams, x_expert_stride) == 232);
+static_assert(offsetof(CombineParams, x_row_stride) == 240);
+static_assert(offsetof(CombineParams, bank) == 248);
+static_assert(offsetof(CombineParams, selections) == 256);
+static_assert(offsetof(CombineParams, topk_idx) == 264);
+static_assert(offsetof(CombineParams, topk_weights) == 272);
+static_assert(offsetof(CombineParams, out) == 280);
+static_assert(offsetof(CombineParams, out_stride) == 288);
+static_assert(offsetof(CombineParams, wait_stats) == 296);
+static_assert(offsetof(CombineParams, run) == 304);
+static_assert(offsetof(CombineParams, num_tokens) == 308);
+static_assert(offsetof(CombineParams, topk) == 312);
+static_assert(offsetof(CombineParams, num_experts) == 316);
+static_assert(offsetof(CombineParams, experts_per_rank) == 320);
+static_assert(offsetof(CombineParams, hidden) == 324);
+static_assert(offsetof(CombineParams, row_format) == 328);
+static_assert(offsetof(CombineParams, max_tokens) == 332);
+static_assert(offsetof(CombineParams, max_topk) == 336);
+static_assert(offsetof(CombineParams, reserved) == 340);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x146a1556af4b113a;
+__device__ uint64_t deepep_lowlatency_structs = 0xba211ec6e430003e;
 }
 
 }  // namespace deepep::lowlatency

@@ -116,6 +116,7 @@ class SettingsTest {
                                     topology,
                                     backend,
                                     Device.host(),
+                                    Network.auto(),
                                     n,
                                     l,
                                     bytes,

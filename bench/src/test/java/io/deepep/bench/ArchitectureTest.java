@@ -69,6 +69,8 @@ class ArchitectureTest {
                     List.of("io.deepep.buffer.."),
                     List.of(API, HOST, NATIVE, NORMAL, LOW_LATENCY),
                     List.of());
+    private static final Module JCUDA =
+            new Module(List.of("io.deepep.jcuda.."), List.of(API, NATIVE), List.of("jcuda.."));
     private static final Module TESTKIT =
             new Module(List.of("io.deepep.testkit.."), List.of(API), List.of(TEST_LIBRARIES));
     private static final Module BENCH =
@@ -103,7 +105,7 @@ class ArchitectureTest {
 
     static List<Module> modules() {
         return List.of(
-                API, COMMUNICATOR, HOST, NATIVE, NORMAL, LOW_LATENCY, BUFFER, TESTKIT, BENCH);
+                API, COMMUNICATOR, HOST, NATIVE, NORMAL, LOW_LATENCY, BUFFER, JCUDA, TESTKIT, BENCH);
     }
 
     @ParameterizedTest

@@ -39,6 +39,11 @@ public final class LaunchedGroup implements AutoCloseable {
         return environment().map(ProcessEnvironment::size);
     }
 
+    /** Whether all processes are on this host. */
+    public static boolean isOneHost() {
+        return environment().map(each -> each.localSize() == each.size()).orElse(true);
+    }
+
     /**
      * Complains where a launcher started this process among others, for a command that has all its
      * ranks in one process.

@@ -83,6 +83,7 @@ public final class Session implements AutoCloseable {
                         .ranksPerNode(job.topology().numNvlRanks())
                         .backend(job.placement().backend())
                         .device(job.placement().device(rank))
+                        .network(job.network())
                         .dispatchConfig(job.dispatchConfig().withNumSms(job.mostSms()))
                         .combineConfig(job.combineConfig().withNumSms(job.mostSms()))
                         .timeout(job.timeout());

@@ -11,7 +11,6 @@ import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.cuda.StatusStruct;
 import io.deepep.lowlatency.LowLatencyCombineHeader;
 import java.lang.foreign.Arena;
 import java.util.Objects;
@@ -54,14 +53,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.hooked = request.receiveHook();
         this.kernel = request.logFmt() ? state.gpu.combineLogFmt : state.gpu.combineBf16;
         this.event = new CallEvent(state.stream);
-        this.status =
-                new LowLatencyStatus(
-                        state.gpu.slots.take(this, StatusStruct.BLOCK.numBytes(), event.finished()),
-                        new LowLatencyFaults(
-                                true,
-                                state.topology.rank(),
-                                state.timeoutNanos,
-                                state.limits.numExperts()));
+        this.status = state.newStatus(this, event, true);
         this.out = request.out() != null ? request.out() : allocate();
         int sharedBytes = request.logFmt() ? LowLatencyStructs.LOG_SHARED_BYTES : 0;
         Arena arena = Arena.ofAuto();

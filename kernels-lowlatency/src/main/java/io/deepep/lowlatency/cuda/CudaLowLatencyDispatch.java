@@ -11,7 +11,6 @@ import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.cuda.StatusStruct;
 import io.deepep.lowlatency.LowLatencyHeader;
 import io.deepep.lowlatency.LowLatencyLayout;
 import java.lang.foreign.Arena;
@@ -56,14 +55,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         boolean fp8 = request.format().isFp8();
         this.kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
         this.event = new CallEvent(state.stream);
-        this.status =
-                new LowLatencyStatus(
-                        state.gpu.slots.take(this, StatusStruct.BLOCK.numBytes(), event.finished()),
-                        new LowLatencyFaults(
-                                false,
-                                state.topology.rank(),
-                                state.timeoutNanos,
-                                state.limits.numExperts()));
+        this.status = state.newStatus(this, event, false);
         int sharedBytes = (int) (scalesSharedOffset() + LowLatencyLayout.scaleBytes(hidden()));
         requireShared(sharedBytes);
         Arena arena = Arena.ofAuto();

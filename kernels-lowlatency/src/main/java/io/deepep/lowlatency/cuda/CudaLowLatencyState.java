@@ -6,7 +6,9 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.StatusStruct;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Region;
@@ -72,6 +74,15 @@ final class CudaLowLatencyState implements AutoCloseable {
                         gpu.slots.take(this, (long) Integer.BYTES * numRanks, null));
     }
 
+    /** Where the runs of {@code operation} say what went wrong; {@code end} is that of the latest. */
+    LowLatencyStatus newStatus(Object operation, CallEvent end, boolean combine) {
+        return new LowLatencyStatus(
+                gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end.finished()),
+                memory.allocateZeroed(Integer.BYTES),
+                stream,
+                new LowLatencyFaults(combine, topology.rank(), timeoutNanos, limits.numExperts()));
+    }
+
     long heap() {
         return place.heaps().get(topology.rank());
     }
@@ -103,6 +114,7 @@ final class CudaLowLatencyState implements AutoCloseable {
         }
         p.set("state", rankState.address())
                 .set("status", status.deviceAddress())
+                .set("ran", status.ranAddress())
                 .set("timed_out", mask.deviceAddress())
                 .set("timeout_ns", timeoutNanos)
                 .set("acks_offset", layout.acks().offset())

@@ -50,6 +50,7 @@ final class LowLatencyStructs {
                     .u64("heap", "peers' heaps as mapped here", EpTopology.MAX_NVL_RANKS)
                     .u64("state", "RankState")
                     .u64("status", "StatusBlock, device address of mapped host memory")
+                    .u64("ran", "u32 of the operation: the launch it ran last")
                     .u64("timed_out", "i32 [num_ranks] of mapped host memory: 1 if masked")
                     .u64("timeout_ns", "")
                     .u64("acks_offset", "u32 [num_ranks][kinds][parities]: a peer's received")
@@ -81,7 +82,7 @@ final class LowLatencyStructs {
                             KINDS * PARITIES)
                     .u32(
                             "decided",
-                            "by rank: epoch << 1 | gone, where blocks must agree",
+                            "by rank: epoch << 2 | kind << 1 | gone, where blocks agree",
                             EpTopology.MAX_NVL_RANKS)
                     .u32("claimed", "the launch whose fault is recorded")
                     .u32("reserved", "", 3)

@@ -83,6 +83,11 @@ public final class Nvshmem implements AutoCloseable {
         return startup.start(NvshmemDevice.of(context), communicator, timeout);
     }
 
+    /** Whether it has been closed or given up. */
+    public synchronized boolean isClosed() {
+        return closed;
+    }
+
     /** Ranks and PEs. */
     public PeMap peMap() {
         return peMap;
