@@ -36,9 +36,7 @@ abstract class TestCommand implements Callable<Integer> {
                                     options.run(
                                             group,
                                             defaults,
-                                            job ->
-                                                    NormalTest.run(
-                                                            report, job, launched::ranks))));
+                                            job -> NormalTest.run(report, job, launched::ranks))));
         }
     }
 

@@ -35,8 +35,7 @@ public final class LowLatencyBench {
                 List<OperationRecord> records = measure(console, setup, tokens, options);
                 BenchReport.print(console, records);
                 if (options.json() != null) {
-                    BenchReport.write(
-                            options.json(), RoutingCounts.addTo(records, job.routing()));
+                    BenchReport.write(options.json(), RoutingCounts.addTo(records, job.routing()));
                 }
             }
             runner.summarise();

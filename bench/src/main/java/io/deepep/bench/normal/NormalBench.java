@@ -33,8 +33,7 @@ public final class NormalBench {
                 List<OperationRecord> records = measure(console, setup, options);
                 BenchReport.print(console, records);
                 if (options.json() != null) {
-                    BenchReport.write(
-                            options.json(), RoutingCounts.addTo(records, job.routing()));
+                    BenchReport.write(options.json(), RoutingCounts.addTo(records, job.routing()));
                 }
             }
             runner.summarise();

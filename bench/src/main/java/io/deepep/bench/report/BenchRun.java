@@ -38,7 +38,9 @@ record BenchRun(String name, List<OperationRecord> records) {
             return new BenchRun(stem(file), records);
         } catch (JsonProcessingException malformed) {
             throw new UsageException(
-                    file + " is not what deepep bench --json writes: " + malformed.getOriginalMessage());
+                    file
+                            + " is not what deepep bench --json writes: "
+                            + malformed.getOriginalMessage());
         } catch (IOException unreadable) {
             throw new UsageException("cannot read " + file + ": " + unreadable.getMessage());
         }
@@ -68,8 +70,7 @@ record BenchRun(String name, List<OperationRecord> records) {
 
     /** Those with {@code sms} multiprocessors. */
     List<OperationRecord> withSms(int sms) {
-        List<OperationRecord> chosen =
-                records.stream().filter(each -> each.sms() == sms).toList();
+        List<OperationRecord> chosen = records.stream().filter(each -> each.sms() == sms).toList();
         if (chosen.isEmpty()) {
             throw new UsageException("no record of " + name + " has sms=" + sms);
         }
@@ -92,8 +93,7 @@ record BenchRun(String name, List<OperationRecord> records) {
     /** GPU or processor, ranks and nodes, as in {@code 4 x NVIDIA H200, 1 x 4 ranks}. */
     String machine() {
         OperationRecord any = any();
-        String where =
-                any.gpu() == null ? any.cpu() : any.gpu().gpus() + " x " + any.gpu().gpu();
+        String where = any.gpu() == null ? any.cpu() : any.gpu().gpus() + " x " + any.gpu().gpu();
         return where + ", " + any.nodes() + " x " + any.ranks() / any.nodes() + " ranks";
     }
 

@@ -5,20 +5,27 @@ import java.awt.Font;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.math.BigDecimal;
+import java.math.MathContext;
+import java.math.RoundingMode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.stream.IntStream;
-import org.knowm.xchart.CategoryChart;
-import org.knowm.xchart.CategoryChartBuilder;
 import org.knowm.xchart.ChartEncoder;
 import org.knowm.xchart.HeatMapChart;
 import org.knowm.xchart.HeatMapChartBuilder;
 import org.knowm.xchart.HorizontalBarChart;
 import org.knowm.xchart.HorizontalBarChartBuilder;
+import org.knowm.xchart.XYChart;
+import org.knowm.xchart.XYChartBuilder;
+import org.knowm.xchart.XYSeries;
 import org.knowm.xchart.internal.chartpart.Chart;
 import org.knowm.xchart.style.AxesChartStyler;
 import org.knowm.xchart.style.Styler;
+import org.knowm.xchart.style.markers.SeriesMarkers;
 
 /** Draws PNGs. The only class besides the planner's that needs {@code java.desktop}. */
 final class Charts {
@@ -45,7 +52,7 @@ final class Charts {
         System.setProperty("java.awt.headless", "true");
     }
 
-    /** A bar for each name, the first on top, its value written beside it. */
+    /** A bar for each name, the first on top; its value is written beside the name. */
     static byte[] bars(String title, String unit, List<String> names, List<Double> values) {
         HorizontalBarChart chart =
                 new HorizontalBarChartBuilder()
@@ -56,22 +63,24 @@ final class Charts {
                         .build();
         style(chart.getStyler());
         chart.getStyler()
-                .setLabelsVisible(true)
-                .setLabelsPosition(0.9)
-                .setLabelsFont(TEXT)
-                .setLabelsFontColorAutomaticEnabled(true)
                 .setAvailableSpaceFill(0.7)
                 .setXAxisMin(0.0)
-                .setXAxisDecimalPattern("#,###.#");
+                .setXAxisDecimalPattern("#,###.#")
+                // Also how far apart the names must be to be shown.
+                .setXAxisTickMarkSpacingHint(BAR_HEIGHT / 2);
         chart.getStyler().setSeriesColors(new Color[] {BAR}).setLegendVisible(false);
-        chart.addSeries("value", reversed(values), reversed(names));
+        List<String> labels = new ArrayList<>();
+        for (int i = 0; i < names.size(); i++) {
+            labels.add(names.get(i) + "   " + threeDigits(values.get(i)));
+        }
+        chart.addSeries("value", values, labels);
         return png(chart);
     }
 
     /** Values over an index from 0 on, as the load of experts. */
-    static byte[] columns(String title, String xTitle, String yTitle, long[] values) {
-        CategoryChart chart =
-                new CategoryChartBuilder()
+    static byte[] steps(String title, String xTitle, String yTitle, long[] values) {
+        XYChart chart =
+                new XYChartBuilder()
                         .width(WIDTH)
                         .height(360)
                         .title(title)
@@ -79,27 +88,30 @@ final class Charts {
                         .yAxisTitle(yTitle)
                         .build();
         style(chart.getStyler());
-        int every = Math.max(1, values.length / 16);
         chart.getStyler()
-                .setAvailableSpaceFill(values.length > 64 ? 0.95 : 0.7)
-                .setXAxisMaxLabelCount(Math.ceilDiv(values.length, every))
+                .setDefaultSeriesRenderStyle(XYSeries.XYSeriesRenderStyle.StepArea)
+                .setXAxisDecimalPattern("#,###")
                 .setYAxisMin(0.0)
                 .setYAxisDecimalPattern("#,###");
         chart.getStyler().setSeriesColors(new Color[] {BAR}).setLegendVisible(false);
+        // A step lasts until the next index, the last one too.
+        int size = values.length;
         chart.addSeries(
-                "tokens",
-                IntStream.range(0, values.length).boxed().toList(),
-                IntStream.range(0, values.length).mapToObj(i -> values[i]).toList());
+                        yTitle,
+                        IntStream.rangeClosed(0, size).asDoubleStream().toArray(),
+                        IntStream.rangeClosed(0, size)
+                                .mapToDouble(i -> values[Math.min(i, size - 1)])
+                                .toArray())
+                .setMarker(SeriesMarkers.NONE);
         return png(chart);
     }
 
     /**
-     * A square of numbers.
+     * A square of numbers, written into its cells as far as there is room.
      *
      * @param values [row][column]; rows are drawn from top to bottom
      */
-    static byte[] heatMap(
-            String title, String rowTitle, String columnTitle, double[][] values, String pattern) {
+    static byte[] heatMap(String title, String rowTitle, String columnTitle, double[][] values) {
         int size = values.length;
         HeatMapChart chart =
                 new HeatMapChartBuilder()
@@ -110,14 +122,16 @@ final class Charts {
                         .yAxisTitle(rowTitle)
                         .build();
         style(chart.getStyler());
+        double most = Arrays.stream(values).flatMapToDouble(Arrays::stream).max().orElse(0);
         chart.getStyler()
                 .setRangeColors(HEAT)
                 .setShowValue(size <= 16)
                 .setValueFont(size <= 8 ? TEXT : TEXT.deriveFont(10f))
                 .setValueFontColor(INK)
-                .setHeatMapValueDecimalPattern(pattern)
+                .setHeatMapValueDecimalPattern("#,##0" + decimals(most))
                 .setDrawBorder(true)
                 .setMin(0)
+                .setMax(roundedUp(most))
                 .setPlotContentSize(1);
         List<Number[]> cells = new ArrayList<>();
         for (int row = 0; row < size; row++) {
@@ -129,6 +143,26 @@ final class Charts {
         List<Integer> ranks = IntStream.range(0, size).boxed().toList();
         chart.addSeries(title, ranks, reversed(ranks), cells);
         return png(chart);
+    }
+
+    /** Digits after the point that leave three in all. */
+    private static int digits(double value) {
+        return value == 0 ? 0 : Math.clamp(2 - (int) Math.floor(Math.log10(Math.abs(value))), 0, 6);
+    }
+
+    private static String threeDigits(double value) {
+        return String.format(Locale.ROOT, "%,." + digits(value) + "f", value);
+    }
+
+    private static String decimals(double most) {
+        return digits(most) == 0 ? "" : "." + "0".repeat(digits(most));
+    }
+
+    /** To two digits; not 0, which is no end of a scale. */
+    private static double roundedUp(double most) {
+        return most <= 0
+                ? 1
+                : new BigDecimal(most).round(new MathContext(2, RoundingMode.UP)).doubleValue();
     }
 
     private static void style(Styler styler) {

@@ -16,15 +16,14 @@ final class ExpertLoad {
                 new Plot(
                         file,
                         "Tokens of each expert",
-                        Charts.columns("Expert load", "expert", "tokens", tokens)));
+                        Charts.steps("Expert load", "expert", "tokens", tokens)));
         if (tokens.length % numRanks != 0) {
             return;
         }
         Grid grid = new Grid("By rank").number("rank").number("experts").number("tokens");
         int perRank = tokens.length / numRanks;
         for (int rank = 0; rank < numRanks; rank++) {
-            long sum =
-                    Arrays.stream(tokens, rank * perRank, (rank + 1) * perRank).sum();
+            long sum = Arrays.stream(tokens, rank * perRank, (rank + 1) * perRank).sum();
             grid.row(false, rank, perRank, sum);
         }
         section.tables.add(grid);
@@ -35,6 +34,7 @@ final class ExpertLoad {
         long most = Arrays.stream(tokens).max().orElse(0);
         return mean == 0
                 ? "No tokens."
-                : RunReport.format("The busiest " + what + " has %.2f times the mean.", most / mean);
+                : RunReport.format(
+                        "The busiest " + what + " has %.2f times the mean.", most / mean);
     }
 }

@@ -72,7 +72,11 @@ final class FlightReport {
                 new Plot(
                         "flight-time.png",
                         "Median host time of each operation",
-                        Charts.bars("Host time by operation", "µs, median of all calls", names, medians)));
+                        Charts.bars(
+                                "Host time by operation",
+                                "µs, median of all calls",
+                                names,
+                                medians)));
         section.tables.add(grid);
     }
 
@@ -114,8 +118,9 @@ final class FlightReport {
                         "flight-waits.png",
                         "Milliseconds that each rank waited for each rank",
                         Charts.heatMap(
-                                "Waits, ms", "rank that waited", "rank waited for", millis, "#,##0.0")));
-        Grid grid = new Grid("By rank").number("rank").number("waited ms").number("was waited for ms");
+                                "Waits, ms", "rank that waited", "rank waited for", millis)));
+        Grid grid =
+                new Grid("By rank").number("rank").number("waited ms").number("was waited for ms");
         for (int rank = 0; rank < millis.length; rank++) {
             grid.row(
                     false,
@@ -139,8 +144,7 @@ final class FlightReport {
                                 "MB, " + operation,
                                 "from rank",
                                 "to rank",
-                                scaled(bytes, 1 / MEGA),
-                                "#,##0.0")));
+                                scaled(bytes, 1 / MEGA))));
     }
 
     private static double[][] scaled(long[][] values, double factor) {

@@ -134,7 +134,8 @@ final class MarkdownTables {
                         each == null
                                 ? ""
                                 : time(each)
-                                        + RunReport.format(", %.0f %%", 100 * BenchRun.share(each)));
+                                        + RunReport.format(
+                                                ", %.0f %%", 100 * BenchRun.share(each)));
             }
             line(out, cells.toArray(String[]::new));
         }

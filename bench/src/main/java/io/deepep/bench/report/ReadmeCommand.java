@@ -39,7 +39,8 @@ final class ReadmeCommand implements Callable<Integer> {
 
     @Option(
             names = "--check",
-            description = "Changes nothing; complains, with exit code 1, about what is out of date.")
+            description =
+                    "Changes nothing; complains, with exit code 1, about what is out of date.")
     private boolean check;
 
     ReadmeCommand(Console console) {
@@ -136,8 +137,7 @@ final class ReadmeCommand implements Callable<Integer> {
      * Draws a plot beside the text. Its description holds all values, so whoever compares texts
      * learns when the plot is out of date too.
      */
-    private String plot(
-            Path file, MarkdownBlocks.Request request, List<OperationRecord> records) {
+    private String plot(Path file, MarkdownBlocks.Request request, List<OperationRecord> records) {
         boolean share = request.option("what", "time").equals("share");
         String name = request.option("file");
         Path target = file.resolveSibling(name);
@@ -145,7 +145,8 @@ final class ReadmeCommand implements Callable<Integer> {
         if (!check) {
             draw(target, title, share, records);
         } else if (!Files.isRegularFile(target)) {
-            throw new UsageException("the plot " + target + " is missing; run ./deepep report readme");
+            throw new UsageException(
+                    "the plot " + target + " is missing; run ./deepep report readme");
         }
         String values =
                 records.stream()
@@ -155,7 +156,8 @@ final class ReadmeCommand implements Callable<Integer> {
                                                 + " "
                                                 + (share
                                                         ? RunReport.format(
-                                                                "%.0f %%", 100 * BenchRun.share(each))
+                                                                "%.0f %%",
+                                                                100 * BenchRun.share(each))
                                                         : MarkdownTables.time(each)))
                         .collect(Collectors.joining("; "));
         return "![" + title + ": " + values + "](" + name + ")\n";

@@ -100,9 +100,7 @@ final class RunReport {
 
     private void addShares() {
         List<OperationRecord> best =
-                run.fastest().stream()
-                        .filter(each -> !Double.isNaN(BenchRun.share(each)))
-                        .toList();
+                run.fastest().stream().filter(each -> !Double.isNaN(BenchRun.share(each))).toList();
         if (best.isEmpty()) {
             return;
         }
@@ -155,8 +153,7 @@ final class RunReport {
                                 "MB of one " + OperationNames.of(any),
                                 "from rank",
                                 "to rank",
-                                megabytes,
-                                "#,##0.0")));
+                                megabytes)));
     }
 
     private static long sum(List<Integer> counts) {
