@@ -73,7 +73,8 @@ class NetworkChoiceTest {
                             options.dispatchConfig(),
                             options.combineConfig(),
                             options.timeout(),
-                            false);
+                            false,
+                            List.of());
             assertThatThrownBy(() -> NetworkChoice.resolve(inProcess))
                     .hasMessageContaining("needs one process per rank")
                     .hasMessageContaining("deepep launch");
@@ -82,8 +83,7 @@ class NetworkChoiceTest {
 
     @Test
     void theRanksOfANodeAreAGroup() {
-        NodeCommunicator node =
-                new NodeCommunicator(new Placed(5, 8, 8), new EpTopology(5, 8, 4));
+        NodeCommunicator node = new NodeCommunicator(new Placed(5, 8, 8), new EpTopology(5, 8, 4));
         assertThat(node.rank()).isEqualTo(1);
         assertThat(node.size()).isEqualTo(4);
         assertThat(node.allGather(new byte[] {7}, Duration.ofSeconds(1)))

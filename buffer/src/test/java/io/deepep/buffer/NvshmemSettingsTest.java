@@ -61,8 +61,7 @@ class NvshmemSettingsTest {
     @Test
     void aHostWithoutNicsIsRefusedWhereOneIsNeeded() {
         HostTopology host = host();
-        HostTopology bare =
-                new HostTopology(host.gpus(), List.of(), List.of());
+        HostTopology bare = new HostTopology(host.gpus(), List.of(), List.of());
         Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
         String gpu = host.gpus().getFirst().address().toString();
         BufferOptions options = Placed.options(new Placed(0, 16, 8), 8, network, NORMAL, null);
