@@ -24,10 +24,11 @@ import torch
 import torch.distributed
 
 from deepep_reference import generate, low_latency
-from deepep_reference.cases import Case, Outcome, differences, dispatched, run, to_content
+from deepep_reference.cases import LOW_LATENCY, Case, Outcome, differences, dispatched, run, to_content
 from deepep_reference.safetensors_file import write
 
 NVL_BYTES = 2 << 30
+RDMA_BYTES = 1 << 30
 
 
 class World(NamedTuple):
@@ -155,7 +156,7 @@ def deep_ep_low_latency(buffer, case: Case, world: World) -> Outputs:
     rank = world.group.rank()
     given = {name: tensor.to(world.device) for name, tensor in case.inputs[rank].items()}
     row_format = case.settings["format"]
-    stats = given["cumulative_stats"]
+    stats = given["cumulative_stats"].clone()
     recv_x, count, handle, _, _ = buffer.low_latency_dispatch(
         given["x"],
         given["topk_idx"],
@@ -247,8 +248,8 @@ def on_host(named):
 
 def compare(buffer, case: Case, world: World):
     """What DeepEP gave this rank, and what is wrong with it."""
-    is_normal = case.settings["operation"] == "normal"
-    outputs = (deep_ep_normal if is_normal else deep_ep_low_latency)(buffer, case, world)
+    call = deep_ep_low_latency if is_low_latency(case) else deep_ep_normal
+    outputs = call(buffer, case, world)
     expected = expected_of(case)[world.group.rank()]
     return outputs.named, outputs.problems + differences(expected, outputs.named)
 
@@ -264,21 +265,43 @@ def save(folder: Path, name: str, case: Case, gathered: List[Dict[str, torch.Ten
     write(folder / f"{name}.safetensors", to_content(case, outcomes))
 
 
-def open_buffer(deep_ep, options, group, cases: Dict[str, Case]):
-    has_low_latency = any(case.settings["operation"] == "low_latency" for case in cases.values())
-    rdma_bytes = NVL_BYTES if options.ranks_per_node < group.size() else 0
-    if has_low_latency:
-        hint = deep_ep.Buffer.get_low_latency_rdma_size_hint(
-            options.tokens, options.hidden, group.size(), options.experts
-        )
-        rdma_bytes = max(rdma_bytes, hint)
+def open_buffer(deep_ep, options, group, is_low_latency: bool):
+    """One for each mode, because normal calls would dirty the memory of low-latency ones."""
+    if not is_low_latency:
+        several_nodes = options.ranks_per_node < group.size()
+        rdma_bytes = RDMA_BYTES if several_nodes else 0
+        return deep_ep.Buffer(group, NVL_BYTES, rdma_bytes, explicitly_destroy=True)
+    hint = deep_ep.Buffer.get_low_latency_rdma_size_hint(
+        options.tokens, options.hidden, group.size(), options.experts
+    )
     return deep_ep.Buffer(
         group,
-        NVL_BYTES,
-        rdma_bytes,
-        low_latency_mode=has_low_latency,
-        num_qps_per_rank=max(24, options.experts // group.size()) if has_low_latency else 1,
+        0,
+        hint,
+        low_latency_mode=True,
+        num_qps_per_rank=options.experts // group.size(),
+        explicitly_destroy=True,
     )
+
+
+def is_low_latency(case: Case) -> bool:
+    return case.settings["operation"] == LOW_LATENCY
+
+
+def compare_with_others(buffer, name: str, case: Case, world: World, folder) -> bool:
+    """Compares on every rank, prints, saves; returns whether all ranks found it the same."""
+    rank, size = world.group.rank(), world.group.size()
+    named, problems = compare(buffer, case, world)
+    for problem in problems:
+        print(f"{name}: rank {rank}: {problem}", flush=True)
+    gathered = [None] * size
+    torch.distributed.all_gather_object(gathered, (named, bool(problems)))
+    wrong = sum(has_problems for _, has_problems in gathered)
+    if rank == 0:
+        print(f"{name}: {f'{wrong} ranks differ' if wrong else 'the same'}", flush=True)
+        if folder:
+            save(folder, name, case, [outputs for outputs, _ in gathered])
+    return wrong == 0
 
 
 def parse(arguments):
@@ -310,21 +333,15 @@ def main(arguments=None) -> int:
     group = torch.distributed.group.WORLD
     options.ranks_per_node = options.ranks_per_node or size
     world = World(group, options.ranks_per_node, options.device)
+    deep_ep = importlib.import_module(options.module)
     cases = make_cases(options, size, options.ranks_per_node)
-    buffer = open_buffer(importlib.import_module(options.module), options, group, cases)
     failed = 0
-    for name, case in cases.items():
-        named, problems = compare(buffer, case, world)
-        for problem in problems:
-            print(f"{name}: rank {rank}: {problem}", flush=True)
-        gathered = [None] * size
-        torch.distributed.all_gather_object(gathered, (named, bool(problems)))
-        wrong = sum(has_problems for _, has_problems in gathered)
-        failed += wrong > 0
-        if rank == 0:
-            print(f"{name}: {f'{wrong} ranks differ' if wrong else 'the same'}", flush=True)
-            if options.save:
-                save(options.save, name, case, [outputs for outputs, _ in gathered])
+    for low_latency_mode in (False, True):
+        buffer = open_buffer(deep_ep, options, group, low_latency_mode)
+        for name, case in cases.items():
+            if is_low_latency(case) == low_latency_mode:
+                failed += not compare_with_others(buffer, name, case, world, options.save)
+        buffer.destroy()
     torch.distributed.destroy_process_group()
     return 1 if failed else 0
 

@@ -24,9 +24,10 @@ class Buffer:
         num_rdma_bytes=0,
         low_latency_mode=False,
         num_qps_per_rank=24,
+        explicitly_destroy=False,
     ):
-        assert num_nvl_bytes > 0 or num_rdma_bytes > 0
-        assert not low_latency_mode or num_rdma_bytes > 0
+        assert (num_rdma_bytes if low_latency_mode else num_nvl_bytes) > 0
+        assert explicitly_destroy
         self.group = group
         self.rank = group.rank()
         self.places = {}  # what the tuple handles of DeepEP do not have to say here
@@ -36,11 +37,14 @@ class Buffer:
         return 2 * num_experts * num_max_dispatch_tokens_per_rank * hidden * 2
 
     def _of_all_ranks(self, mine):
-        if hasattr(self.group, "gather"):
-            return self.group.gather(mine)
+        if hasattr(self.group, "gather_of_threads"):
+            return self.group.gather_of_threads(mine)
         gathered = [None] * self.group.size()
         torch.distributed.all_gather_object(gathered, mine, group=self.group)
         return gathered
+
+    def destroy(self):
+        self.group = None
 
     def get_dispatch_layout(self, topk_idx, num_experts):
         layout = get_dispatch_layout(topk_idx, num_experts, self.group.size(), self.group.size())

@@ -15,8 +15,8 @@ from deepep_reference import cases
 from deepep_reference.safetensors_file import read
 
 FOLDER = Path(__file__).parent.parent
-NUM_RANKS = 4
-ARGUMENTS = ["--tokens", "5", "--hidden", "512", "--topk", "3", "--experts", "8"]
+NUM_RANKS = 3
+ARGUMENTS = ["--tokens", "4", "--hidden", "512", "--topk", "3", "--experts", "6"]
 
 
 class Threads:
@@ -40,7 +40,7 @@ class Member:
     def size(self):
         return NUM_RANKS
 
-    def gather(self, mine):
+    def gather_of_threads(self, mine):
         self.threads.slots[self._rank] = mine
         self.threads.barrier.wait()
         gathered = list(self.threads.slots)
@@ -58,8 +58,14 @@ def problems_of(only, fault=""):
         try:
             world = compare_deep_ep.World(threads.member(rank), NUM_RANKS, "cpu")
             chosen = compare_deep_ep.make_cases(options, NUM_RANKS, NUM_RANKS)
-            buffer = compare_deep_ep.open_buffer(stand_in_deep_ep, options, world.group, chosen)
+            buffers = {
+                low_latency: compare_deep_ep.open_buffer(
+                    stand_in_deep_ep, options, world.group, low_latency
+                )
+                for low_latency in (False, True)
+            }
             for name, case in chosen.items():
+                buffer = buffers[compare_deep_ep.is_low_latency(case)]
                 found[name, rank] = compare_deep_ep.compare(buffer, case, world)[1]
         except Exception as error:
             errors.append(error)
