@@ -164,6 +164,7 @@ public interface Buffer extends AutoCloseable {
         private int ranksPerNode;
         private Backend backend = Backend.AUTO;
         private Device device = Device.host();
+        private Network network = Network.auto();
         private NormalLimits normal;
         private LowLatencyLimits lowLatency;
         private long numNvlBytes;
@@ -200,6 +201,12 @@ public interface Buffer extends AutoCloseable {
         /** Where this rank's tensors lie; the host by default. */
         public Builder device(Device where) {
             this.device = where;
+            return this;
+        }
+
+        /** How GPUs of different nodes reach each other; {@link Network#auto} by default. */
+        public Builder network(Network which) {
+            this.network = which;
             return this;
         }
 
@@ -297,6 +304,7 @@ public interface Buffer extends AutoCloseable {
                                     new EpTopology(communicator.rank(), numRanks, nodeSize),
                                     backend,
                                     device,
+                                    network,
                                     normal,
                                     lowLatency,
                                     numNvlBytes,

@@ -12,6 +12,7 @@ import java.util.Objects;
  * @param topology this rank's place in it
  * @param backend who moves the bytes
  * @param device where this rank's tensors lie
+ * @param network how GPUs of different nodes reach each other
  * @param normal limits of normal mode, or null if it is not used
  * @param lowLatency limits of low-latency mode, or null if it is not used
  * @param numNvlBytes NVL buffer size; 0 to take what the limits need
@@ -28,6 +29,7 @@ public record BufferOptions(
         EpTopology topology,
         Backend backend,
         Device device,
+        Network network,
         NormalLimits normal,
         LowLatencyLimits lowLatency,
         long numNvlBytes,
@@ -43,6 +45,7 @@ public record BufferOptions(
         Objects.requireNonNull(topology, "topology");
         Objects.requireNonNull(backend, "backend");
         Objects.requireNonNull(device, "device");
+        Objects.requireNonNull(network, "network");
         Objects.requireNonNull(dispatchConfig, "dispatchConfig");
         Objects.requireNonNull(combineConfig, "combineConfig");
         observers = List.copyOf(observers);
@@ -72,5 +75,24 @@ public record BufferOptions(
             throw new IllegalArgumentException(
                     "device=host does not go with backend=CUDA; give Device.cuda(index)");
         }
+    }
+
+    /** With the backend and the network that were chosen. */
+    public BufferOptions with(Backend chosenBackend, Network chosenNetwork) {
+        return new BufferOptions(
+                communicator,
+                topology,
+                chosenBackend,
+                device,
+                chosenNetwork,
+                normal,
+                lowLatency,
+                numNvlBytes,
+                numRdmaBytes,
+                dispatchConfig,
+                combineConfig,
+                timeout,
+                maskTimedOutRanks,
+                observers);
     }
 }

@@ -117,6 +117,7 @@ class SettingsTest {
                                     topology,
                                     backend,
                                     Device.host(),
+                                    Network.auto(),
                                     n,
                                     l,
                                     bytes,

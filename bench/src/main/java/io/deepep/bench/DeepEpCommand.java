@@ -45,6 +45,7 @@ final class DeepEpCommand implements Runnable {
                 "low-latency",
                 new BenchCommand.LowLatency(console),
                 ShapeDefaults.BENCH_LOW_LATENCY);
+        add(bench, "decode", new BenchCommand.Decode(console), ShapeDefaults.BENCH_LOW_LATENCY);
         top.addSubcommand("bench", bench);
         top.addSubcommand("doctor", new DoctorCommand(console));
         top.addSubcommand("plan", PlanCommand.create(console));

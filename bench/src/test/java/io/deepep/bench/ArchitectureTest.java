@@ -69,6 +69,13 @@ class ArchitectureTest {
                     List.of("io.deepep.buffer.."),
                     List.of(API, HOST, NATIVE, NORMAL, LOW_LATENCY),
                     List.of("jdk.jfr.."));
+    private static final Module JCUDA =
+            new Module(List.of("io.deepep.jcuda.."), List.of(API, NATIVE), List.of("jcuda.."));
+    private static final Module DJL =
+            new Module(
+                    List.of("io.deepep.djl..", "ai.djl.serving.plugins.."),
+                    List.of(API, NATIVE),
+                    List.of("ai.djl..", "com.google.gson..", "io.netty..", "javax.management.."));
     private static final Module MICROMETER =
             new Module(List.of("io.deepep.micrometer.."), List.of(API), List.of("io.micrometer.."));
     private static final Module TESTKIT =
@@ -79,6 +86,7 @@ class ArchitectureTest {
                     List.of(API, COMMUNICATOR, HOST, NATIVE, NORMAL, LOW_LATENCY, BUFFER, TESTKIT),
                     List.of(
                             "com.fasterxml.jackson..",
+                            "com.sun.management..",
                             "com.github.freva.asciitable..",
                             "com.github.mustachejava..",
                             "jdk.jfr..",
@@ -114,6 +122,8 @@ class ArchitectureTest {
                 NORMAL,
                 LOW_LATENCY,
                 BUFFER,
+                JCUDA,
+                DJL,
                 MICROMETER,
                 TESTKIT,
                 BENCH);

@@ -82,6 +82,7 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 options.topology(),
                 options.backend(),
                 options.device(),
+                options.network(),
                 options.normal(),
                 options.lowLatency(),
                 sufficient("numNvlBytes", options.numNvlBytes(), nvlBytes),

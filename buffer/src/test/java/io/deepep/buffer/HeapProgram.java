@@ -7,6 +7,7 @@ import io.deepep.Config;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
+import io.deepep.Network;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
@@ -75,7 +76,7 @@ final class HeapProgram {
         require(sharing, Math.ceilDiv(numRanks, NUM_DEVICES));
         CudaHeaps heaps;
         try {
-            heaps = CudaHeaps.open(options, context, NUM_BYTES);
+            heaps = CudaHeaps.open(options, context, NUM_BYTES, CudaHeaps.Reach.GROUP);
         } catch (DeepEpUnavailableException refused) {
             System.out.println("refused " + refused.getMessage());
             return;
@@ -123,6 +124,7 @@ final class HeapProgram {
                 new EpTopology(communicator.rank(), numRanks, numRanks),
                 Backend.CUDA,
                 Device.cuda(communicator.rank() % NUM_DEVICES),
+                Network.auto(),
                 NormalLimits.of(8, 128, 2, numRanks),
                 null,
                 NUM_BYTES,
