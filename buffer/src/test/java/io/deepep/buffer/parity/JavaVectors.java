@@ -39,7 +39,8 @@ final class JavaVectors {
                 lowLatency(ragged(2, 5, 4, 3, 61), 2, 640, LowLatencyFormat.FP8, false));
         cases.put(
                 "low-latency-power-of-two",
-                lowLatency(ragged(2, 4, 4, 2, 7), 2, 512, LowLatencyFormat.FP8_POWER_OF_TWO, false));
+                lowLatency(
+                        ragged(2, 4, 4, 2, 7), 2, 512, LowLatencyFormat.FP8_POWER_OF_TWO, false));
         cases.put(
                 "low-latency-ue8m0",
                 lowLatency(ragged(3, 5, 6, 3, 83), 3, 640, LowLatencyFormat.FP8_UE8M0, false));
@@ -109,8 +110,7 @@ final class JavaVectors {
             }
             Map<String, Tensor> given = inputs(routing, rank, tokens, rows, spec.seed());
             given.put(
-                    "cumulative_stats",
-                    HostTensors.allocate(DType.I32, routing.numLocalExperts()));
+                    "cumulative_stats", HostTensors.allocate(DType.I32, routing.numLocalExperts()));
             inputs.add(given);
         }
         return new ParityCase(settings, inputs, List.of(), List.of());

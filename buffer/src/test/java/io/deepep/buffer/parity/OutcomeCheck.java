@@ -7,7 +7,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
-/** Holds what ranks got against what a vector file claims: bits, or distances where it has bounds. */
+/**
+ * Holds what ranks got against what a vector file claims: bits, or distances where it has bounds.
+ */
 final class OutcomeCheck {
     private OutcomeCheck() {}
 

@@ -31,7 +31,13 @@ record ParityCase(
     static ParityCase from(SafetensorsFile file) {
         int numRanks = Integer.parseInt(file.metadata().get("num_ranks"));
         Map<String, List<Map<String, Tensor>>> kinds =
-                Map.of("input", empty(numRanks), "output", empty(numRanks), "bound", empty(numRanks));
+                Map.of(
+                        "input",
+                        empty(numRanks),
+                        "output",
+                        empty(numRanks),
+                        "bound",
+                        empty(numRanks));
         file.tensors()
                 .forEach(
                         (path, tensor) -> {

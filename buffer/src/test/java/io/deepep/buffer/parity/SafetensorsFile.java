@@ -36,8 +36,7 @@ record SafetensorsFile(Map<String, Tensor> tensors, Map<String, String> metadata
 
     static SafetensorsFile read(byte[] bytes) throws IOException {
         int headerLength =
-                Math.toIntExact(
-                        ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).getLong(0));
+                Math.toIntExact(ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).getLong(0));
         int begin = Long.BYTES + headerLength;
         JsonNode header = JSON.readTree(bytes, Long.BYTES, headerLength);
         Map<String, Tensor> tensors = new TreeMap<>();
