@@ -1,7 +1,10 @@
 package io.deepep;
 
+import io.deepep.spi.BufferObserver;
 import io.deepep.spi.BufferProvider;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Objects;
 
 /**
@@ -170,6 +173,7 @@ public interface Buffer extends AutoCloseable {
         private Config combineConfig;
         private Duration timeout = DEFAULT_TIMEOUT;
         private boolean maskTimedOutRanks;
+        private final List<BufferObserver> observers = new ArrayList<>();
 
         private Builder(Communicator communicator) {
             this.communicator = Objects.requireNonNull(communicator, "communicator");
@@ -265,6 +269,15 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
+         * Adds one who is told of every call, as metrics are. While there is any, calls allocate a
+         * little for it. JFR events need none.
+         */
+        public Builder observer(BufferObserver observer) {
+            observers.add(Objects.requireNonNull(observer, "observer"));
+            return this;
+        }
+
+        /**
          * Opens the buffer: collective. Ranks that gave different options learn it here, all of
          * them.
          *
@@ -299,7 +312,8 @@ public interface Buffer extends AutoCloseable {
                                     dispatch,
                                     combine,
                                     timeout,
-                                    maskTimedOutRanks));
+                                    maskTimedOutRanks,
+                                    observers));
         }
     }
 }

@@ -1,6 +1,8 @@
 package io.deepep;
 
+import io.deepep.spi.BufferObserver;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
 
 /**
@@ -20,6 +22,7 @@ import java.util.Objects;
  * @param timeout how long to wait for a peer
  * @param maskTimedOutRanks whether a low-latency call masks a rank that does not come, instead of
  *     failing
+ * @param observers who is told of every call; may differ between ranks
  */
 public record BufferOptions(
         Communicator communicator,
@@ -34,7 +37,8 @@ public record BufferOptions(
         Config dispatchConfig,
         Config combineConfig,
         Duration timeout,
-        boolean maskTimedOutRanks) {
+        boolean maskTimedOutRanks,
+        List<BufferObserver> observers) {
     /** Validates what can be judged without the other ranks. */
     public BufferOptions {
         Objects.requireNonNull(communicator, "communicator");
@@ -44,6 +48,7 @@ public record BufferOptions(
         Objects.requireNonNull(network, "network");
         Objects.requireNonNull(dispatchConfig, "dispatchConfig");
         Objects.requireNonNull(combineConfig, "combineConfig");
+        observers = List.copyOf(observers);
         if (normal == null && lowLatency == null) {
             throw new IllegalArgumentException(
                     "neither normal nor lowLatency limits given; a buffer needs at least one mode");
@@ -87,6 +92,7 @@ public record BufferOptions(
                 dispatchConfig,
                 combineConfig,
                 timeout,
-                maskTimedOutRanks);
+                maskTimedOutRanks,
+                observers);
     }
 }

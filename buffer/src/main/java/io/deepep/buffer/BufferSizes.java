@@ -90,7 +90,8 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 options.dispatchConfig(),
                 options.combineConfig(),
                 options.timeout(),
-                options.maskTimedOutRanks());
+                options.maskTimedOutRanks(),
+                options.observers());
     }
 
     private static long sufficient(String name, long given, long needed) {

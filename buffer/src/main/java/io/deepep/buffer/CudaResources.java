@@ -37,6 +37,8 @@ final class CudaResources implements Resources {
     private final CudaNormalKernels normal;
     private final CudaLowLatencyKernels lowLatency;
 
+    private final DeviceTimer timer;
+
     /** The end of a compute stream when a call was made, used again by the next call. */
     private final CudaEvent entered;
 
@@ -45,6 +47,7 @@ final class CudaResources implements Resources {
         GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
         stream = CudaStream.create(context, context.greatestStreamPriority());
         entered = CudaEvent.create(context);
+        timer = new DeviceTimer(context, stream);
         nvl =
                 options.numNvlBytes() == 0
                         ? null
@@ -200,6 +203,21 @@ final class CudaResources implements Resources {
     public void await(CallOptions options) {
         requirePreparable(options);
         start(options);
+    }
+
+    @Override
+    public boolean isCapturing() {
+        return stream.isCapturing();
+    }
+
+    @Override
+    public long[] waits() {
+        return null;
+    }
+
+    @Override
+    public DeviceTimer timer() {
+        return timer;
     }
 
     @Override

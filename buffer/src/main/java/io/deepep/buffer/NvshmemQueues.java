@@ -12,12 +12,15 @@ import io.deepep.LowLatencyLimits;
  * @param qpDepth entries of each: twice what a kernel posts before it waits, so that it finds room
  *     while the NIC still reports on what came before
  */
-record NvshmemQueues(int numQpsPerPe, int qpDepth) {
+public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
     /** Entries of a put that is followed by a signal. */
     private static final int ENTRIES_PER_PUT_SIGNAL = 2;
 
     /** Header, records, how the call ended, and the rest of a ring that ends with it. */
     private static final int PUTS_PER_CALL = 4;
+
+    /** A work-queue entry, and the completion that IBGDA keeps room for. */
+    private static final int BYTES_PER_ENTRY = 64 + 64;
 
     /** NVSHMEM rings the doorbell once for so many entries, and needs room for two batches. */
     private static final int FEWEST_ENTRIES = 256;
@@ -36,19 +39,24 @@ record NvshmemQueues(int numQpsPerPe, int qpDepth) {
     }
 
     /**
-     * Every block sends rows, or tells that it has taken some: to each peer a message per chunk of
+     * What normal mode needs: every block sends rows, or tells that it has taken some: to each peer a message per chunk of
      * the rings that it serves.
      */
-    static NvshmemQueues normal(Config config) {
+    public static NvshmemQueues normal(Config config) {
         int chunks = Math.ceilDiv(config.rdmaRecvChunk(), config.rdmaSendChunk());
         return of(config.numSms(), 2L * chunks + PUTS_PER_CALL);
     }
 
-    /** As many queues as a rank has experts; a token crosses once for each rank. */
-    static NvshmemQueues lowLatency(LowLatencyLimits limits, int numRanks) {
+    /** What low-latency mode needs: a queue per local expert; a token crosses once per rank. */
+    public static NvshmemQueues lowLatency(LowLatencyLimits limits, int numRanks) {
         return of(
                 Math.ceilDiv(limits.numExperts(), numRanks),
                 (long) limits.maxTokens() + PUTS_PER_CALL);
+    }
+
+    /** Memory of the queue pairs to one PE: on the GPU under IBGDA. */
+    public long bytesPerPe() {
+        return (long) numQpsPerPe * qpDepth * BYTES_PER_ENTRY;
     }
 
     private static NvshmemQueues of(int numQps, long puts) {

@@ -7,6 +7,7 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.RdmaHeaps;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
+import io.deepep.cuda.nvshmem.PeMap;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Layout;
@@ -51,6 +52,7 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCl
                                                 "NVSHMEM was not found",
                                                 NvshmemInstallation.CURE,
                                                 null));
+        PeMap peMap = NvshmemSettings.peMap(options, sharing);
         NvshmemWorld world =
                 NvshmemWorld.join(
                         installation,
@@ -59,7 +61,7 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCl
                                 network,
                                 context.cudaDevice().pciBusId(),
                                 HostTopology.read(HostTopology.SYSFS)),
-                        NvshmemSettings.peMap(options, sharing),
+                        peMap,
                         context,
                         options.communicator(),
                         options.timeout());
@@ -73,7 +75,9 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCl
         stream.synchronize();
         return new RdmaBuffer(
                 options.topology().rank(),
-                new RdmaHeaps(addresses(options, world, allocation), Optional.of(world)),
+                new RdmaHeaps(
+                        addresses(options, world, allocation),
+                        Optional.of(new NvshmemNetwork(world, peMap, context))),
                 () -> world.release(allocation));
     }
 

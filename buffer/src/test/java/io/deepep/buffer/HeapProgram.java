@@ -21,6 +21,7 @@ import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -131,7 +132,8 @@ final class HeapProgram {
                 Config.recommendedForDispatch(numRanks),
                 Config.recommendedForCombine(numRanks),
                 LONG,
-                false);
+                false,
+                List.of());
     }
 
     /** What the stand-in calls device memory is host memory. */

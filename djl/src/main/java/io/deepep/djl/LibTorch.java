@@ -133,7 +133,7 @@ final class LibTorch {
 
         long[] getAll(long tensor, int count) {
             return MemorySegment.ofAddress(get(tensor))
-                    .reinterpret(count * Long.BYTES)
+                    .reinterpret((long) count * Long.BYTES)
                     .toArray(JAVA_LONG);
         }
     }

@@ -79,8 +79,7 @@ final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLate
         int[] counts = TorchTensors.arrayOf(scope, received.recvCount()).toIntArray();
         for (int e = 0; e < counts.length; e++) {
             if (counts[e] > 0) {
-                NDArray rows =
-                        TorchTensors.arrayOf(scope, slots(received.recvX(), e, counts[e]));
+                NDArray rows = TorchTensors.arrayOf(scope, slots(received.recvX(), e, counts[e]));
                 if (received.recvScales() != null) {
                     NDArray scales =
                             TorchTensors.arrayOf(scope, slots(received.recvScales(), e, counts[e]));

@@ -84,8 +84,7 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
     private static NDArray runExperts(
             DispatchResult received, NDArray x, LocalExperts experts, NDManager scope) {
         int numRows = received.numRecvTokens();
-        NDArray outputs =
-                TorchTensors.empty(scope, DType.BF16, numRows, received.recvX().size(1));
+        NDArray outputs = TorchTensors.empty(scope, DType.BF16, numRows, received.recvX().size(1));
         Tensor outputRows = TorchTensors.tensorOf(outputs);
         Tensor counts = received.numRecvTokensPerExpert();
         long first = 0;
@@ -101,8 +100,7 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
                                                 .reshape(count, 1)
                                                 .toType(x.getDataType(), false));
                 TorchTensors.cast(
-                        weighed,
-                        TorchTensors.arrayOf(scope, outputRows.slice(0, first, count)));
+                        weighed, TorchTensors.arrayOf(scope, outputRows.slice(0, first, count)));
             }
             first += count;
         }
@@ -111,13 +109,11 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
 
     private static NDArray rows(
             DispatchResult received, long first, long count, NDArray x, NDManager scope) {
-        NDArray rows =
-                TorchTensors.arrayOf(scope, received.recvX().slice(0, first, count));
+        NDArray rows = TorchTensors.arrayOf(scope, received.recvX().slice(0, first, count));
         if (received.recvScales() == null) {
             return rows.toType(x.getDataType(), false);
         }
-        NDArray scales =
-                TorchTensors.arrayOf(scope, received.recvScales().slice(0, first, count));
+        NDArray scales = TorchTensors.arrayOf(scope, received.recvScales().slice(0, first, count));
         return Fp8Rows.dequantize(rows, scales).toType(x.getDataType(), false);
     }
 }

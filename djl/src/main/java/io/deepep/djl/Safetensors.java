@@ -43,11 +43,14 @@ public final class Safetensors implements AutoCloseable {
         if (Files.isRegularFile(index)) {
             return new Safetensors(fileOrFolder, readIndex(index));
         }
-        Path file =
-                Files.isDirectory(fileOrFolder) ? fileOrFolder.resolve(SINGLE) : fileOrFolder;
+        Path file = Files.isDirectory(fileOrFolder) ? fileOrFolder.resolve(SINGLE) : fileOrFolder;
         if (!Files.isRegularFile(file)) {
             throw new IOException(
-                    fileOrFolder + " is no .safetensors file, nor a folder with " + INDEX + " or " + SINGLE);
+                    fileOrFolder
+                            + " is no .safetensors file, nor a folder with "
+                            + INDEX
+                            + " or "
+                            + SINGLE);
         }
         SafetensorsFile only = SafetensorsFile.open(file);
         Map<String, Path> fileOf =
@@ -93,7 +96,13 @@ public final class Safetensors implements AutoCloseable {
         Path path = fileOf.get(name);
         if (path == null) {
             throw new IllegalArgumentException(
-                    where + " has no tensor " + name + "; it has " + fileOf.size() + ", " + similar(name));
+                    where
+                            + " has no tensor "
+                            + name
+                            + "; it has "
+                            + fileOf.size()
+                            + ", "
+                            + similar(name));
         }
         SafetensorsFile file = open.get(path);
         if (file == null) {

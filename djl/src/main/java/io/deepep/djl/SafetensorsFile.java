@@ -64,8 +64,7 @@ final class SafetensorsFile implements AutoCloseable {
                                 + length
                                 + "; it is cut off, or no .safetensors file");
             }
-            byte[] header =
-                    file.asSlice(Long.BYTES, length).toArray(ValueLayout.JAVA_BYTE);
+            byte[] header = file.asSlice(Long.BYTES, length).toArray(ValueLayout.JAVA_BYTE);
             MemorySegment data = file.asSlice(Long.BYTES + length);
             return new SafetensorsFile(path, arena, data, parse(path, header, data.byteSize()));
         } catch (IOException | RuntimeException failure) {

@@ -7,6 +7,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.BlockList;
 import ai.djl.nn.Parameter;
+import ai.djl.training.initializer.Initializer;
 import java.io.IOException;
 import java.util.Locale;
 import java.util.function.UnaryOperator;
@@ -81,13 +82,14 @@ public final class SafetensorsParameters {
                 throw new IllegalArgumentException(
                         name + " has shape " + view.getShape() + ", the parameter has " + expected);
             }
-            if (parameter.isInitialized()) {
-                TorchTensors.cast(view, parameter.getArray());
-                return;
+            if (!parameter.isInitialized()) {
+                if (expected == null) {
+                    parameter.setShape(view.getShape());
+                }
+                parameter.setInitializer(Initializer.ZEROS);
+                parameter.initialize(manager, DataType.FLOAT32);
             }
-            NDArray value = manager.create(view.getShape(), DataType.FLOAT32);
-            TorchTensors.cast(view, value);
-            parameter.setArray(value);
+            TorchTensors.cast(view, parameter.getArray());
         }
     }
 }

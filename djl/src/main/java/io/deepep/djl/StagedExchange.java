@@ -68,7 +68,8 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
             LocalExperts experts,
             Runnable meanwhile) {
         if (closed) {
-            throw new IllegalStateException("the exchange of rank " + topology().rank() + " is closed");
+            throw new IllegalStateException(
+                    "the exchange of rank " + topology().rank() + " is closed");
         }
         Shapes shapes = shapesOf(x, topkIdx, numExperts);
         if (staging == null || !staging.shapes.equals(shapes)) {

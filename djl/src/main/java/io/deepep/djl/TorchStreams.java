@@ -23,7 +23,9 @@ public final class TorchStreams {
     public static CudaStream current(Device device) {
         if (!device.isGpu()) {
             throw new IllegalArgumentException(
-                    "device=" + device + " has no streams; its operations are done when they return");
+                    "device="
+                            + device
+                            + " has no streams; its operations are done when they return");
         }
         CudaContext context = CudaContext.shared(CudaDevice.of(device.getDeviceId()));
         return CudaStream.wrap(context, LibTorch.currentCudaStream(device.getDeviceId()));

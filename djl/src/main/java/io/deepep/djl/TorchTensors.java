@@ -31,8 +31,8 @@ public final class TorchTensors {
 
     /**
      * A view of an array's memory. The tensor shares the ownership: the memory lives as long as the
-     * array or the tensor is in use, though the array be closed. {@code NDArray.set} gives the array
-     * other memory, and the tensor keeps what it had.
+     * array or the tensor is in use, though the array be closed. {@code NDArray.set} gives the
+     * array other memory, and the tensor keeps what it had.
      *
      * @param array of BF16, FP8 (E4M3), FLOAT32, INT32, INT64 or BOOLEAN, any strides
      * @throws IllegalArgumentException if a tensor cannot have the array's type or engine
@@ -53,8 +53,7 @@ public final class TorchTensors {
         }
         Object owner = new Object();
         CLEANER.register(owner, () -> LibTorch.delete(shared));
-        io.deepep.Device device =
-                io.deepep.Device.cuda((int) LibTorch.DEVICE_INDEX.get(handle));
+        io.deepep.Device device = io.deepep.Device.cuda((int) LibTorch.DEVICE_INDEX.get(handle));
         return Tensor.onDevice(device, address, numBytes, dtype, sizes, strides, owner);
     }
 
@@ -74,8 +73,7 @@ public final class TorchTensors {
                         host ? 0 : tensor.device().index(),
                         tensor.shape(),
                         tensor.strides());
-        return new View(
-                torchManager(manager), LibTorch.fromBlob(tensor.address(), spec), tensor);
+        return new View(torchManager(manager), LibTorch.fromBlob(tensor.address(), spec), tensor);
     }
 
     /** A new contiguous array of any type of ours, not initialised, on the manager's device. */
@@ -166,7 +164,6 @@ public final class TorchTensors {
     static NDArray view(NDManager manager, MemorySegment memory, int torchType, long[] shape) {
         LibTorch.Spec spec =
                 new LibTorch.Spec(torchType, LibTorch.CPU, 0, shape, contiguousStrides(shape));
-        return new View(
-                torchManager(manager), LibTorch.fromBlob(memory.address(), spec), memory);
+        return new View(torchManager(manager), LibTorch.fromBlob(memory.address(), spec), memory);
     }
 }

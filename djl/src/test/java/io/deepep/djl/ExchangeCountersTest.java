@@ -40,8 +40,7 @@ class ExchangeCountersTest {
                         NDArray x = Moe.tokens(manager, rank, 6);
                         // All tokens to expert 1, of rank 0, and to expert 7, of rank 1.
                         NDArray topkIdx =
-                                manager.create(new long[] {1, 7}, new Shape(1, 2))
-                                        .repeat(0, 6);
+                                manager.create(new long[] {1, 7}, new Shape(1, 2)).repeat(0, 6);
                         NDArray weights = manager.ones(new Shape(6, 2), DataType.FLOAT32);
                         exchange.exchange(
                                 x, topkIdx, weights, Moe.EXPERTS, (_, rows) -> rows, () -> {});

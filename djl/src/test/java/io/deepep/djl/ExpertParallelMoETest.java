@@ -25,8 +25,13 @@ class ExpertParallelMoETest {
 
     @ParameterizedTest
     @CsvSource({
-        "1, BF16, false", "2, BF16, false", "4, BF16, false", "4, FP8, false",
-        "1, BF16, true", "4, BF16, true", "4, FP8, true"
+        "1, BF16, false",
+        "2, BF16, false",
+        "4, BF16, false",
+        "4, FP8, false",
+        "1, BF16, true",
+        "4, BF16, true",
+        "4, FP8, true"
     })
     void equalsTheDenseLayer(int numRanks, Transport transport, boolean lowLatency)
             throws InterruptedException {
@@ -72,8 +77,7 @@ class ExpertParallelMoETest {
                                         .sharedExpert(shared)
                                         .build();
                         NDArray x = Moe.tokens(manager, communicator.rank(), 12);
-                        NDArray expected =
-                                Moe.dense(gate, x, manager).add(Moe.forward(shared, x));
+                        NDArray expected = Moe.dense(gate, x, manager).add(Moe.forward(shared, x));
                         NDArray batched = Moe.forward(moe, x.reshape(3, 4, Moe.HIDDEN));
                         assertThat(batched.getShape()).isEqualTo(new Shape(3, 4, Moe.HIDDEN));
                         assertThat(Moe.maxError(batched.reshape(12, Moe.HIDDEN), expected))
@@ -131,9 +135,7 @@ class ExpertParallelMoETest {
                                 .isInstanceOf(UnsupportedOperationException.class)
                                 .hasMessageContaining("training=false");
                         assertThatThrownBy(
-                                        () ->
-                                                Moe.forward(
-                                                        moe, x.toType(DataType.FLOAT64, false)))
+                                        () -> Moe.forward(moe, x.toType(DataType.FLOAT64, false)))
                                 .isInstanceOf(IllegalArgumentException.class);
                     }
                 });

@@ -76,8 +76,7 @@ class GateTest {
     @Test
     void biasIsNotInTheWeights() {
         DeepSeekV3Gate gate =
-                Moe.withWeights(
-                        new DeepSeekV3Gate(TopkRule.of(EXPERTS, 1), 1, 1), manager, 3);
+                Moe.withWeights(new DeepSeekV3Gate(TopkRule.of(EXPERTS, 1), 1, 1), manager, 3);
         float[] toLast = new float[EXPERTS];
         toLast[EXPERTS - 1] = 10;
         gate.getDirectParameters().get("e_score_correction_bias").getArray().set(toLast);
@@ -90,8 +89,7 @@ class GateTest {
 
     @Test
     void noTokensNoChoices() {
-        SoftmaxGate gate =
-                Moe.withWeights(new SoftmaxGate(TopkRule.of(EXPERTS, TOPK)), manager, 3);
+        SoftmaxGate gate = Moe.withWeights(new SoftmaxGate(TopkRule.of(EXPERTS, TOPK)), manager, 3);
         NDList routing = forward(gate, manager.create(new Shape(0, Moe.HIDDEN)));
         assertThat(routing.get(0).getShape()).isEqualTo(new Shape(0, TOPK));
         assertThat(routing.get(0).getDataType()).isEqualTo(DataType.INT64);
@@ -144,10 +142,7 @@ class GateTest {
 
     private static void readBias(DeepSeekV3Gate gate, double[] bias) {
         float[] values =
-                gate.getDirectParameters()
-                        .get("e_score_correction_bias")
-                        .getArray()
-                        .toFloatArray();
+                gate.getDirectParameters().get("e_score_correction_bias").getArray().toFloatArray();
         Arrays.setAll(bias, e -> values[e]);
     }
 

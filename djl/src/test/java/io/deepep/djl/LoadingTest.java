@@ -33,8 +33,7 @@ class LoadingTest {
     /** DJL closes a model that nobody holds, and its parameters with it. */
     private final List<Model> models = Collections.synchronizedList(new ArrayList<>());
 
-    private final List<ExpertExchange> exchanges =
-            Collections.synchronizedList(new ArrayList<>());
+    private final List<ExpertExchange> exchanges = Collections.synchronizedList(new ArrayList<>());
 
     @TempDir Path folder;
 
@@ -115,7 +114,8 @@ class LoadingTest {
         int at = name.indexOf("experts.");
         return at < 0
                 ? "gate.safetensors"
-                : "experts-" + (name.charAt(at + "experts.".length()) - '0') / PER_RANK
+                : "experts-"
+                        + (name.charAt(at + "experts.".length()) - '0') / PER_RANK
                         + ".safetensors";
     }
 
@@ -156,8 +156,7 @@ class LoadingTest {
             narrow.initialize(manager, DataType.FLOAT32, new Shape(1, Moe.HIDDEN));
             try (Safetensors source = Safetensors.open(file)) {
                 SafetensorsParameters.load(source, other, "", manager);
-                assertThatThrownBy(
-                                () -> SafetensorsParameters.load(source, narrow, "", manager))
+                assertThatThrownBy(() -> SafetensorsParameters.load(source, narrow, "", manager))
                         .isInstanceOf(IllegalArgumentException.class)
                         .hasMessageContaining("(64, 128)")
                         .hasMessageContaining("(8, 128)");
@@ -200,8 +199,7 @@ class LoadingTest {
         assertThat(actual.getParameters().size()).isEqualTo(expected.getParameters().size());
         for (int i = 0; i < expected.getParameters().size(); i++) {
             assertThat(actual.getParameters().valueAt(i).getArray().toFloatArray())
-                    .containsExactly(
-                            expected.getParameters().valueAt(i).getArray().toFloatArray());
+                    .containsExactly(expected.getParameters().valueAt(i).getArray().toFloatArray());
         }
     }
 

@@ -54,8 +54,7 @@ class SafetensorsTest {
         SafetensorsWriter.write(
                 folder.resolve("1.safetensors"),
                 Map.of("a", new Values("F32", new Shape(1), new float[] {1})));
-        SafetensorsWriter.writeIndex(
-                folder, Map.of("a", "1.safetensors", "b", "2.safetensors"));
+        SafetensorsWriter.writeIndex(folder, Map.of("a", "1.safetensors", "b", "2.safetensors"));
         try (Safetensors tensors = Safetensors.open(folder)) {
             assertThat(tensors.numOpenFiles()).isZero();
             assertThat(tensors.view(manager, "a").getFloat(0)).isEqualTo(1);
@@ -123,12 +122,7 @@ class SafetensorsTest {
     private static byte[] header(String json) {
         byte[] bytes = new byte[8 + json.length()];
         bytes[0] = (byte) json.length();
-        System.arraycopy(
-                json.getBytes(StandardCharsets.US_ASCII),
-                0,
-                bytes,
-                8,
-                json.length());
+        System.arraycopy(json.getBytes(StandardCharsets.US_ASCII), 0, bytes, 8, json.length());
         return bytes;
     }
 }

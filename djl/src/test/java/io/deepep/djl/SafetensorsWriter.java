@@ -66,8 +66,7 @@ public final class SafetensorsWriter {
         }
         byte[] json = header.toString().getBytes(StandardCharsets.UTF_8);
         try (FileChannel channel =
-                FileChannel.open(
-                        file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
+                FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
             ByteBuffer length = ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN);
             channel.write(length.putLong(json.length).flip());
             channel.write(ByteBuffer.wrap(json));

@@ -130,7 +130,8 @@ class TorchTensorsTest {
 
     @Test
     void otherTypesAndShapesAreRefused() {
-        assertThatThrownBy(() -> TorchTensors.tensorOf(manager.zeros(new Shape(2), DataType.FLOAT16)))
+        assertThatThrownBy(
+                        () -> TorchTensors.tensorOf(manager.zeros(new Shape(2), DataType.FLOAT16)))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("FLOAT16")
                 .hasMessageContaining("cast it first");

@@ -12,7 +12,6 @@ import io.deepep.Communicator;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Device;
-import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
@@ -89,8 +88,7 @@ class CudaJCudaDispatchTest {
         runRanks(
                 (_, buffer, engine) -> {
                     CudaStream stream = (CudaStream) buffer.communicationStream();
-                    assertThat(JCudaDriver.cuStreamQuery(JCudaStreams.cuStreamOf(stream)))
-                            .isZero();
+                    assertThat(JCudaDriver.cuStreamQuery(JCudaStreams.cuStreamOf(stream))).isZero();
                     assertThat(JCudaStreams.streamOf(engine.device(), engine.stream()).handle())
                             .isEqualTo(NativePointers.get(engine.stream()));
                     assertThat(NativePointers.address(JCudaTensors.pointerTo(engine.x())))
@@ -146,8 +144,7 @@ class CudaJCudaDispatchTest {
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(
                     communicator -> {
-                        Device device =
-                                Device.cuda(communicator.rank() % CudaDriver.numDevices());
+                        Device device = Device.cuda(communicator.rank() % CudaDriver.numDevices());
                         try (JCudaEngine engine =
                                         new JCudaEngine(
                                                 device,

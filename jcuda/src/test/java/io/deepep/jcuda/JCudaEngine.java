@@ -218,8 +218,7 @@ final class JCudaEngine implements AutoCloseable {
                             Pointer.to(JCudaTensors.pointerTo(rows)),
                             Pointer.to(new int[] {count}));
             int blocks = (count + BLOCK - 1) / BLOCK;
-            cuLaunchKernel(
-                    doubleRows, blocks, 1, 1, BLOCK, 1, 1, 0, stream, parameters, null);
+            cuLaunchKernel(doubleRows, blocks, 1, 1, BLOCK, 1, 1, 0, stream, parameters, null);
         }
         Tensor doubled = JCudaTensors.tensorOf(outputs, DType.BF16, rows.size(0), shape.hidden);
         return CombineRequest.builder(doubled, received.handle()).build();

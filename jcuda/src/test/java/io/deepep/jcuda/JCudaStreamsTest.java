@@ -15,7 +15,9 @@ import jcuda.runtime.cudaStream_t;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
-/** What can be said of streams and events without a GPU; with one: {@link CudaJCudaDispatchTest}. */
+/**
+ * What can be said of streams and events without a GPU; with one: {@link CudaJCudaDispatchTest}.
+ */
 class JCudaStreamsTest {
     private static final Device GPU = Device.cuda(0);
 
@@ -53,11 +55,9 @@ class JCudaStreamsTest {
         Assumptions.assumeFalse(CudaDriver.isAvailable(), "there is a CUDA driver");
         assertThatThrownBy(() -> JCudaStreams.streamOf(GPU, new cudaStream_t()))
                 .isInstanceOf(DeepEpUnavailableException.class);
-        assertThatThrownBy(
-                        () -> JCudaStreams.eventOf(GPU, NativePointers.set(new CUevent(), 0x10)))
+        assertThatThrownBy(() -> JCudaStreams.eventOf(GPU, NativePointers.set(new CUevent(), 0x10)))
                 .isInstanceOf(DeepEpUnavailableException.class);
-        assertThatThrownBy(
-                        () -> JCudaStreams.eventOf(GPU, new cudaEvent_t(new CUevent())))
+        assertThatThrownBy(() -> JCudaStreams.eventOf(GPU, new cudaEvent_t(new CUevent())))
                 .isInstanceOf(DeepEpUnavailableException.class);
     }
 }

@@ -55,6 +55,12 @@ public record Job(
                 List.of());
     }
 
+    /** The same job with fewer or more tokens per rank, their routing drawn anew. */
+    public Job withNumTokens(int number) {
+        RoutingSpec recipe = variations.withNumTokens(number);
+        return new Job(placement, topology, network, recipe.generate(), recipe, hidden, timeout, sms);
+    }
+
     /** R. */
     public int numRanks() {
         return topology.numRanks();

@@ -51,8 +51,7 @@ final class ExchangeBeans {
         return exchanges;
     }
 
-    private static String[] attributeNames(MBeanServer server, ObjectName bean)
-            throws JMException {
+    private static String[] attributeNames(MBeanServer server, ObjectName bean) throws JMException {
         MBeanAttributeInfo[] infos = server.getMBeanInfo(bean).getAttributes();
         String[] names = new String[infos.length];
         for (int i = 0; i < names.length; i++) {

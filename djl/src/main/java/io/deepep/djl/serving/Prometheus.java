@@ -27,7 +27,10 @@ final class Prometheus {
                             "Rows that the rank's experts computed.",
                             "RowsReceived"),
                     new Family(
-                            "seconds_total", "counter", "Time in exchanges, experts included.", "Nanos"),
+                            "seconds_total",
+                            "counter",
+                            "Time in exchanges, experts included.",
+                            "Nanos"),
                     new Family(
                             "expert_seconds_total", "counter", "Of it, in experts.", "ExpertNanos"),
                     new Family(

@@ -56,9 +56,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * The plugin's jar found, loaded and asked as DJL Serving does it: {@code META-INF/plugin.definition}
- * names the classes, a class loader of the plugin folder makes them, and whoever accepts a request
- * answers it on Netty.
+ * The plugin's jar found, loaded and asked as DJL Serving does it: {@code
+ * META-INF/plugin.definition} names the classes, a class loader of the plugin folder makes them,
+ * and whoever accepts a request answers it on Netty.
  */
 class PluginTest {
     @TempDir static Path plugins;
@@ -211,8 +211,9 @@ class PluginTest {
     void otherRequestsAreLeftToTheServer() throws Exception {
         assertThat(get("/ping").statusCode()).isEqualTo(404);
         assertThat(get("/deepep/healthy").statusCode()).isEqualTo(404);
-        assertThat(send(request("/deepep/health").POST(HttpRequest.BodyPublishers.noBody()))
-                        .statusCode())
+        assertThat(
+                        send(request("/deepep/health").POST(HttpRequest.BodyPublishers.noBody()))
+                                .statusCode())
                 .isEqualTo(404);
         assertThat(handler.acceptInboundMessage("no request")).isFalse();
     }
@@ -299,8 +300,7 @@ class PluginTest {
             } else {
                 FullHttpResponse none =
                         new DefaultFullHttpResponse(
-                                HttpVersion.HTTP_1_1,
-                                HttpResponseStatus.NOT_FOUND);
+                                HttpVersion.HTTP_1_1, HttpResponseStatus.NOT_FOUND);
                 HttpUtil.setContentLength(none, 0);
                 context.writeAndFlush(none);
             }

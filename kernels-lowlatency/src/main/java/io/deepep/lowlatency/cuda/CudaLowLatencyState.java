@@ -2,11 +2,11 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
+import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
-import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.StatusStruct;
 import io.deepep.lowlatency.LowLatencyChecks;
@@ -74,7 +74,9 @@ final class CudaLowLatencyState implements AutoCloseable {
                         gpu.slots.take(this, (long) Integer.BYTES * numRanks, null));
     }
 
-    /** Where the runs of {@code operation} say what went wrong; {@code end} is that of the latest. */
+    /**
+     * Where the runs of {@code operation} say what went wrong; {@code end} is that of the latest.
+     */
     LowLatencyStatus newStatus(Object operation, CallEvent end, boolean combine) {
         return new LowLatencyStatus(
                 gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end.finished()),

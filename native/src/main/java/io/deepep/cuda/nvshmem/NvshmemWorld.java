@@ -3,51 +3,72 @@ package io.deepep.cuda.nvshmem;
 import io.deepep.Communicator;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaModule;
-import io.deepep.cuda.NetworkLibrary;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Meeting;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
-import java.util.SortedMap;
-import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * The NVSHMEM that all buffers of this process share. A process can be a PE once at a time, a start
+ * The NVSHMEM that all buffers of this process share. A process is a PE once at a time, a start
  * takes seconds, and to end it or to free its memory all PEs must come together: so the first
  * buffer starts it, it stays until one comes that needs another, and memory that buffers have given
  * back is freed when all ranks meet for the next one.
  */
-public final class NvshmemWorld implements NetworkLibrary {
-    private static final Object LOCK = new Object();
-    private static NvshmemWorld current;
+public final class NvshmemWorld {
+    private static final Slot PROCESS = new Slot();
 
     private final NvshmemOptions options;
-    private final CudaContext context;
     private final Nvshmem nvshmem;
-    private final Map<String, CudaModule> modules = new HashMap<>();
+    private final Map<String, CudaModule> modules = new ConcurrentHashMap<>();
 
     /** Memory by the number of its allocation, which is the same on all ranks. */
-    private final SortedMap<Integer, Block> blocks = new TreeMap<>();
+    private final Map<Integer, Block> blocks = new ConcurrentSkipListMap<>();
 
-    private int numAllocations;
+    private final AtomicInteger numAllocations = new AtomicInteger();
 
-    private NvshmemWorld(NvshmemOptions options, CudaContext context, Nvshmem nvshmem) {
+    private NvshmemWorld(NvshmemOptions options, Nvshmem nvshmem) {
         this.options = options;
-        this.context = context;
         this.nvshmem = nvshmem;
+    }
+
+    /** Where a process keeps its world. */
+    static final class Slot {
+        private final ReentrantLock joining = new ReentrantLock();
+        private volatile NvshmemWorld current;
+        private boolean endsWithProcess;
+
+        private void keep(NvshmemWorld world) {
+            current = world;
+            if (!endsWithProcess) {
+                endsWithProcess = true;
+                Runtime.getRuntime().addShutdownHook(Thread.ofPlatform().unstarted(this::end));
+            }
+        }
+
+        /** The process ends: peers need not come for that. */
+        void end() {
+            NvshmemWorld world = current;
+            if (world != null) {
+                world.nvshmem.endWithProcess();
+            }
+        }
     }
 
     /** Memory, and whether this rank still uses it. */
     private static final class Block {
         private final NvshmemMemory memory;
-        private boolean used = true;
+        private volatile boolean used = true;
 
         Block(NvshmemMemory memory) {
             this.memory = memory;
@@ -79,29 +100,58 @@ public final class NvshmemWorld implements NetworkLibrary {
             CudaContext context,
             Communicator communicator,
             Duration timeout) {
-        synchronized (LOCK) {
-            Standing all = agree(meeting(communicator, timeout), options, peMap);
+        return join(
+                PROCESS,
+                options,
+                peMap,
+                meeting(communicator, timeout),
+                () -> Nvshmem.open(installation, options, peMap, context, communicator, timeout));
+    }
+
+    /** The same, of a process of which there may be several in one. */
+    static NvshmemWorld join(
+            Slot slot,
+            NvshmemOptions options,
+            PeMap peMap,
+            Meeting meeting,
+            Supplier<Nvshmem> start) {
+        boolean alone = slot.joining.tryLock();
+        try {
+            Standing all = agree(slot, alone, options, peMap, meeting);
             if (all == Standing.SAME) {
-                return current;
+                return slot.current;
             }
             if (all == Standing.OTHER) {
-                current.nvshmem.close();
-                current = null;
+                slot.current.nvshmem.close();
             }
-            Nvshmem started =
-                    Nvshmem.open(installation, options, peMap, context, communicator, timeout);
-            current = new NvshmemWorld(options, context, started);
-            return current;
+            slot.current = null;
+            slot.keep(new NvshmemWorld(options, start.get()));
+            return slot.current;
+        } finally {
+            if (alone) {
+                slot.joining.unlock();
+            }
         }
     }
 
     /** Where all ranks stand, which must be the same place. */
-    private static Standing agree(Meeting meeting, NvshmemOptions options, PeMap peMap) {
+    private static Standing agree(
+            Slot slot, boolean alone, NvshmemOptions options, PeMap peMap, Meeting meeting) {
         List<String> standings =
                 meeting.together(
-                        () ->
-                                (current == null ? Standing.NONE : current.standing(options, peMap))
-                                        .name());
+                        () -> {
+                            if (!alone) {
+                                throw new DeepEpUnavailableException(
+                                        "another rank of its process joins NVSHMEM, of which a process has one",
+                                        "start one process per rank (deepep launch)",
+                                        null);
+                            }
+                            NvshmemWorld current = slot.current;
+                            return (current == null
+                                            ? Standing.NONE
+                                            : current.standing(options, peMap))
+                                    .name();
+                        });
         if (standings.stream().distinct().count() > 1) {
             throw new DeepEpUnavailableException(
                     "some ranks have another NVSHMEM open than others, by rank: " + standings,
@@ -111,7 +161,7 @@ public final class NvshmemWorld implements NetworkLibrary {
         return Standing.valueOf(standings.getFirst());
     }
 
-    private static Meeting meeting(Communicator communicator, Duration timeout) {
+    static Meeting meeting(Communicator communicator, Duration timeout) {
         return new Meeting(
                 communicator,
                 timeout,
@@ -124,17 +174,17 @@ public final class NvshmemWorld implements NetworkLibrary {
             throw new DeepEpUnavailableException(
                     "NVSHMEM was given up in this process", "start all processes again", null);
         }
-        if (options.serves(wanted) && nvshmem.peMap().equals(peMap)) {
+        if (options.serves(wanted) && nvshmem.peMap().hasSamePes(peMap)) {
             return Standing.SAME;
         }
         long numUsed = blocks.values().stream().filter(block -> block.used).count();
         if (numUsed > 0) {
             throw new IllegalStateException(
-                    "NVSHMEM runs in this process with "
+                    numUsed
+                            + " open buffers use NVSHMEM with "
                             + options
-                            + ", and "
-                            + numUsed
-                            + " open buffers use it; close them, or use the same network options, and open the buffer that needs most queues first");
+                            + "; close them, or use the same network options and open the buffer that needs most"
+                            + " queues first");
         }
         return Standing.OTHER;
     }
@@ -147,35 +197,31 @@ public final class NvshmemWorld implements NetworkLibrary {
      */
     public int allocate(
             long numBytes, long alignment, Communicator communicator, Duration timeout) {
-        synchronized (LOCK) {
-            freeReleased(communicator, timeout);
-            int number = numAllocations++;
-            meeting(communicator, timeout)
-                    .together(
-                            () -> {
-                                blocks.put(
-                                        number, new Block(nvshmem.allocate(numBytes, alignment)));
-                                return "";
-                            });
-            return number;
-        }
+        Meeting meeting = meeting(communicator, timeout);
+        freeReleased(meeting);
+        int number = numAllocations.getAndIncrement();
+        meeting.together(
+                () -> {
+                    blocks.put(number, new Block(nvshmem.allocate(numBytes, alignment)));
+                    return "";
+                });
+        return number;
     }
 
     /** Freeing is collective: only what no rank uses any more, in the same order everywhere. */
-    private void freeReleased(Communicator communicator, Duration timeout) {
+    private void freeReleased(Meeting meeting) {
         List<String> released =
-                meeting(communicator, timeout)
-                        .together(
-                                () ->
-                                        blocks.entrySet().stream()
-                                                .filter(entry -> !entry.getValue().used)
-                                                .map(entry -> entry.getKey().toString())
-                                                .collect(Collectors.joining(" ")));
+                meeting.together(
+                        () ->
+                                blocks.entrySet().stream()
+                                        .filter(entry -> !entry.getValue().used)
+                                        .map(entry -> entry.getKey().toString())
+                                        .collect(Collectors.joining(" ")));
         Set<Integer> byAll = new TreeSet<>(blocks.keySet());
         for (String numbers : released) {
             byAll.retainAll(
                     Stream.of(numbers.split(" "))
-                            .filter(n -> !n.isEmpty())
+                            .filter(number -> !number.isEmpty())
                             .map(Integer::valueOf)
                             .toList());
         }
@@ -186,9 +232,7 @@ public final class NvshmemWorld implements NetworkLibrary {
 
     /** Address of an allocation on this rank. */
     public long address(int allocation) {
-        synchronized (LOCK) {
-            return blocks.get(allocation).memory.address();
-        }
+        return blocks.get(allocation).memory.address();
     }
 
     /**
@@ -197,45 +241,29 @@ public final class NvshmemWorld implements NetworkLibrary {
      * @return empty if the rank is not in this world, or only NVSHMEM reaches it
      */
     public OptionalLong peerAddress(int allocation, int rank) {
-        synchronized (LOCK) {
-            return nvshmem.peMap().includes(rank)
-                    ? blocks.get(allocation).memory.peerAddress(rank)
-                    : OptionalLong.empty();
-        }
+        return nvshmem.peMap().includes(rank)
+                ? blocks.get(allocation).memory.peerAddress(rank)
+                : OptionalLong.empty();
     }
 
     /** Gives an allocation back. Waits for nobody; peers may go on using this rank's part. */
     public void release(int allocation) {
-        synchronized (LOCK) {
-            blocks.get(allocation).used = false;
-        }
+        blocks.get(allocation).used = false;
     }
 
-    @Override
-    public CudaModule load(Class<?> owner, String resource) {
-        synchronized (LOCK) {
-            return modules.computeIfAbsent(
-                    resource,
-                    name -> {
-                        CudaModule module = CudaModule.loadResource(context, owner, name);
-                        nvshmem.register(module);
-                        return module;
-                    });
-        }
-    }
-
-    @Override
-    public int firstPe() {
-        return peOfNode(0);
-    }
-
-    @Override
-    public int peStride() {
-        return nvshmem.peMap().topology().isInternode() ? peOfNode(1) - peOfNode(0) : 0;
-    }
-
-    private int peOfNode(int node) {
-        PeMap map = nvshmem.peMap();
-        return map.peOf(map.topology().rankOf(node, map.topology().nvlRank()));
+    /**
+     * Device code that calls NVSHMEM, made part of this world; loaded once.
+     *
+     * @param name of the code
+     * @param load loads it onto this process's GPU
+     */
+    public CudaModule load(String name, Supplier<CudaModule> load) {
+        return modules.computeIfAbsent(
+                name,
+                missing -> {
+                    CudaModule module = load.get();
+                    nvshmem.register(module);
+                    return module;
+                });
     }
 }
