@@ -99,7 +99,9 @@ final class BenchCommand implements Runnable {
                                     options.run(
                                             group,
                                             ShapeDefaults.BENCH_LOW_LATENCY,
-                                            job -> LowLatencyBench.run(console, job, tokens.of(job), bench))));
+                                            job ->
+                                                    LowLatencyBench.run(
+                                                            console, job, tokens.of(job), bench))));
         }
     }
 

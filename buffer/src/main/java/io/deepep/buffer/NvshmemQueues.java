@@ -39,8 +39,8 @@ public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
     }
 
     /**
-     * What normal mode needs: every block sends rows, or tells that it has taken some: to each peer a message per chunk of
-     * the rings that it serves.
+     * What normal mode needs: every block sends rows, or tells that it has taken some: to each peer
+     * a message per chunk of the rings that it serves.
      */
     public static NvshmemQueues normal(Config config) {
         int chunks = Math.ceilDiv(config.rdmaRecvChunk(), config.rdmaSendChunk());

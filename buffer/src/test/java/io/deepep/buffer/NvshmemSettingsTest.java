@@ -17,6 +17,7 @@ import io.deepep.testkit.sysfs.SysfsTree;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -29,12 +30,14 @@ class NvshmemSettingsTest {
 
     @TempDir private Path folder;
 
-    private HostTopology host() {
-        return HostTopology.read(SysfsTree.build("h20-8gpu-4bond.txt", folder));
+    private HostTopology host;
+
+    @BeforeEach
+    void readHost() {
+        host = HostTopology.read(SysfsTree.build("h20-8gpu-4bond.txt", folder));
     }
 
     private NvshmemOptions settings(int gpu, Network.Nvshmem network) {
-        HostTopology host = host();
         String address = host.gpus().get(gpu).address().toString();
         BufferOptions options = Placed.options(new Placed(0, 16, 8), 8, network, NORMAL, null);
         return NvshmemSettings.of(options, network, address, host);
@@ -60,9 +63,7 @@ class NvshmemSettingsTest {
 
     @Test
     void aHostWithoutNicsIsRefusedWhereOneIsNeeded() {
-        HostTopology host = host();
-        HostTopology bare =
-                new HostTopology(host.gpus(), List.of(), List.of());
+        HostTopology bare = new HostTopology(host.gpus(), List.of(), List.of());
         Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
         String gpu = host.gpus().getFirst().address().toString();
         BufferOptions options = Placed.options(new Placed(0, 16, 8), 8, network, NORMAL, null);
@@ -136,7 +137,6 @@ class NvshmemSettingsTest {
         assertThat(settings(0, network.withBootstrapInterface("ib0")).bootstrapInterface())
                 .isEqualTo("ib0");
         BufferOptions options = Placed.options(new Placed(0, 4, 4), 2, network, NORMAL, null);
-        HostTopology host = host();
         String gpu = host.gpus().getFirst().address().toString();
         assertThat(NvshmemSettings.of(options, network, gpu, host).bootstrapInterface())
                 .isEqualTo("lo");

@@ -34,7 +34,8 @@ record Placed(int rank, int size, int localSize) implements Communicator {
                 Config.recommendedForDispatch(place.size()),
                 Config.recommendedForCombine(place.size()),
                 Duration.ofSeconds(5),
-                false);
+                false,
+                List.of());
     }
 
     @Override

@@ -28,16 +28,15 @@ public final class ReportCommand implements Runnable {
 
     @Parameters(
             paramLabel = "RECORDS",
-            arity = "1..*",
+            arity = "0..*",
             description =
                     "Files that bench wrote with --json (any name) and test or bench with --jfr (*.jfr,"
                             + " *.jfr.rankN). All recordings are taken as those of one job.")
-    private List<Path> files;
+    private List<Path> files = List.of();
 
     @Option(
             names = "--out",
             paramLabel = "DIR",
-            required = true,
             description = "Folder for report.html and the PNGs; made if need be.")
     private Path out;
 
@@ -54,6 +53,11 @@ public final class ReportCommand implements Runnable {
 
     @Override
     public void run() {
+        // A subcommand needs neither, so picocli cannot ask for them.
+        if (files.isEmpty() || out == null) {
+            throw new UsageException(
+                    "give RECORDS and --out=DIR, or a subcommand: readme; see deepep report --help");
+        }
         requireDrawable();
         List<BenchRun> runs = new ArrayList<>();
         List<Path> recordings = new ArrayList<>();

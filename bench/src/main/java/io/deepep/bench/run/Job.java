@@ -58,7 +58,8 @@ public record Job(
     /** The same job with fewer or more tokens per rank, their routing drawn anew. */
     public Job withNumTokens(int number) {
         RoutingSpec recipe = variations.withNumTokens(number);
-        return new Job(placement, topology, network, recipe.generate(), recipe, hidden, timeout, sms);
+        return new Job(
+                placement, topology, network, recipe.generate(), recipe, hidden, timeout, sms);
     }
 
     /** R. */

@@ -40,9 +40,7 @@ class StartCostTest {
         StringWriter err = new StringWriter();
         int exitCode =
                 Main.run(
-                        new String[] {"plan", "start"},
-                        new PrintWriter(out),
-                        new PrintWriter(err));
+                        new String[] {"plan", "start"}, new PrintWriter(out), new PrintWriter(err));
         assertThat(err.toString()).isEmpty();
         assertThat(exitCode).isZero();
         assertThat(out.toString().lines()).hasSize(10);

@@ -115,7 +115,7 @@ class ParityTableTest {
             try {
                 return Class.forName(prefix + name, false, Buffer.class.getClassLoader());
             } catch (ClassNotFoundException notThere) {
-                continue;
+                // Maybe in the next package.
             }
         }
         return null;

@@ -48,7 +48,7 @@ class PytestTest {
                     return python;
                 }
             } catch (IOException notInstalled) {
-                continue;
+                // The next one may do.
             }
         }
         return null;
