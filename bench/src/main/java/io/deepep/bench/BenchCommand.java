@@ -46,19 +46,23 @@ final class BenchCommand implements Runnable {
 
         @Mixin private BenchOptions bench = new BenchOptions();
 
+        @Mixin private FlightRecorderOption recorder = new FlightRecorderOption();
+
         Normal(Console console) {
             this.console = console;
         }
 
         @Override
-        public Integer call() {
+        public Integer call() throws Exception {
             LaunchedGroup.refuse("bench normal");
             bench.validate();
             return TestCommand.exitCode(
-                    options.run(
-                            group,
-                            ShapeDefaults.BENCH_NORMAL,
-                            job -> NormalBench.run(console, job, bench)));
+                    recorder.record(
+                            () ->
+                                    options.run(
+                                            group,
+                                            ShapeDefaults.BENCH_NORMAL,
+                                            job -> NormalBench.run(console, job, bench))));
         }
     }
 
@@ -77,6 +81,8 @@ final class BenchCommand implements Runnable {
 
         @Mixin private BenchOptions bench = new BenchOptions();
 
+        @Mixin private FlightRecorderOption recorder = new FlightRecorderOption();
+
         @Mixin private MeasuredTokens tokens = new MeasuredTokens();
 
         LowLatency(Console console) {
@@ -84,14 +90,18 @@ final class BenchCommand implements Runnable {
         }
 
         @Override
-        public Integer call() {
+        public Integer call() throws Exception {
             LaunchedGroup.refuse("bench low-latency");
             bench.validate();
             return TestCommand.exitCode(
-                    options.run(
-                            group,
-                            ShapeDefaults.BENCH_LOW_LATENCY,
-                            job -> LowLatencyBench.run(console, job, tokens.of(job), bench)));
+                    recorder.record(
+                            () ->
+                                    options.run(
+                                            group,
+                                            ShapeDefaults.BENCH_LOW_LATENCY,
+                                            job ->
+                                                    LowLatencyBench.run(
+                                                            console, job, tokens.of(job), bench))));
         }
     }
 

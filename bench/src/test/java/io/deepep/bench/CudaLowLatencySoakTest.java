@@ -2,6 +2,7 @@ package io.deepep.bench;
 
 import io.deepep.Backend;
 import io.deepep.EpTopology;
+import io.deepep.Network;
 import io.deepep.bench.lowlatency.LowLatencySoak;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.Placement;
@@ -35,6 +36,7 @@ class CudaLowLatencySoakTest {
                 new Job(
                         Placement.cuda(0),
                         new EpTopology(0, ranks, ranks),
+                        Network.auto(),
                         recipe.generate(),
                         recipe,
                         hidden,

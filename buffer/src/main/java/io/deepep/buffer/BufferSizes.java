@@ -82,6 +82,7 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 options.topology(),
                 options.backend(),
                 options.device(),
+                options.network(),
                 options.normal(),
                 options.lowLatency(),
                 sufficient("numNvlBytes", options.numNvlBytes(), nvlBytes),
@@ -89,7 +90,8 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 options.dispatchConfig(),
                 options.combineConfig(),
                 options.timeout(),
-                options.maskTimedOutRanks());
+                options.maskTimedOutRanks(),
+                options.observers());
     }
 
     private static long sufficient(String name, long given, long needed) {

@@ -4,6 +4,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
@@ -34,7 +35,7 @@ public final class LowLatencyBench {
                 List<OperationRecord> records = measure(console, setup, tokens, options);
                 BenchReport.print(console, records);
                 if (options.json() != null) {
-                    BenchReport.write(options.json(), records);
+                    BenchReport.write(options.json(), RoutingCounts.addTo(records, job.routing()));
                 }
             }
             runner.summarise();

@@ -14,6 +14,8 @@ import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalConfigs;
+import io.deepep.normal.NormalRows;
+import io.deepep.spi.CallFacts;
 import java.lang.foreign.Arena;
 
 /**
@@ -150,7 +152,10 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     private void fillRouting() {
         params.set("token_order", state.tokenOrder.address())
                 .set("expert_hist", state.expertHist.address())
-                .set("out_num_rows", handle.numRows.address());
+                .set("out_num_rows", handle.numRows.address())
+                .set(
+                        "out_source_rows",
+                        handle.sourceRows == null ? 0 : handle.sourceRows.address());
         if (request.layout() != null) {
             fillLayout(request.layout());
         }
@@ -234,6 +239,17 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
         if (failure != null) {
             throw failure;
+        }
+    }
+
+    /** How rows spread over the ranks is known in device memory alone. */
+    @Override
+    public void describe(CallFacts facts, boolean completed) {
+        NormalRows.describe(facts, request.x().dtype(), handle.hidden());
+        boolean exact = handle.numWorstTokens() == 0;
+        facts.tokens(handle.numTokens(), exact ? handle.numRecvTokens() : CallFacts.UNKNOWN);
+        if (completed && !cached) {
+            outputs.describe(facts);
         }
     }
 
