@@ -2,7 +2,9 @@ package io.deepep.buffer;
 
 import io.deepep.Backend;
 import io.deepep.BufferOptions;
+import io.deepep.Network;
 import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.nvshmem.NvshmemOptions;
 import io.deepep.error.DeepEpUnavailableException;
 
 /**
@@ -49,9 +51,17 @@ final class BackendChoice {
                     "use one node, leave lowLatency limits out, or use backend=HOST",
                     null);
         }
-        return options.topology().isInternode()
-                ? options.with(options.backend(), NetworkChoice.resolve(options))
-                : options;
+        return options.topology().isInternode() ? withNetwork(options) : options;
+    }
+
+    /** Settings that cannot be are refused here, where the other ranks learn it at once. */
+    private static BufferOptions withNetwork(BufferOptions options) {
+        BufferOptions chosen = options.with(options.backend(), NetworkChoice.resolve(options));
+        if (chosen.network() instanceof Network.Nvshmem nvshmem) {
+            NvshmemOptions settings = NvshmemSettings.of(chosen, nvshmem);
+            LOG.log(System.Logger.Level.DEBUG, "NVSHMEM: {0}", settings);
+        }
+        return chosen;
     }
 
     private static void requireDevice(int index) {

@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Network;
+import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.nvshmem.NvshmemOptions;
 import io.deepep.cuda.nvshmem.NvshmemTransport;
 import io.deepep.cuda.nvshmem.PeMap;
@@ -22,6 +23,15 @@ final class NvshmemSettings {
     private static final String LOOPBACK = "lo";
 
     private NvshmemSettings() {}
+
+    /** Settings of a rank of this host. */
+    static NvshmemOptions of(BufferOptions options, Network.Nvshmem network) {
+        return of(
+                options,
+                network,
+                CudaDevice.of(options.device().index()).pciBusId(),
+                HostTopology.read(HostTopology.SYSFS));
+    }
 
     /**
      * Settings of one rank.

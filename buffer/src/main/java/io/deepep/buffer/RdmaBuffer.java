@@ -8,7 +8,6 @@ import io.deepep.cuda.RdmaHeaps;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
-import io.deepep.cuda.topology.HostTopology;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Layout;
 import java.util.ArrayList;
@@ -56,11 +55,7 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCl
         NvshmemWorld world =
                 NvshmemWorld.join(
                         installation,
-                        NvshmemSettings.of(
-                                options,
-                                network,
-                                context.cudaDevice().pciBusId(),
-                                HostTopology.read(HostTopology.SYSFS)),
+                        NvshmemSettings.of(options, network),
                         peMap,
                         context,
                         options.communicator(),
