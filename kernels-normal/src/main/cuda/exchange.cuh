@@ -253,6 +253,7 @@ __device__ inline uint32_t close_call(const Group& g, uint32_t epoch) {
     if (threadIdx.x == 0) {
         state->epoch = epoch;
         state->cursor = 0;
+        state->stage_cursor = 0;
         state->meta_arrivals = 0;  // a block that gave up has not counted
         code = state->claimed_epoch == epoch ? atomicOr(&state->code, 0) : kOk;
         store_release_sys(&at<StatusBlock>(g.status)->done, pack_word(epoch, code));  // release; pairs with the host

@@ -88,13 +88,13 @@ struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 544);
+static_assert(sizeof(InternodeCombineParams) == 592);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
-static_assert(offsetof(InternodeCombineParams, between) == 288);
+static_assert(offsetof(InternodeCombineParams, between) == 336);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x3f861cd8cb51c55c;
+__device__ uint64_t deepep_internode_structs = 0x69cc257ec177f6c3;
 }
 
 }  // namespace deepep::normal

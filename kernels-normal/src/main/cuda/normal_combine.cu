@@ -5,12 +5,16 @@
 // ranks, adds the biases in order and rounds once to bf16. Weights are summed likewise. The closing flags say that
 // x may be overwritten.
 //
-// Writes: out, out_weights, the status block. Reads: the peers' x and weights, token_rows, handle_epoch, biases.
+// Rows that peers cannot read (stage_x) are brought to x in the same launch, a batch at a time: see combine_stage.cuh.
 //
-// Launch: any number of blocks up to 256, all of them resident together. Threads: 64 + consumers, where consumers is a
-// multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 sums weights, the others sum rows.
-// Dynamic shared memory: num_slots * chunk_bytes.
+// Writes: out, out_weights, the status block; x, and the flags of its batches at the peers, if stage_x. Reads: the
+// peers' x and weights, token_rows, handle_epoch, biases; stage_x and source_rows.
+//
+// Launch: any number of blocks up to 256, all of them resident together. Threads: 96 + consumers, where consumers is a
+// multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 sums weights, warp 2 stages, the
+// others sum rows. Dynamic shared memory: num_slots * chunk_bytes; at stages_offset, if stage_x, 4 * chunk_bytes.
 #include "combine_peers.cuh"
+#include "combine_stage.cuh"
 #include "combine_sum.cuh"
 #include "deepep/bulk_copy.cuh"
 #include "exchange.cuh"
@@ -18,11 +22,13 @@
 
 namespace deepep::normal {
 
-constexpr int kServiceWarps = 2;
+constexpr int kServiceWarps = 3;
 
 struct CombineShared {
     SlotRing ring;
     PeerRows peers;
+    int32_t first_staged[kMaxRanks];  // this rank's first row at a peer that stages; -1: the peer's rows are there
+    StageShared stage;
 };
 
 // One block, all threads.
@@ -35,6 +41,9 @@ __device__ inline void announce_combine(const CombineParams& p, uint32_t epoch, 
             case kTopk: value = p.topk; break;
             default: value = offer_word(p, threadIdx.x);
         }
+        int reader = threadIdx.x - kHeaderCounts;
+        if (reader >= 0)
+            value = p.stage_x && reader < p.group.num_ranks ? at<const int32_t>(p.source_rows)[reader] : -1;
         table.mine[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value);
     }
     fence_sys();  // x, written by earlier launches, comes before the words that offer it
@@ -52,8 +61,16 @@ __device__ inline bool judge_combine(const CombineParams& p, uint32_t epoch, Hea
         if (threadIdx.x == 0 && fault.code != kOk) record_fault(g, epoch, fault);
         if (threadIdx.x == 0) table.verdict = fault.code;
     }
-    if (threadIdx.x < g.num_ranks && arrived)
-        shared.peers.learn(g, threadIdx.x, [&](int word) { return table.of[threadIdx.x][word]; });
+    if (threadIdx.x < g.num_ranks && arrived) {
+        int d = threadIdx.x;
+        shared.peers.learn(g, d, [&](int word) { return table.of[d][word]; });
+        shared.first_staged[d] = table.of[d][kHeaderCounts + g.rank];
+        if (d == g.rank && p.stage_x) {  // one's own rows are read where they are
+            shared.peers.x_base[d] = p.stage_x;
+            shared.peers.x_stride[d] = static_cast<int32_t>(p.stage_x_stride);
+            shared.first_staged[d] = -1;
+        }
+    }
     __syncthreads();
     return arrived && table.verdict == kOk;
 }
@@ -75,10 +92,18 @@ __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared
     int t = blockIdx.x;
     int32_t row = token_row(p, shared, epoch, t, lane);
     uint32_t ticket = lane == 0 ? atomicAdd(cursor, 1) : 0;
+    int32_t first_staged = lane < p.group.num_ranks ? shared.first_staged[lane] : -1;
+    bool waits = __any_sync(~0u, first_staged >= 0);
     while (t < p.num_tokens) {
         int next = gridDim.x + __shfl_sync(~0u, ticket, 0);
         if (lane == 0) ticket = atomicAdd(cursor, 1);
         int32_t next_row = token_row(p, shared, epoch, next, lane);
+        if (waits) {
+            bool staged = row < 0 || first_staged < 0 || await_staged(p, epoch, t, lane, first_staged, row);
+            fence_async_proxy();  // the flag was an ordinary load, the rows are the copy engine's
+            // After a fault nobody waits again; what is summed is void.
+            waits = __all_sync(~0u, staged);
+        }
         uint32_t senders = __ballot_sync(~0u, row >= 0);
         uint32_t count = max(1, __popc(senders));  // a token that went nowhere takes an empty slot
         bool mine = senders == 0 ? lane == 0 : row >= 0;
@@ -138,6 +163,10 @@ extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers,
     uint32_t epoch = state->epoch + 1;
     Consumers consumers{kServiceWarps * 32};
     init_slots(shared.ring, p.num_slots, consumers);
+    if (threadIdx.x < kStageDepth) {
+        barrier_init(&shared.stage.loaded[threadIdx.x], 1);
+        barrier_init_fence();
+    }
     if (blockIdx.x == 0) announce_combine(p, epoch, table);
     bool ok = judge_combine(p, epoch, table, shared);
     if (ok) {
@@ -147,6 +176,8 @@ extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers,
             load_chunks(p, shared, slots, epoch);
         } else if (warp == 1) {
             if (p.topk > 0 && p.out_weights) sum_weights(p, shared);
+        } else if (warp == 2) {
+            if (p.stage_x && threadIdx.x % 32 == 0) stage_rows(p, epoch, slots + p.stages_offset, shared.stage);
         } else {
             sum_chunks(p, shared.ring, slots, p.num_slots, consumers, TokenSink{p});
         }

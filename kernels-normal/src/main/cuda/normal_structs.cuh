@@ -56,13 +56,15 @@ struct LocalState {
     uint32_t claimed_epoch;             // the epoch whose fault record has been claimed
     uint32_t code;                      // first fault of this epoch
     uint32_t cursor;                    // tokens handed out, beyond each copy warp's first
+    uint32_t stage_cursor;              // batches of staged rows handed out
     uint32_t layout_arrivals;           // blocks; each counter returns to 0
     uint32_t meta_arrivals;
     uint32_t exit_arrivals;
     uint32_t barrier_arrivals;
+    uint32_t reserved;
     int32_t block_counts[256][8];       // tokens to each rank
 };
-static_assert(sizeof(LocalState) == 8256);
+static_assert(sizeof(LocalState) == 8264);
 static_assert(offsetof(LocalState, barrier) == 0);
 static_assert(offsetof(LocalState, bad_selection) == 8);
 static_assert(offsetof(LocalState, detail) == 16);
@@ -71,11 +73,13 @@ static_assert(offsetof(LocalState, epoch) == 32);
 static_assert(offsetof(LocalState, claimed_epoch) == 36);
 static_assert(offsetof(LocalState, code) == 40);
 static_assert(offsetof(LocalState, cursor) == 44);
-static_assert(offsetof(LocalState, layout_arrivals) == 48);
-static_assert(offsetof(LocalState, meta_arrivals) == 52);
-static_assert(offsetof(LocalState, exit_arrivals) == 56);
-static_assert(offsetof(LocalState, barrier_arrivals) == 60);
-static_assert(offsetof(LocalState, block_counts) == 64);
+static_assert(offsetof(LocalState, stage_cursor) == 48);
+static_assert(offsetof(LocalState, layout_arrivals) == 52);
+static_assert(offsetof(LocalState, meta_arrivals) == 56);
+static_assert(offsetof(LocalState, exit_arrivals) == 60);
+static_assert(offsetof(LocalState, barrier_arrivals) == 64);
+static_assert(offsetof(LocalState, reserved) == 68);
+static_assert(offsetof(LocalState, block_counts) == 72);
 
 // See normal_dispatch.cu.
 struct DispatchParams {
@@ -175,6 +179,11 @@ struct CombineParams {
     uint64_t x_stride;                  // bytes
     uint64_t weights;                   // f32 [num_rows][topk]: likewise; ignored where topk = 0
     uint64_t weights_stride;            // floats
+    uint64_t stage_x;                   // rows that this launch brings to x, 16-byte aligned, or 0
+    uint64_t stage_x_stride;            // bytes, likewise
+    uint64_t staged_flag_offset;        // u64 [stager][batch of rows]
+    uint64_t staged_flag_stride;        // bytes from one stager's to the next one's
+    uint64_t source_rows;               // i32 [num_ranks + 1] of the dispatch, read if stage_x
     uint64_t token_rows;                // i32 [num_tokens][num_ranks] of the dispatch
     uint64_t handle_epoch;              // u64: epoch of the routing, 0: none
     uint64_t bias[2];                   // bf16 [num_tokens][hidden], or 0
@@ -191,31 +200,40 @@ struct CombineParams {
     int32_t chunk_bytes;                // rows are summed in such chunks; <= 16384, 16-aligned
     int32_t num_chunks;                 // ceil(hidden * 2 / chunk_bytes)
     int32_t num_slots;                  // chunks in shared memory, 8 .. kMaxSlots
+    int32_t batch_rows;                 // rows of a batch that is staged
+    int32_t stages_offset;              // of staged chunks, in dynamic shared memory
     int32_t rings_offset;               // several nodes: in dynamic shared memory
 };
-static_assert(sizeof(CombineParams) == 288);
+static_assert(sizeof(CombineParams) == 336);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, x) == 144);
 static_assert(offsetof(CombineParams, x_stride) == 152);
 static_assert(offsetof(CombineParams, weights) == 160);
 static_assert(offsetof(CombineParams, weights_stride) == 168);
-static_assert(offsetof(CombineParams, token_rows) == 176);
-static_assert(offsetof(CombineParams, handle_epoch) == 184);
-static_assert(offsetof(CombineParams, bias) == 192);
-static_assert(offsetof(CombineParams, bias_stride) == 208);
-static_assert(offsetof(CombineParams, out) == 224);
-static_assert(offsetof(CombineParams, out_stride) == 232);
-static_assert(offsetof(CombineParams, out_weights) == 240);
-static_assert(offsetof(CombineParams, x_absolute) == 248);
-static_assert(offsetof(CombineParams, weights_absolute) == 252);
-static_assert(offsetof(CombineParams, num_rows) == 256);
-static_assert(offsetof(CombineParams, num_tokens) == 260);
-static_assert(offsetof(CombineParams, hidden) == 264);
-static_assert(offsetof(CombineParams, topk) == 268);
-static_assert(offsetof(CombineParams, chunk_bytes) == 272);
-static_assert(offsetof(CombineParams, num_chunks) == 276);
-static_assert(offsetof(CombineParams, num_slots) == 280);
-static_assert(offsetof(CombineParams, rings_offset) == 284);
+static_assert(offsetof(CombineParams, stage_x) == 176);
+static_assert(offsetof(CombineParams, stage_x_stride) == 184);
+static_assert(offsetof(CombineParams, staged_flag_offset) == 192);
+static_assert(offsetof(CombineParams, staged_flag_stride) == 200);
+static_assert(offsetof(CombineParams, source_rows) == 208);
+static_assert(offsetof(CombineParams, token_rows) == 216);
+static_assert(offsetof(CombineParams, handle_epoch) == 224);
+static_assert(offsetof(CombineParams, bias) == 232);
+static_assert(offsetof(CombineParams, bias_stride) == 248);
+static_assert(offsetof(CombineParams, out) == 264);
+static_assert(offsetof(CombineParams, out_stride) == 272);
+static_assert(offsetof(CombineParams, out_weights) == 280);
+static_assert(offsetof(CombineParams, x_absolute) == 288);
+static_assert(offsetof(CombineParams, weights_absolute) == 292);
+static_assert(offsetof(CombineParams, num_rows) == 296);
+static_assert(offsetof(CombineParams, num_tokens) == 300);
+static_assert(offsetof(CombineParams, hidden) == 304);
+static_assert(offsetof(CombineParams, topk) == 308);
+static_assert(offsetof(CombineParams, chunk_bytes) == 312);
+static_assert(offsetof(CombineParams, num_chunks) == 316);
+static_assert(offsetof(CombineParams, num_slots) == 320);
+static_assert(offsetof(CombineParams, batch_rows) == 324);
+static_assert(offsetof(CombineParams, stages_offset) == 328);
+static_assert(offsetof(CombineParams, rings_offset) == 332);
 
 // See normal_expand.cu. Addresses, not offsets.
 struct ExpandParams {
@@ -330,7 +348,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x77ffc71e0614db38;
+__device__ uint64_t deepep_normal_structs = 0x19ec3a3f4955ebaa;
 }
 
 }  // namespace deepep::normal

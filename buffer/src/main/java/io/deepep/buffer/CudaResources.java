@@ -72,6 +72,7 @@ final class CudaResources implements Resources {
                         options.topology(),
                         nvl.addresses(),
                         options.topology().isInternode() ? rdma.addresses() : List.of(),
+                        options.communicator().isInProcess(),
                         sharing.mostRanksPerGpu(),
                         options.timeout().toNanos()),
                 options.normal(),

@@ -109,7 +109,17 @@ final class CudaExchange implements AutoCloseable {
 
     /** Of a dispatch in worst-case mode. */
     CombineRequest combine(DispatchHandle handle) {
-        return CombineRequest.builder(upload(outputs.get(rank)), handle).build();
+        return CombineRequest.builder(outputs(), handle).build();
+    }
+
+    /** The rows that the experts of this rank return, in memory that peers have no access to. */
+    Tensor outputs() {
+        return upload(outputs.get(rank));
+    }
+
+    /** Copies one device tensor's elements to another of the same shape. */
+    void write(Tensor from, Tensor to) {
+        backend.write(backend.download(from), to);
     }
 
     /** Compares a dispatch in worst-case mode. */

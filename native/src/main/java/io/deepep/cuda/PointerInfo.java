@@ -13,10 +13,13 @@ import java.util.Optional;
  * @param device the GPU the memory lies on, or the host for page-locked memory
  * @param base first address of the allocation
  * @param numBytes size of the allocation
+ * @param plain whether {@code cuMemAlloc} made it, or the runtime's {@code cudaMalloc}: GPUs with
+ *     {@link PeerAccess} reach it without being named, and CUDA IPC can share it
  */
-public record PointerInfo(Device device, long base, long numBytes) {
+public record PointerInfo(Device device, long base, long numBytes, boolean plain) {
     private static final int MEMORY_TYPE = 2;
     private static final int DEVICE_ORDINAL = 9;
+    private static final int IS_LEGACY_IPC_CAPABLE = 10;
     private static final int RANGE_START = 11;
     private static final int RANGE_SIZE = 12;
     private static final int MEMORY_TYPE_HOST = 1;
@@ -37,7 +40,11 @@ public record PointerInfo(Device device, long base, long numBytes) {
         boolean onHost = CallSlots.asInt(CallSlots.first()) == MEMORY_TYPE_HOST;
         Device device = onHost ? Device.host() : Device.cuda((int) ask(DEVICE_ORDINAL, address));
         return Optional.of(
-                new PointerInfo(device, ask(RANGE_START, address), ask(RANGE_SIZE, address)));
+                new PointerInfo(
+                        device,
+                        ask(RANGE_START, address),
+                        ask(RANGE_SIZE, address),
+                        !onHost && ask(IS_LEGACY_IPC_CAPABLE, address) != 0));
     }
 
     private static long ask(int attribute, long address) {

@@ -88,7 +88,9 @@ final class MemoryChecks {
         try (CudaMemory memory = CudaMemory.allocate(c.cuda, 4096);
                 PinnedMemory pinned = PinnedMemory.allocate(c.cuda, 4096)) {
             PointerInfo info = PointerInfo.of(memory.address() + 100).orElseThrow();
-            expect(info.equals(new PointerInfo(Device.cuda(0), memory.address(), 4096)), info);
+            expect(
+                    info.equals(new PointerInfo(Device.cuda(0), memory.address(), 4096, true)),
+                    info);
             PointerInfo host = PointerInfo.of(pinned.segment().address()).orElseThrow();
             expect(host.device().isHost(), host);
             expect(PointerInfo.of(c.arena.allocate(64).address()).isEmpty(), "ordinary memory");

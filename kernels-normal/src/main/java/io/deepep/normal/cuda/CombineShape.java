@@ -8,7 +8,8 @@ import io.deepep.spi.Layout;
  * The kernel of a combine, and how it cuts rows into chunks and its shared memory into slots for
  * them.
  *
- * @param ringsOffset several nodes: where the states of rings begin in shared memory
+ * @param stagesOffset where chunks that are being staged begin in shared memory
+ * @param ringsOffset several nodes: where the states of rings begin
  */
 record CombineShape(
         CudaFunction kernel,
@@ -16,10 +17,14 @@ record CombineShape(
         int chunkBytes,
         int numChunks,
         int numSlots,
+        int stagesOffset,
         int ringsOffset,
         int sharedBytes) {
-    private static final int SERVICE_THREADS = 64;
-    private static final int INTERNODE_SERVICE_THREADS = 96;
+    private static final int SERVICE_THREADS = 96;
+
+    /** As in combine_stage.cuh. */
+    private static final int STAGE_DEPTH = 4;
+
     private static final int MIN_CONSUMERS = 192;
     private static final int BYTES_PER_CONSUMER = 32;
     private static final int MAX_CHUNK_BYTES = 16384;
@@ -29,7 +34,12 @@ record CombineShape(
     private static final int VECTOR_BYTES = 16;
     private static final int WARP = 32;
 
-    static CombineShape of(CudaNormalState state, Config config, int rowBytes) {
+    /**
+     * A shape for rows of {@code rowBytes}.
+     *
+     * @param streamed whether the launch brings rows into the heap as well
+     */
+    static CombineShape of(CudaNormalState state, Config config, int rowBytes, boolean streamed) {
         boolean internode = state.internode != null;
         CudaFunction kernel = internode ? state.kernels.internodeCombine : state.kernels.combine;
         int ringBytes =
@@ -37,7 +47,8 @@ record CombineShape(
         int fewest = Math.ceilDiv(rowBytes, MAX_CHUNK_BYTES);
         int unit = rowBytes > SMALL_ROW_BYTES ? (int) Layout.LINE_BYTES : VECTOR_BYTES;
         int chunkBytes = Math.ceilDiv(Math.ceilDiv(rowBytes, fewest), unit) * unit;
-        int room = state.kernels.sharedBytes - ringBytes;
+        int stageBytes = streamed ? STAGE_DEPTH * chunkBytes : 0;
+        int room = state.kernels.sharedBytes - ringBytes - stageBytes;
         int numSlots = Math.min(MAX_SLOTS, room / chunkBytes);
         if (numSlots < MIN_SLOTS) {
             throw new IllegalArgumentException(
@@ -50,10 +61,10 @@ record CombineShape(
                             + " has "
                             + room);
         }
-        int service = internode ? INTERNODE_SERVICE_THREADS : SERVICE_THREADS;
         int consumers = Math.ceilDiv(chunkBytes / BYTES_PER_CONSUMER, WARP) * WARP;
-        int numThreads = service + Math.max(MIN_CONSUMERS, consumers);
-        int ringsOffset = numSlots * chunkBytes;
+        int numThreads = SERVICE_THREADS + Math.max(MIN_CONSUMERS, consumers);
+        int stagesOffset = numSlots * chunkBytes;
+        int ringsOffset = stagesOffset + stageBytes;
         int sharedBytes = ringsOffset + ringBytes;
         state.requireResident(kernel, config.numSms(), numThreads, sharedBytes);
         return new CombineShape(
@@ -62,6 +73,7 @@ record CombineShape(
                 chunkBytes,
                 Math.ceilDiv(rowBytes, chunkBytes),
                 numSlots,
+                stagesOffset,
                 ringsOffset,
                 sharedBytes);
     }

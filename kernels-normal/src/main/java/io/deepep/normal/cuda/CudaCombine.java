@@ -14,20 +14,23 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.StatusStruct;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.spi.Layout;
+import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
 
 /**
- * A combine on a GPU: rows are staged into the heap unless they lie there, then one launch pulls
- * and sums.
+ * A combine on a GPU: one launch pulls and sums, and brings rows into the heap first if peers
+ * cannot read them where they are; see {@link RowsAccess}.
  */
 final class CudaCombine implements CudaOperation<CombineResult> {
     private static final int STAGE_THREADS = 512;
-    private static final int VECTOR_BYTES = 16;
+
+    /** As in combine_stage.cuh. */
+    private static final int CHUNKS_PER_BATCH = 8;
 
     private final CudaNormalState state;
     private final CombineRequest request;
     private final CudaDispatchHandle handle;
-    private final boolean inPlace;
+    private final RowsAccess access;
     private final Tensor out;
     private final Tensor outWeights;
     private final StatusBlock status;
@@ -54,7 +57,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                         request.config(),
                         state.combineConfig,
                         state.dispatchConfig.covering(state.combineConfig));
-        this.inPlace = !handle.expanded() && isReadableInPlace(request.x());
+        this.access = RowsAccess.of(state, handle, request.x());
         this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
         this.outWeights =
                 request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
@@ -67,7 +70,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                         handle.numExperts());
         Arena arena = Arena.ofAuto();
         int rowBytes = handle.hidden() * DType.BF16.sizeBytes();
-        this.shape = CombineShape.of(state, config, rowBytes);
+        this.shape = CombineShape.of(state, config, rowBytes, access == RowsAccess.STREAMED);
         this.params = allocateParams(arena);
         this.launch =
                 new LaunchConfig(arena, config.numSms(), shape.numThreads())
@@ -95,14 +98,6 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                         NormalStructs.COMBINE, InternodeStructs.COMBINE.allocate(arena).memory());
     }
 
-    /** Peers load rows by 16-byte units. */
-    private boolean isReadableInPlace(Tensor x) {
-        long stride = x.stride(0) * DType.BF16.sizeBytes();
-        return state.heapContains(x.address())
-                && x.address() % VECTOR_BYTES == 0
-                && stride % VECTOR_BYTES == 0;
-    }
-
     private Tensor allocate(DType dtype, int columns) {
         long bytes = (long) dtype.sizeBytes() * handle.numTokens() * columns;
         return state.memory.allocate(bytes).tensor(dtype, handle.numTokens(), columns);
@@ -113,9 +108,8 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         var nvl = state.nvlLayout;
         Tensor x = request.x();
         boolean weights = outWeights != null;
-        params.set("x", inPlace ? x.address() - state.heap() : nvl.combineRows().offset())
-                .set("x_stride", inPlace ? x.stride(0) * DType.BF16.sizeBytes() : stagedStride())
-                .set("weights", nvl.combineWeights().offset())
+        setRows(x);
+        params.set("weights", nvl.combineWeights().offset())
                 .set("weights_stride", handle.numTopk())
                 .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())
@@ -133,6 +127,29 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 .setInt("num_chunks", shape.numChunks())
                 .setInt("num_slots", shape.numSlots())
                 .setInt("rings_offset", shape.ringsOffset());
+    }
+
+    /** What peers pull, and from where it is brought there. */
+    private void setRows(Tensor x) {
+        long stride = x.stride(0) * DType.BF16.sizeBytes();
+        long region = state.nvlLayout.combineRows().offset();
+        switch (access) {
+            case HEAP -> params.set("x", x.address() - state.heap()).set("x_stride", stride);
+            case DIRECT ->
+                    params.set("x", x.address()).set("x_stride", stride).setInt("x_absolute", 1);
+            case STAGED -> params.set("x", region).set("x_stride", stagedStride());
+            case STREAMED ->
+                    params.set("x", region)
+                            .set("x_stride", stagedStride())
+                            .set("stage_x", x.address())
+                            .set("stage_x_stride", stride)
+                            .set("source_rows", handle.sourceRows.address())
+                            .setInt("stages_offset", shape.stagesOffset());
+        }
+        Region flags = state.nvlLayout.stagedFlags();
+        params.set("staged_flag_offset", flags.offset())
+                .set("staged_flag_stride", flags.stride0())
+                .setInt("batch_rows", Math.max(1, CHUNKS_PER_BATCH / shape.numChunks()));
     }
 
     private void fillStage() {
@@ -182,7 +199,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     private void stage() {
-        if (!inPlace) {
+        if (access == RowsAccess.STAGED) {
             state.kernels.stage.launch(stageLaunch, stageParams.memory(), state.stream);
         } else if (outWeights != null && numRows > 0) {
             Tensor weights = request.topkWeights();

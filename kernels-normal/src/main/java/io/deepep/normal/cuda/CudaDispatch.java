@@ -150,7 +150,10 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     private void fillRouting() {
         params.set("token_order", state.tokenOrder.address())
                 .set("expert_hist", state.expertHist.address())
-                .set("out_num_rows", handle.numRows.address());
+                .set("out_num_rows", handle.numRows.address())
+                .set(
+                        "out_source_rows",
+                        handle.sourceRows == null ? 0 : handle.sourceRows.address());
         if (request.layout() != null) {
             fillLayout(request.layout());
         }

@@ -16,6 +16,9 @@ final class CudaDispatchHandle implements DispatchHandle {
     /** i32: rows received. */
     final DevicePool.Block numRows;
 
+    /** i32 [R + 1]: rows of source s are [s] .. [s + 1]; null across nodes. */
+    final DevicePool.Block sourceRows;
+
     /** u64: epoch of the call that the routing is of, as the GPU saw it end; 0 if it failed. */
     final DevicePool.Block epoch;
 
@@ -62,6 +65,7 @@ final class CudaDispatchHandle implements DispatchHandle {
                                 owner.memory, owner.topology, numTokens, owner.limits.maxTokens())
                         : null;
         this.numRows = owner.memory.allocateZeroed(4);
+        this.sourceRows = internode ? null : owner.memory.allocateZeroed(4L * (numRanks + 1));
         this.epoch = owner.memory.allocateZeroed(8);
         this.rawCounts =
                 numTopk == 0 ? null : owner.memory.allocateZeroed(4L * (numExperts / numRanks));

@@ -36,6 +36,8 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      * @param heaps of every rank, the address as this GPU sees it; each holds a {@link
      *     CudaNvlLayout}, its cleared part zeroed. Only those of its own node are used
      * @param rdmaHeaps likewise, each a zeroed {@link CudaRdmaLayout}; empty on one node
+     * @param peersReachPlainMemory whether kernels of the ranks of this node can read what {@code
+     *     cuMemAlloc} gives this process on its GPU
      * @param ranksOnDevice the most ranks that share a GPU; the same on all ranks
      * @param timeoutNanos how long a kernel waits for a peer
      */
@@ -45,6 +47,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
             EpTopology topology,
             List<Long> heaps,
             List<Long> rdmaHeaps,
+            boolean peersReachPlainMemory,
             int ranksOnDevice,
             long timeoutNanos) {}
 

@@ -25,6 +25,7 @@ final class CudaNormalState implements AutoCloseable {
     final Config dispatchConfig;
     final Config combineConfig;
     final long timeoutNanos;
+    final boolean peersReachPlainMemory;
     final DevicePool memory;
     final PinnedSlots slots;
 
@@ -57,6 +58,7 @@ final class CudaNormalState implements AutoCloseable {
                 fit(dispatchConfig, Config.recommendedForDispatch(topology.numRanks()));
         this.combineConfig = fit(combineConfig, Config.recommendedForCombine(topology.numRanks()));
         this.timeoutNanos = place.timeoutNanos();
+        this.peersReachPlainMemory = place.peersReachPlainMemory();
         this.heaps = place.heaps();
         this.nvlLayout = CudaNvlLayout.of(limits, topology);
         this.checks = new NormalChecks(limits, topology, context.device());

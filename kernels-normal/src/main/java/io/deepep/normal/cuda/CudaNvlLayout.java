@@ -15,6 +15,7 @@ import io.deepep.spi.Region;
  *                              32, by parity of the epoch and source
  *   metaFlags      [R]         epoch of the dispatch whose metadata from this source is complete, a line each
  *   doneFlags      [R]         epoch | code &lt;&lt; 32 of the call this rank has left, and what the code is about, a line each
+ *   stagedFlags    [R][T]      epoch of the combine whose batch of rows this stager has brought into its heap
  *   recvRows       [capacity]  received rows in their final order
  *   recvSrc        [capacity]  i32 index of the token at its source
  *   recvTopk       [capacity]  i32 [K] local expert or -1
@@ -29,6 +30,7 @@ public record CudaNvlLayout(
         Region headers,
         Region metaFlags,
         Region doneFlags,
+        Region stagedFlags,
         Region recvRows,
         Region recvSrc,
         Region recvTopk,
@@ -51,6 +53,8 @@ public record CudaNvlLayout(
         Region headers = builder.region("headers", headerBytes, 2, numRanks);
         Region metaFlags = builder.region("metaFlags", Layout.LINE_BYTES, numRanks);
         Region doneFlags = builder.region("doneFlags", Layout.LINE_BYTES, numRanks);
+        Region stagedFlags =
+                builder.region("stagedFlags", 8, numRanks, Math.max(1, limits.maxTokens()));
         Region recvRows = builder.region("recvRows", anyRow, capacity);
         Region recvSrc = builder.region("recvSrc", 4, capacity);
         Region recvTopk = builder.region("recvTopk", 4L * limits.maxTopk(), capacity);
@@ -63,6 +67,7 @@ public record CudaNvlLayout(
                 headers,
                 metaFlags,
                 doneFlags,
+                stagedFlags,
                 recvRows,
                 recvSrc,
                 recvTopk,

@@ -47,10 +47,12 @@ final class NormalStructs {
                     .u32("claimed_epoch", "the epoch whose fault record has been claimed")
                     .u32("code", "first fault of this epoch")
                     .u32("cursor", "tokens handed out, beyond each copy warp's first")
+                    .u32("stage_cursor", "batches of staged rows handed out")
                     .u32("layout_arrivals", "blocks; each counter returns to 0")
                     .u32("meta_arrivals", "")
                     .u32("exit_arrivals", "")
                     .u32("barrier_arrivals", "")
+                    .u32("reserved", "")
                     .i32(
                             "block_counts",
                             "tokens to each rank",
@@ -112,6 +114,11 @@ final class NormalStructs {
                     .u64("x_stride", "bytes")
                     .u64("weights", "f32 [num_rows][topk]: likewise; ignored where topk = 0")
                     .u64("weights_stride", "floats")
+                    .u64("stage_x", "rows that this launch brings to x, 16-byte aligned, or 0")
+                    .u64("stage_x_stride", "bytes, likewise")
+                    .u64("staged_flag_offset", "u64 [stager][batch of rows]")
+                    .u64("staged_flag_stride", "bytes from one stager's to the next one's")
+                    .u64("source_rows", "i32 [num_ranks + 1] of the dispatch, read if stage_x")
                     .u64("token_rows", "i32 [num_tokens][num_ranks] of the dispatch")
                     .u64("handle_epoch", "u64: epoch of the routing, 0: none")
                     .u64("bias", "bf16 [num_tokens][hidden], or 0", 2)
@@ -128,6 +135,8 @@ final class NormalStructs {
                     .i32("chunk_bytes", "rows are summed in such chunks; <= 16384, 16-aligned")
                     .i32("num_chunks", "ceil(hidden * 2 / chunk_bytes)")
                     .i32("num_slots", "chunks in shared memory, 8 .. kMaxSlots")
+                    .i32("batch_rows", "rows of a batch that is staged")
+                    .i32("stages_offset", "of staged chunks, in dynamic shared memory")
                     .i32("rings_offset", "several nodes: in dynamic shared memory")
                     .build();
 

@@ -1,0 +1,49 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.DType;
+import io.deepep.Tensor;
+import io.deepep.cuda.PointerInfo;
+
+/** How the rows that a rank gives to a combine come before its peers. */
+enum RowsAccess {
+    /** They lie in the heap. */
+    HEAP,
+
+    /** Peers pull from the caller's memory. */
+    DIRECT,
+
+    /** The combine's own launch brings them into the heap while peers are pulling. */
+    STREAMED,
+
+    /** A launch before the combine brings them into the heap, or sums the expanded layout there. */
+    STAGED;
+
+    /** The copy engine loads rows by units of so many bytes. */
+    private static final int UNIT_BYTES = 16;
+
+    static RowsAccess of(CudaNormalState state, CudaDispatchHandle handle, Tensor x) {
+        long stride = x.stride(0) * DType.BF16.sizeBytes();
+        boolean aligned = x.address() % UNIT_BYTES == 0 && stride % UNIT_BYTES == 0;
+        if (handle.expanded() || !aligned) {
+            return STAGED;
+        }
+        if (state.heapContains(x.address())) {
+            return HEAP;
+        }
+        if (state.peersReachPlainMemory && isPlain(state, x)) {
+            return DIRECT;
+        }
+        return state.internode == null ? STREAMED : STAGED;
+    }
+
+    /**
+     * Plain device memory, which peers of this process have access to and which the driver frees
+     * only once no kernel of theirs runs: a rank that gives up early cannot pull it away under a
+     * peer that comes late.
+     */
+    private static boolean isPlain(CudaNormalState state, Tensor x) {
+        return PointerInfo.of(x.address())
+                .filter(info -> info.plain() && info.device().equals(state.context.device()))
+                .isPresent();
+    }
+}
