@@ -43,12 +43,6 @@ final class BackendChoice {
     private static BufferOptions requireCuda(BufferOptions options) {
         CudaDriver.ensureAvailable();
         requireDevice(options.device().index());
-        if (options.lowLatency() != null && options.topology().isInternode()) {
-            throw new DeepEpUnavailableException(
-                    "backend=CUDA has no low-latency kernels across nodes yet",
-                    "use one node, leave lowLatency limits out, or use backend=HOST",
-                    null);
-        }
         if (options.topology().isInternode() && !options.communicator().isInProcess()) {
             throw new DeepEpUnavailableException(
                     "backend=CUDA has no network between processes yet, but "

@@ -90,6 +90,7 @@ final class CudaResources implements Resources {
                         rdma.addresses().stream()
                                 .map(address -> address + sizes.normalRdmaBytes())
                                 .toList(),
+                        null,
                         sharing.mostRanksPerGpu(),
                         options.timeout().toNanos()),
                 options.lowLatency(),

@@ -71,8 +71,7 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                 b -> b.lowLatency(shape.limits()),
                 context -> {
                     Buffer.Builder second =
-                            Ranks.builder(
-                                    backend(), context.communicator(), Ranks.four(backend()));
+                            Ranks.builder(backend(), context.communicator(), Ranks.four(backend()));
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     try (Buffer other = second.lowLatency(shape.limits()).open()) {
                         LowLatencyRank stranger = new LowLatencyRank(context.with(other), world);

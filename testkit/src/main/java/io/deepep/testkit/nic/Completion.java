@@ -11,10 +11,10 @@ import java.nio.ByteOrder;
  * <pre>
  *   54  vendor's syndrome, of an error
  *   55  syndrome, of an error
- *   56  opcode of the entry << 24 | queue
+ *   56  opcode of the entry &lt;&lt; 24 | queue
  *   60  16 bits of the entry's index
  *   62  signature
- *   63  opcode << 4: 0 done, 13 error
+ *   63  opcode &lt;&lt; 4: 0 done, 13 error
  * </pre>
  *
  * @param index of the entry
