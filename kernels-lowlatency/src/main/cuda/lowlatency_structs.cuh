@@ -43,23 +43,23 @@ struct Group {
     int32_t mask_timed_out;             // a rank that does not come is masked, no fault
     int32_t phases;                     // Phases
 };
-static_assert(sizeof(Group) == 416);
+static_assert(sizeof(Group) == 424);
 static_assert(offsetof(Group, network) == 0);
-static_assert(offsetof(Group, heap) == 40);
-static_assert(offsetof(Group, outbox) == 296);
-static_assert(offsetof(Group, state) == 304);
-static_assert(offsetof(Group, status) == 312);
-static_assert(offsetof(Group, ran) == 320);
-static_assert(offsetof(Group, timed_out) == 328);
-static_assert(offsetof(Group, timeout_ns) == 336);
-static_assert(offsetof(Group, acks_offset) == 344);
-static_assert(offsetof(Group, header_offset) == 352);
-static_assert(offsetof(Group, header_parity_stride) == 368);
-static_assert(offsetof(Group, header_rank_stride) == 384);
-static_assert(offsetof(Group, rank) == 400);
-static_assert(offsetof(Group, num_ranks) == 404);
-static_assert(offsetof(Group, mask_timed_out) == 408);
-static_assert(offsetof(Group, phases) == 412);
+static_assert(offsetof(Group, heap) == 48);
+static_assert(offsetof(Group, outbox) == 304);
+static_assert(offsetof(Group, state) == 312);
+static_assert(offsetof(Group, status) == 320);
+static_assert(offsetof(Group, ran) == 328);
+static_assert(offsetof(Group, timed_out) == 336);
+static_assert(offsetof(Group, timeout_ns) == 344);
+static_assert(offsetof(Group, acks_offset) == 352);
+static_assert(offsetof(Group, header_offset) == 360);
+static_assert(offsetof(Group, header_parity_stride) == 376);
+static_assert(offsetof(Group, header_rank_stride) == 392);
+static_assert(offsetof(Group, rank) == 408);
+static_assert(offsetof(Group, num_ranks) == 412);
+static_assert(offsetof(Group, mask_timed_out) == 416);
+static_assert(offsetof(Group, phases) == 420);
 
 // A combine between its halves.
 struct Run {
@@ -153,38 +153,38 @@ struct DispatchParams {
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t scales_shared_offset;       // likewise
 };
-static_assert(sizeof(DispatchParams) == 608);
+static_assert(sizeof(DispatchParams) == 616);
 static_assert(offsetof(DispatchParams, group) == 0);
-static_assert(offsetof(DispatchParams, flag_offset) == 416);
-static_assert(offsetof(DispatchParams, flag_parity_stride) == 424);
-static_assert(offsetof(DispatchParams, flag_rank_stride) == 432);
-static_assert(offsetof(DispatchParams, row_offset) == 440);
-static_assert(offsetof(DispatchParams, row_parity_stride) == 448);
-static_assert(offsetof(DispatchParams, row_rank_stride) == 456);
-static_assert(offsetof(DispatchParams, x) == 464);
-static_assert(offsetof(DispatchParams, x_stride) == 472);
-static_assert(offsetof(DispatchParams, topk_idx) == 480);
-static_assert(offsetof(DispatchParams, bank) == 488);
-static_assert(offsetof(DispatchParams, selections) == 496);
-static_assert(offsetof(DispatchParams, out_x) == 504);
-static_assert(offsetof(DispatchParams, out_scales) == 512);
-static_assert(offsetof(DispatchParams, out_src_info) == 520);
-static_assert(offsetof(DispatchParams, out_layout_range) == 528);
-static_assert(offsetof(DispatchParams, out_counts) == 536);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 544);
-static_assert(offsetof(DispatchParams, wait_stats) == 552);
-static_assert(offsetof(DispatchParams, num_tokens) == 560);
-static_assert(offsetof(DispatchParams, topk) == 564);
-static_assert(offsetof(DispatchParams, num_experts) == 568);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 572);
-static_assert(offsetof(DispatchParams, hidden) == 576);
-static_assert(offsetof(DispatchParams, format) == 580);
-static_assert(offsetof(DispatchParams, max_tokens) == 584);
-static_assert(offsetof(DispatchParams, max_topk) == 588);
-static_assert(offsetof(DispatchParams, row_stride) == 592);
-static_assert(offsetof(DispatchParams, selections_offset) == 596);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 600);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 604);
+static_assert(offsetof(DispatchParams, flag_offset) == 424);
+static_assert(offsetof(DispatchParams, flag_parity_stride) == 432);
+static_assert(offsetof(DispatchParams, flag_rank_stride) == 440);
+static_assert(offsetof(DispatchParams, row_offset) == 448);
+static_assert(offsetof(DispatchParams, row_parity_stride) == 456);
+static_assert(offsetof(DispatchParams, row_rank_stride) == 464);
+static_assert(offsetof(DispatchParams, x) == 472);
+static_assert(offsetof(DispatchParams, x_stride) == 480);
+static_assert(offsetof(DispatchParams, topk_idx) == 488);
+static_assert(offsetof(DispatchParams, bank) == 496);
+static_assert(offsetof(DispatchParams, selections) == 504);
+static_assert(offsetof(DispatchParams, out_x) == 512);
+static_assert(offsetof(DispatchParams, out_scales) == 520);
+static_assert(offsetof(DispatchParams, out_src_info) == 528);
+static_assert(offsetof(DispatchParams, out_layout_range) == 536);
+static_assert(offsetof(DispatchParams, out_counts) == 544);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 552);
+static_assert(offsetof(DispatchParams, wait_stats) == 560);
+static_assert(offsetof(DispatchParams, num_tokens) == 568);
+static_assert(offsetof(DispatchParams, topk) == 572);
+static_assert(offsetof(DispatchParams, num_experts) == 576);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 580);
+static_assert(offsetof(DispatchParams, hidden) == 584);
+static_assert(offsetof(DispatchParams, format) == 588);
+static_assert(offsetof(DispatchParams, max_tokens) == 592);
+static_assert(offsetof(DispatchParams, max_topk) == 596);
+static_assert(offsetof(DispatchParams, row_stride) == 600);
+static_assert(offsetof(DispatchParams, selections_offset) == 604);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 608);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 612);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -218,40 +218,40 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 600);
+static_assert(sizeof(CombineParams) == 608);
 static_assert(offsetof(CombineParams, group) == 0);
-static_assert(offsetof(CombineParams, flag_offset) == 416);
-static_assert(offsetof(CombineParams, flag_parity_stride) == 424);
-static_assert(offsetof(CombineParams, flag_row_stride) == 432);
-static_assert(offsetof(CombineParams, row_offset) == 440);
-static_assert(offsetof(CombineParams, row_parity_stride) == 448);
-static_assert(offsetof(CombineParams, row_stride) == 456);
-static_assert(offsetof(CombineParams, outbox_row_offset) == 464);
-static_assert(offsetof(CombineParams, outbox_owner_stride) == 472);
-static_assert(offsetof(CombineParams, x) == 480);
-static_assert(offsetof(CombineParams, x_expert_stride) == 488);
-static_assert(offsetof(CombineParams, x_row_stride) == 496);
-static_assert(offsetof(CombineParams, bank) == 504);
-static_assert(offsetof(CombineParams, selections) == 512);
-static_assert(offsetof(CombineParams, topk_idx) == 520);
-static_assert(offsetof(CombineParams, topk_weights) == 528);
-static_assert(offsetof(CombineParams, out) == 536);
-static_assert(offsetof(CombineParams, out_stride) == 544);
-static_assert(offsetof(CombineParams, wait_stats) == 552);
-static_assert(offsetof(CombineParams, run) == 560);
-static_assert(offsetof(CombineParams, num_tokens) == 564);
-static_assert(offsetof(CombineParams, topk) == 568);
-static_assert(offsetof(CombineParams, num_experts) == 572);
-static_assert(offsetof(CombineParams, experts_per_rank) == 576);
-static_assert(offsetof(CombineParams, hidden) == 580);
-static_assert(offsetof(CombineParams, row_format) == 584);
-static_assert(offsetof(CombineParams, max_tokens) == 588);
-static_assert(offsetof(CombineParams, max_topk) == 592);
-static_assert(offsetof(CombineParams, reserved) == 596);
+static_assert(offsetof(CombineParams, flag_offset) == 424);
+static_assert(offsetof(CombineParams, flag_parity_stride) == 432);
+static_assert(offsetof(CombineParams, flag_row_stride) == 440);
+static_assert(offsetof(CombineParams, row_offset) == 448);
+static_assert(offsetof(CombineParams, row_parity_stride) == 456);
+static_assert(offsetof(CombineParams, row_stride) == 464);
+static_assert(offsetof(CombineParams, outbox_row_offset) == 472);
+static_assert(offsetof(CombineParams, outbox_owner_stride) == 480);
+static_assert(offsetof(CombineParams, x) == 488);
+static_assert(offsetof(CombineParams, x_expert_stride) == 496);
+static_assert(offsetof(CombineParams, x_row_stride) == 504);
+static_assert(offsetof(CombineParams, bank) == 512);
+static_assert(offsetof(CombineParams, selections) == 520);
+static_assert(offsetof(CombineParams, topk_idx) == 528);
+static_assert(offsetof(CombineParams, topk_weights) == 536);
+static_assert(offsetof(CombineParams, out) == 544);
+static_assert(offsetof(CombineParams, out_stride) == 552);
+static_assert(offsetof(CombineParams, wait_stats) == 560);
+static_assert(offsetof(CombineParams, run) == 568);
+static_assert(offsetof(CombineParams, num_tokens) == 572);
+static_assert(offsetof(CombineParams, topk) == 576);
+static_assert(offsetof(CombineParams, num_experts) == 580);
+static_assert(offsetof(CombineParams, experts_per_rank) == 584);
+static_assert(offsetof(CombineParams, hidden) == 588);
+static_assert(offsetof(CombineParams, row_format) == 592);
+static_assert(offsetof(CombineParams, max_tokens) == 596);
+static_assert(offsetof(CombineParams, max_topk) == 600);
+static_assert(offsetof(CombineParams, reserved) == 604);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x22ade841a748adf3;
+__device__ uint64_t deepep_lowlatency_structs = 0x78b2bcb727581dc6;
 }
 
 }  // namespace deepep::lowlatency

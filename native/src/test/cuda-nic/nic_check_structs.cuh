@@ -48,11 +48,11 @@ struct NicScript {
     int32_t num_commands;
     int32_t padding;
 };
-static_assert(sizeof(NicScript) == 56);
+static_assert(sizeof(NicScript) == 64);
 static_assert(offsetof(NicScript, net) == 0);
-static_assert(offsetof(NicScript, commands) == 40);
-static_assert(offsetof(NicScript, num_commands) == 48);
-static_assert(offsetof(NicScript, padding) == 52);
+static_assert(offsetof(NicScript, commands) == 48);
+static_assert(offsetof(NicScript, num_commands) == 56);
+static_assert(offsetof(NicScript, padding) == 60);
 
 // See deepep_nic_exchange.
 struct NicExchange {
@@ -67,21 +67,21 @@ struct NicExchange {
     int32_t num_rounds;
     int32_t padding;
 };
-static_assert(sizeof(NicExchange) == 128);
+static_assert(sizeof(NicExchange) == 136);
 static_assert(offsetof(NicExchange, net) == 0);
-static_assert(offsetof(NicExchange, slots) == 40);
-static_assert(offsetof(NicExchange, flags) == 56);
-static_assert(offsetof(NicExchange, acks) == 72);
-static_assert(offsetof(NicExchange, errors) == 88);
-static_assert(offsetof(NicExchange, timeout_ns) == 96);
-static_assert(offsetof(NicExchange, slot_bytes) == 104);
-static_assert(offsetof(NicExchange, num_slots) == 112);
-static_assert(offsetof(NicExchange, num_rounds) == 120);
-static_assert(offsetof(NicExchange, padding) == 124);
+static_assert(offsetof(NicExchange, slots) == 48);
+static_assert(offsetof(NicExchange, flags) == 64);
+static_assert(offsetof(NicExchange, acks) == 80);
+static_assert(offsetof(NicExchange, errors) == 96);
+static_assert(offsetof(NicExchange, timeout_ns) == 104);
+static_assert(offsetof(NicExchange, slot_bytes) == 112);
+static_assert(offsetof(NicExchange, num_slots) == 120);
+static_assert(offsetof(NicExchange, num_rounds) == 128);
+static_assert(offsetof(NicExchange, padding) == 132);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_nic_check_structs = 0xedb53f29168012f;
+__device__ uint64_t deepep_nic_check_structs = 0x23e768c5fc0e7546;
 }
 
 }  // namespace deepep

@@ -99,7 +99,7 @@ final class CommandLineTest {
                 "test-intranode extra | deepep: Unmatched argument at index 1: 'extra'",
                 "bench normal --repeats 0 | deepep: --warmups=10 and --repeats=0 must be at least 0 and 1",
                 "bench normal --json /no/such/folder/x.json | deepep: --json=/no/such/folder/x.json: there is no folder /no/such/folder",
-                "bench | deepep: bench: no mode given; use bench normal or bench low-latency",
+                "bench | deepep: bench: no mode given; use bench normal, bench low-latency or bench decode",
                 "test-intranode --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
                 "test-intranode --routing-weights w.npy | deepep: --routing-weights needs --routing",
             })

@@ -81,6 +81,7 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 options.topology(),
                 options.backend(),
                 options.device(),
+                options.network(),
                 options.normal(),
                 options.lowLatency(),
                 sufficient("numNvlBytes", options.numNvlBytes(), nvlBytes),
@@ -88,7 +89,8 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 options.dispatchConfig(),
                 options.combineConfig(),
                 options.timeout(),
-                options.maskTimedOutRanks());
+                options.maskTimedOutRanks(),
+                options.observers());
     }
 
     private static long sufficient(String name, long given, long needed) {

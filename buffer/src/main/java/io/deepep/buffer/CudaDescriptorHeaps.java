@@ -15,8 +15,9 @@ final class CudaDescriptorHeaps extends CudaProcessHeaps {
 
     private int descriptor = NONE;
 
-    CudaDescriptorHeaps(BufferOptions options, CudaContext context, long numBytes) {
-        super(options, context, numBytes, "descriptors");
+    CudaDescriptorHeaps(
+            BufferOptions options, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+        super(options, context, numBytes, reach, "descriptors");
     }
 
     @Override

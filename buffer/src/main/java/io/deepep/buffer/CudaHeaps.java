@@ -1,6 +1,7 @@
 package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
+import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.PeerAccess;
 import io.deepep.cuda.VirtualMemory;
@@ -30,7 +31,7 @@ final class CudaHeaps implements AutoCloseable {
     /**
      * Heaps that are open.
      *
-     * @param addresses of every rank's
+     * @param addresses of every rank's; 0 for those out of reach
      * @param release gives up what is open
      */
     CudaHeaps(int rank, long numBytes, List<Long> addresses, Runnable release) {
@@ -38,6 +39,18 @@ final class CudaHeaps implements AutoCloseable {
         this.numBytes = numBytes;
         this.addresses = List.copyOf(addresses);
         this.release = release;
+    }
+
+    /** Whose memory a rank reaches. */
+    enum Reach {
+        /** The ranks of its node. */
+        NODE,
+        /** All ranks, which are on one host. */
+        GROUP;
+
+        boolean includes(EpTopology topology, int peer) {
+            return this == GROUP || topology.withRank(peer).rdmaRank() == topology.rdmaRank();
+        }
     }
 
     /** What each rank shows the others. */
@@ -57,18 +70,18 @@ final class CudaHeaps implements AutoCloseable {
     }
 
     /**
-     * Allocates {@code numBytes}, zeroes them, and meets the peers: collective. Peers can reach the
-     * memory once all ranks have returned.
+     * Allocates {@code numBytes}, zeroes them, and meets the peers: collective among all ranks.
+     * Peers can reach the memory once all ranks have returned.
      */
-    static CudaHeaps open(BufferOptions options, CudaContext context, long numBytes) {
+    static CudaHeaps open(BufferOptions options, CudaContext context, long numBytes, Reach reach) {
         return options.communicator().isInProcess()
-                ? openInProcess(options, context, numBytes)
-                : CudaProcessHeaps.open(options, context, numBytes);
+                ? openInProcess(options, context, numBytes, reach)
+                : CudaProcessHeaps.open(options, context, numBytes, reach);
     }
 
     @SuppressWarnings("unchecked")
     private static CudaHeaps openInProcess(
-            BufferOptions options, CudaContext context, long numBytes) {
+            BufferOptions options, CudaContext context, long numBytes, Reach reach) {
         int numRanks = options.topology().numRanks();
         List<Object> groups =
                 options.communicator().exchangeReferences(new Group(numRanks), options.timeout());
@@ -85,6 +98,10 @@ final class CudaHeaps implements AutoCloseable {
                                                 options.timeout());
         List<Long> addresses = new ArrayList<>();
         for (int peer = 0; peer < numRanks; peer++) {
+            if (!reach.includes(options.topology(), peer)) {
+                addresses.add(0L);
+                continue;
+            }
             CudaContext other = shares.get(peer).context();
             if (!other.device().equals(context.device())) {
                 PeerAccess.enable(context, other);
@@ -95,7 +112,7 @@ final class CudaHeaps implements AutoCloseable {
         return new CudaHeaps(options.topology().rank(), numBytes, addresses, group::release);
     }
 
-    /** Every rank's heap as this GPU sees it. */
+    /** Every rank's heap as this GPU sees it; 0 where it does not. */
     List<Long> addresses() {
         return addresses;
     }

@@ -1,6 +1,8 @@
 package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaMemory;
@@ -22,29 +24,35 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
     private static final Duration GRACE = Duration.ofSeconds(2);
     private static final System.Logger LOG = System.getLogger(CudaIpcHeaps.class.getName());
 
-    private final int numRanks;
+    /** This rank among those that reach its memory. */
+    private final EpTopology group;
+
     private final HostHeaps flags;
 
     private CudaIpcHeaps(
-            BufferOptions options, CudaContext context, long numBytes, HostHeaps flags) {
-        super(options, context, numBytes, "CUDA IPC");
-        this.numRanks = options.topology().numRanks();
+            BufferOptions options,
+            CudaContext context,
+            long numBytes,
+            CudaHeaps.Reach reach,
+            EpTopology group,
+            HostHeaps flags) {
+        super(options, context, numBytes, reach, "CUDA IPC");
+        this.group = group;
         this.flags = flags;
     }
 
-    /** Collective. */
-    static CudaIpcHeaps create(BufferOptions options, CudaContext context, long numBytes) {
-        long flagBytes = (long) Long.BYTES * options.topology().numRanks();
-        return new CudaIpcHeaps(
-                options,
-                context,
-                numBytes,
-                HostHeaps.open(
-                        options.communicator(),
-                        options.topology(),
-                        0,
-                        flagBytes,
-                        options.timeout()));
+    /** Collective among all ranks. */
+    static CudaIpcHeaps create(
+            BufferOptions options, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+        Communicator communicator =
+                reach == CudaHeaps.Reach.NODE
+                        ? new NodeCommunicator(options.communicator(), options.topology())
+                        : options.communicator();
+        int size = communicator.size();
+        EpTopology group = new EpTopology(communicator.rank(), size, 1);
+        HostHeaps flags =
+                HostHeaps.open(communicator, group, 0, (long) Long.BYTES * size, options.timeout());
+        return new CudaIpcHeaps(options, context, numBytes, reach, group, flags);
     }
 
     @Override
@@ -78,8 +86,8 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
 
     @Override
     void release(CudaMemory memory) {
-        for (int peer = 0; peer < numRanks; peer++) {
-            flags.rdma().signal(peer, (long) Long.BYTES * rank, 1);
+        for (int peer = 0; peer < group.numRanks(); peer++) {
+            flags.rdma().signal(peer, (long) Long.BYTES * group.rank(), 1);
         }
         if (othersHaveLetGo()) {
             memory.close();
@@ -94,9 +102,9 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
     }
 
     private boolean othersHaveLetGo() {
-        HostWait wait = new HostWait(rank, flags.doorbell(), GRACE.toNanos());
+        HostWait wait = new HostWait(group.rank(), flags.doorbell(), GRACE.toNanos());
         wait.start();
-        for (int peer = 0; peer < numRanks; peer++) {
+        for (int peer = 0; peer < group.numRanks(); peer++) {
             while (flags.rdma().flag((long) Long.BYTES * peer) == 0) {
                 if (wait.expired()) {
                     return false;

@@ -12,6 +12,8 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.lowlatency.LowLatencyCombineHeader;
+import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.spi.CallFacts;
 import java.lang.foreign.Arena;
 import java.util.Objects;
 
@@ -143,6 +145,13 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         if (failure != null) {
             throw failure;
         }
+    }
+
+    /** Where rows come from is known in device memory alone. */
+    @Override
+    public void describe(CallFacts facts, boolean completed) {
+        LowLatencyRows.combine(facts, request.logFmt(), state.limits.hidden());
+        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
     }
 
     @Override

@@ -13,6 +13,8 @@ import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.lowlatency.LowLatencyHeader;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.spi.CallFacts;
 import java.lang.foreign.Arena;
 import java.util.Objects;
 
@@ -188,6 +190,13 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
             state.bank(latestBank).phase = CudaBank.Phase.EMPTY;
             throw failure;
         }
+    }
+
+    /** What arrives is counted in device memory. */
+    @Override
+    public void describe(CallFacts facts, boolean completed) {
+        LowLatencyRows.dispatch(facts, request.format(), hidden());
+        facts.tokens(numTokens, CallFacts.UNKNOWN);
     }
 
     @Override
