@@ -171,6 +171,8 @@ struct Errand {
         owner = g.rank + 1 + group - part * g.num_ranks;
         if (owner >= g.num_ranks) owner -= g.num_ranks;
     }
+    __device__ int first_channel() const { return part * kPartChannels; }
+    __device__ int num_channels(const CombineParams& p) const { return min(kPartChannels, p.hidden - first_channel()); }
 };
 
 __device__ __forceinline__ uint2 load_selection(const CombineParams& p, int owner, int item) {
@@ -198,36 +200,35 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, SendS
         flag_rounds<kLog>(p, call, team, rounds_per_group * groups_per_warp, shared);
         return;
     }
-    bool open = false;
+    Errand errand(g, deal.group);
+    int num_mine = __shfl_sync(~0u, num_selections, errand.owner);
+    if (deal.group >= num_groups) num_mine = 0;
+    int item = deal.item;
+    CombinePart<kLog> row;
+    auto load = [&](uint2 selection) {
+        uint64_t x = p.x + (selection.x >> kRowBits) * p.x_expert_stride +
+                     (selection.x & ((1 << kRowBits) - 1)) * p.x_row_stride;
+        row.load(x + errand.first_channel() * 2, errand.num_channels(p));
+    };
+    if (item < num_mine) load(next);
+    __syncthreads();  // the call is open
 #pragma unroll 1
-    for (int i = 0, round = 0, group = deal.group; i < groups_per_warp; ++i, group += deal.next_group) {
-        Errand errand(g, group);
-        int first = errand.part * kPartChannels, num_channels = min(kPartChannels, p.hidden - first);
-        int num_mine = __shfl_sync(~0u, num_selections, errand.owner);
-        if (group >= num_groups) num_mine = 0;
-        if (i != 0) next = load_selection(p, errand.owner, deal.item);
+    for (int i = 0, round = 0, group = deal.group; i < groups_per_warp; ++i) {
 #pragma unroll 1
-        for (int j = 0, item = deal.item; j < rounds_per_group; ++j, ++round) {
+        for (int j = 0; j < rounds_per_group; ++j, ++round) {
             uint2 selection = next;
-            CombinePart<kLog> r;
             bool sends = item < num_mine;
-            if (sends) {
-                uint64_t x = p.x + (selection.x >> kRowBits) * p.x_expert_stride +
-                             (selection.x & ((1 << kRowBits) - 1)) * p.x_row_stride;
-                r.load(x + first * 2, num_channels);
-            }
+            if (sends && round != 0) load(selection);
             item += deal.next_item;
             next = load_selection(p, errand.owner, item);
-            if (!open) __syncthreads();
-            open = true;
             sends = sends && (call.reached >> errand.owner & 1);
             uint32_t slot = (selection.y >> kTopkBits) * p.max_topk + (selection.y & (kMaxTopk - 1));
             if (sends) {
                 uint64_t to = outgoing_row(p, errand.owner, slot, call.epoch) + part_offset<kLog>(errand.part);
                 if (kLog) {
-                    r.encode(to, num_channels, stages + store_warp * kLogStageBytes);
+                    row.encode(to, errand.num_channels(p), stages + store_warp * kLogStageBytes);
                 } else {
-                    r.store(to, num_channels);
+                    row.store(to, errand.num_channels(p));
                 }
             }
             bool remote = sends && is_remote(g, errand.owner);
@@ -238,8 +239,13 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, SendS
                 shared.remote[team][round & 1][warp] = {remote ? errand.owner : -1, slot, errand.part};
             send_barrier(team);
         }
+        group += deal.next_group;
+        errand = Errand(g, group);
+        num_mine = __shfl_sync(~0u, num_selections, errand.owner);
+        if (group >= num_groups) num_mine = 0;
+        item = deal.item;
+        next = load_selection(p, errand.owner, item);
     }
-    if (!open) __syncthreads();
 }
 
 }  // namespace deepep::lowlatency

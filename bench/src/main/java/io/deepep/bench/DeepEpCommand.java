@@ -51,7 +51,7 @@ final class DeepEpCommand implements Runnable {
         top.addSubcommand("doctor", new DoctorCommand(console));
         top.addSubcommand("plan", PlanCommand.create(console));
         top.addSubcommand("report", ReportCommand.create(console));
-        top.addSubcommand("jmh", new JmhCommand());
+        top.addSubcommand("jmh", new JmhCommand(console));
         // What follows the first word of the command is that command's.
         top.addSubcommand(
                 "launch", new CommandLine(new LaunchCommand(console)).setStopAtPositional(true));

@@ -17,6 +17,7 @@ import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.HostTensors;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -104,6 +105,8 @@ public final class LowLatencySoak {
 
         /** Each request twice, because results have two places. */
         void prepareAll() {
+            Arrays.fill(numTokens, limits.maxTokens());
+            kernel.prepare(0, 0, numTokens);
             for (int i = 0; i < TOKENS.length; i++) {
                 for (LowLatencyFormat format : LowLatencyFormat.values()) {
                     for (int bank = 0; bank < 2; bank++) {
