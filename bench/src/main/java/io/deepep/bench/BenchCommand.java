@@ -1,7 +1,7 @@
 package io.deepep.bench;
 
-import io.deepep.bench.lowlatency.DecodeBench;
 import io.deepep.bench.cuda.PutBench;
+import io.deepep.bench.lowlatency.DecodeBench;
 import io.deepep.bench.lowlatency.LowLatencyBench;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.normal.NormalBench;

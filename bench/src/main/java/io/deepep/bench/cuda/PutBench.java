@@ -72,7 +72,9 @@ public final class PutBench {
         this.options = options;
     }
 
-    /** Measures all, prints a line for each figure, and writes the records where they are asked for. */
+    /**
+     * Measures all, prints a line for each figure, and writes the records where they are asked for.
+     */
     public static void run(Console console, Request request, BenchOptions options) {
         CudaDriver.ensureAvailable();
         PutBench bench = new PutBench(console, request, options);
@@ -100,7 +102,8 @@ public final class PutBench {
                     gpus(),
                     ranks.context().cudaDevice().name(),
                     DriverText.get());
-            console.line("%-10s %10s %12s %12s %12s", "pattern", "bytes", "p50 us", "p99 us", "GB/s");
+            console.line(
+                    "%-10s %10s %12s %12s %12s", "pattern", "bytes", "p50 us", "p99 us", "GB/s");
             for (int size : request.sizes()) {
                 bandwidth(ranks, size);
             }

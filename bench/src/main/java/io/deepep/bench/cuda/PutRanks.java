@@ -90,7 +90,9 @@ final class PutRanks implements AutoCloseable {
             contexts.add(context);
             streams.add(keep(CudaStream.create(context)));
             CudaMemory memory =
-                    keep(CudaMemory.allocate(context, numRanks * (cellBytes + flagsBytes) + cellBytes));
+                    keep(
+                            CudaMemory.allocate(
+                                    context, numRanks * (cellBytes + flagsBytes) + cellBytes));
             memory.clear();
             memories.add(memory);
         }
@@ -117,8 +119,7 @@ final class PutRanks implements AutoCloseable {
             peers.copyFrom(0, table);
             peerTables.add(peers);
         }
-        streams.get(rank)
-                .fillInts(source(rank), rank + 1, cellBytes / Integer.BYTES);
+        streams.get(rank).fillInts(source(rank), rank + 1, cellBytes / Integer.BYTES);
         List<BenchModule> loaded = new ArrayList<>();
         for (Pattern pattern : Pattern.values()) {
             loaded.add(keep(BenchModule.load(context, pattern.kernel)));
@@ -173,8 +174,12 @@ final class PutRanks implements AutoCloseable {
         Params params = BenchStructs.PUT.allocate(arena);
         long network = BenchStructs.PUT.offset("network");
         params.memory()
-                .setLong(network + NetworkStructs.NETWORK.offset("base"), memories.get(rank).address())
-                .setLong(network + NetworkStructs.NETWORK.offset("peers"), peerTables.get(rank).address())
+                .setLong(
+                        network + NetworkStructs.NETWORK.offset("base"),
+                        memories.get(rank).address())
+                .setLong(
+                        network + NetworkStructs.NETWORK.offset("peers"),
+                        peerTables.get(rank).address())
                 .setInt(network + NetworkStructs.NETWORK.offset("node"), rank)
                 .setInt(network + NetworkStructs.NETWORK.offset("num_nodes"), load.ranks());
         cells(params, "slots", 0, cellBytes);
