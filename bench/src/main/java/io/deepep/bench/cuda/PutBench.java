@@ -116,7 +116,7 @@ public final class PutBench {
 
     private void bandwidth(PutRanks ranks, int size) {
         int warps = request.sms() * WARPS;
-        int rows = (int) Math.clamp(BYTES_PER_RUN / warps / size, 2, MAX_ROWS);
+        int rows = Math.clamp(BYTES_PER_RUN / warps / size, 2, MAX_ROWS);
         Load load = new Load(Pattern.BANDWIDTH, 2, request.sms(), WARPS, rows, size, 0, size);
         Load sender = new Load(load.pattern(), 1, load.blocks(), WARPS, rows, size, 0, size);
         Samples samples = samples(ranks, sender, 1);
