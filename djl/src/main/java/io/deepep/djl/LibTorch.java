@@ -27,8 +27,8 @@ final class LibTorch {
                             () ->
                                     new DeepEpUnavailableException(
                                             System.mapLibraryName("torch_cpu") + " is not loaded",
-                                            "use DJL's PyTorch engine (ai.djl.pytorch:pytorch-engine) with a"
-                                                    + " libtorch of 2.3 or later, and make an NDManager first",
+                                            "use DJL's PyTorch engine (ai.djl.pytorch:pytorch-engine), and make"
+                                                    + " an NDManager first",
                                             null));
 
     static final int CPU = constant("aoti_torch_device_type_cpu");
@@ -164,22 +164,22 @@ final class LibTorch {
         }
     }
 
-    /** Type, device and shape of a tensor to be made. */
-    record Spec(int dtype, int deviceType, int deviceIndex, long[] sizes, long[] strides) {}
+    /** Type and device of a tensor to be made. */
+    record Kind(int dtype, int deviceType, int deviceIndex) {}
 
     /** A new tensor of libtorch's own memory, not initialised. */
-    static long empty(Spec spec) {
+    static long empty(Kind kind, long[] sizes, long[] strides) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(JAVA_LONG);
             int status =
                     (int)
                             EMPTY.invokeExact(
-                                    (long) spec.sizes.length,
-                                    arena.allocateFrom(JAVA_LONG, spec.sizes),
-                                    arena.allocateFrom(JAVA_LONG, spec.strides),
-                                    spec.dtype,
-                                    spec.deviceType,
-                                    spec.deviceIndex,
+                                    (long) sizes.length,
+                                    arena.allocateFrom(JAVA_LONG, sizes),
+                                    arena.allocateFrom(JAVA_LONG, strides),
+                                    kind.dtype,
+                                    kind.deviceType,
+                                    kind.deviceIndex,
                                     out);
             check("aoti_torch_empty_strided", status);
             return out.get(JAVA_LONG, 0);
@@ -189,20 +189,20 @@ final class LibTorch {
     }
 
     /** A new tensor over memory that stays somebody else's. */
-    static long fromBlob(long address, Spec spec) {
+    static long fromBlob(long address, Kind kind, long[] sizes, long[] strides) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(JAVA_LONG);
             int status =
                     (int)
                             FROM_BLOB.invokeExact(
                                     address,
-                                    (long) spec.sizes.length,
-                                    arena.allocateFrom(JAVA_LONG, spec.sizes),
-                                    arena.allocateFrom(JAVA_LONG, spec.strides),
+                                    (long) sizes.length,
+                                    arena.allocateFrom(JAVA_LONG, sizes),
+                                    arena.allocateFrom(JAVA_LONG, strides),
                                     0L,
-                                    spec.dtype,
-                                    spec.deviceType,
-                                    spec.deviceIndex,
+                                    kind.dtype,
+                                    kind.deviceType,
+                                    kind.deviceIndex,
                                     out);
             check("aoti_torch_create_tensor_from_blob", status);
             return out.get(JAVA_LONG, 0);

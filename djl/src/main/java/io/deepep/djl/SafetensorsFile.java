@@ -2,6 +2,7 @@ package io.deepep.djl;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
@@ -18,7 +19,6 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.stream.LongStream;
 
 /**
  * One mapped file: the length of the header (8 bytes, little-endian), the header as JSON with
@@ -35,11 +35,7 @@ final class SafetensorsFile implements AutoCloseable {
     private final Map<String, Entry> entries;
 
     /** One tensor: bytes [begin, end) of the data. */
-    record Entry(String dtype, long[] shape, long begin, long end) {
-        long numElements() {
-            return LongStream.of(shape).reduce(1, Math::multiplyExact);
-        }
-    }
+    record Entry(String dtype, Shape shape, long begin, long end) {}
 
     private SafetensorsFile(
             Path path, Arena arena, MemorySegment data, Map<String, Entry> entries) {
@@ -114,7 +110,7 @@ final class SafetensorsFile implements AutoCloseable {
         JsonArray offsets = json.getAsJsonArray("data_offsets");
         return new Entry(
                 json.get("dtype").getAsString(),
-                shape,
+                new Shape(shape),
                 offsets.get(0).getAsLong(),
                 offsets.get(1).getAsLong());
     }
@@ -154,7 +150,7 @@ final class SafetensorsFile implements AutoCloseable {
                                     + entry.dtype
                                     + "; weights are read from BF16, F16 and F32: convert it first");
         }
-        if (entry.end - entry.begin != Math.multiplyExact(entry.numElements(), elementBytes)) {
+        if (entry.end - entry.begin != Math.multiplyExact(entry.shape.size(), elementBytes)) {
             throw new IllegalArgumentException(
                     path
                             + ": "
@@ -162,12 +158,12 @@ final class SafetensorsFile implements AutoCloseable {
                             + " has "
                             + (entry.end - entry.begin)
                             + " bytes for "
-                            + entry.numElements()
+                            + entry.shape.size()
                             + " elements of "
                             + entry.dtype);
         }
         MemorySegment memory = data.asSlice(entry.begin, entry.end - entry.begin);
-        return TorchTensors.view(manager, memory, torchType, entry.shape);
+        return TorchTensors.view(manager, memory, torchType, entry.shape.getShape());
     }
 
     @Override

@@ -66,27 +66,25 @@ public final class TorchTensors {
      */
     public static NDArray arrayOf(NDManager manager, Tensor tensor) {
         boolean host = tensor.device().isHost();
-        LibTorch.Spec spec =
-                new LibTorch.Spec(
+        LibTorch.Kind kind =
+                new LibTorch.Kind(
                         TorchTypes.torchType(tensor.dtype()),
                         host ? LibTorch.CPU : LibTorch.CUDA,
-                        host ? 0 : tensor.device().index(),
-                        tensor.shape(),
-                        tensor.strides());
-        return new View(torchManager(manager), LibTorch.fromBlob(tensor.address(), spec), tensor);
+                        host ? 0 : tensor.device().index());
+        long handle = LibTorch.fromBlob(tensor.address(), kind, tensor.shape(), tensor.strides());
+        return new View(torchManager(manager), handle, tensor);
     }
 
     /** A new contiguous array of any type of ours, not initialised, on the manager's device. */
     public static NDArray empty(NDManager manager, DType dtype, long... shape) {
         Device device = manager.getDevice();
-        LibTorch.Spec spec =
-                new LibTorch.Spec(
+        LibTorch.Kind kind =
+                new LibTorch.Kind(
                         TorchTypes.torchType(dtype),
                         device.isGpu() ? LibTorch.CUDA : LibTorch.CPU,
-                        device.isGpu() ? device.getDeviceId() : 0,
-                        shape,
-                        contiguousStrides(shape));
-        return new PtNDArray(torchManager(manager), LibTorch.empty(spec));
+                        device.isGpu() ? device.getDeviceId() : 0);
+        return new PtNDArray(
+                torchManager(manager), LibTorch.empty(kind, shape, contiguousStrides(shape)));
     }
 
     /**
@@ -162,8 +160,8 @@ public final class TorchTensors {
 
     /** An array over memory of any libtorch type, for files. */
     static NDArray view(NDManager manager, MemorySegment memory, int torchType, long[] shape) {
-        LibTorch.Spec spec =
-                new LibTorch.Spec(torchType, LibTorch.CPU, 0, shape, contiguousStrides(shape));
-        return new View(torchManager(manager), LibTorch.fromBlob(memory.address(), spec), memory);
+        LibTorch.Kind kind = new LibTorch.Kind(torchType, LibTorch.CPU, 0);
+        long handle = LibTorch.fromBlob(memory.address(), kind, shape, contiguousStrides(shape));
+        return new View(torchManager(manager), handle, memory);
     }
 }

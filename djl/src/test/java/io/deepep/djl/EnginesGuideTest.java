@@ -34,16 +34,13 @@ class EnginesGuideTest {
         while (block.find()) {
             SOURCES.put(
                     block.group(2),
-                    Files.writeString(
-                            folder.resolve(block.group(2) + ".java"), block.group(1)));
+                    Files.writeString(folder.resolve(block.group(2) + ".java"), block.group(1)));
         }
         compile();
     }
 
     private static void compile() {
-        String[] options = {
-            "-cp", System.getProperty("java.class.path"), "-d", folder.toString()
-        };
+        String[] options = {"-cp", System.getProperty("java.class.path"), "-d", folder.toString()};
         String[] arguments = new String[options.length + SOURCES.size()];
         System.arraycopy(options, 0, arguments, 0, options.length);
         int next = options.length;
@@ -52,8 +49,7 @@ class EnginesGuideTest {
         }
         ByteArrayOutputStream diagnostics = new ByteArrayOutputStream();
         int status =
-                ToolProvider.getSystemJavaCompiler()
-                        .run(null, diagnostics, diagnostics, arguments);
+                ToolProvider.getSystemJavaCompiler().run(null, diagnostics, diagnostics, arguments);
         assertThat(status).as(diagnostics.toString(StandardCharsets.UTF_8)).isZero();
     }
 

@@ -31,6 +31,7 @@ class GateTest {
     }
 
     /** What a gate chose for one token, and with which weights. */
+    @SuppressWarnings("ArrayRecordComponent") // never compared
     private record Choice(int[] experts, double[] weights) {}
 
     @Test

@@ -24,6 +24,7 @@ public final class SafetensorsWriter {
     private SafetensorsWriter() {}
 
     /** One tensor: its type in the file and its elements. */
+    @SuppressWarnings("ArrayRecordComponent") // never compared
     public record Values(String dtype, Shape shape, float[] elements) {
         ByteBuffer bytes() {
             int size = dtype.equals("F32") ? 4 : 2;

@@ -18,10 +18,11 @@ import java.util.regex.Pattern;
  * }</pre>
  */
 final class MarkdownBlocks {
+    /** At the beginning of a line: an indented one is an example of the syntax. */
     private static final Pattern BLOCK =
             Pattern.compile(
-                    "(<!-- deepep:(?<view>[a-z]+)(?<options>( [a-z]+=\\S+)*) -->\n)(?<body>.*?)(<!-- deepep:end -->)",
-                    Pattern.DOTALL);
+                    "^(<!-- deepep:(?<view>[a-z]+)(?<options>( [a-z]+=\\S+)*) -->\n)(?<body>.*?)^(<!-- deepep:end -->)",
+                    Pattern.DOTALL | Pattern.MULTILINE);
 
     private static final Pattern OPTION = Pattern.compile("([a-z]+)=(\\S+)");
 

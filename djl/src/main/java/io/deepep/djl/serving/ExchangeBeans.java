@@ -42,12 +42,11 @@ final class ExchangeBeans {
                 exchanges.add(attributes);
             } catch (JMException closedMeanwhile) {
                 // An exchange that has just been closed is not there to be told of.
-                continue;
             }
         }
         exchanges.sort(
                 Comparator.<Map<String, Object>>comparingInt(e -> (int) e.get("Rank"))
-                        .thenComparing(e -> (long) e.get("Id")));
+                        .thenComparingLong(e -> (long) e.get("Id")));
         return exchanges;
     }
 

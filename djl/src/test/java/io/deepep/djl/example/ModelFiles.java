@@ -72,7 +72,9 @@ final class ModelFiles {
         long[] shape = values.shape().getShape();
         boolean norm = shape.length == 1 && !name.endsWith("bias");
         float scale =
-                shape.length == 1 ? GATE_BIAS : (float) (1 / Math.sqrt(shape[shape.length - 1]));
+                shape.length == 1
+                        ? GATE_BIAS
+                        : (float) (1 / Math.sqrt((double) shape[shape.length - 1]));
         if (name.contains("embed_tokens")) {
             scale = 1;
         }

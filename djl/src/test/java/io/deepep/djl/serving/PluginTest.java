@@ -15,6 +15,8 @@ import io.deepep.djl.ExpertExchange;
 import io.deepep.djl.Transport;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.EventLoopGroup;
@@ -302,7 +304,8 @@ class PluginTest {
                         new DefaultFullHttpResponse(
                                 HttpVersion.HTTP_1_1, HttpResponseStatus.NOT_FOUND);
                 HttpUtil.setContentLength(none, 0);
-                context.writeAndFlush(none);
+                ChannelFuture sent = context.writeAndFlush(none);
+                sent.addListener(ChannelFutureListener.CLOSE_ON_FAILURE);
             }
         }
     }
