@@ -281,7 +281,8 @@ __device__ inline void publish_received(const Group& g, uint32_t masked) {
     int lane = threadIdx.x % 32;
     uint4 received = *reinterpret_cast<const uint4*>(state_of(g)->received);
     bool tells = lane < g.num_ranks && !(masked >> lane & 1);
-    if (tells) store_release_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), lane)), received);  // release; pairs with await_free_slots
+    // release; pairs with await_free_slots
+    if (tells) store_release_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), lane)), received);
     send_cell(g, tells, lane, acks_of(g), 0, sizeof(received));
 }
 

@@ -63,7 +63,8 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
             fault.k = word_value(__shfl_sync(~0u, second, base + kCombineToken / 2));
             uint64_t value_low = __shfl_sync(~0u, first, base + kCombineValueLow / 2);
             uint64_t value_high = __shfl_sync(~0u, second, base + kCombineValueLow / 2);
-            fault.seen = static_cast<int64_t>(static_cast<uint64_t>(word_value(value_high)) << 32 | word_value(value_low));
+            fault.seen =
+                static_cast<int64_t>(static_cast<uint64_t>(word_value(value_high)) << 32 | word_value(value_low));
         }
     }
     lost = __any_sync(~0u, lost);

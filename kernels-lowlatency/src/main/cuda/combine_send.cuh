@@ -29,7 +29,8 @@ __device__ __forceinline__ uint64_t flag_offset(const CombineParams& p, uint32_t
            part * kFlagWords * sizeof(uint32_t);
 }
 
-__device__ __forceinline__ uint32_t* slot_flag(const CombineParams& p, int owner, uint32_t slot, int part, uint32_t epoch) {
+__device__ __forceinline__ uint32_t* slot_flag(const CombineParams& p, int owner, uint32_t slot, int part,
+                                               uint32_t epoch) {
     return at<uint32_t>(p.group.heap[owner], flag_offset(p, slot, part, epoch));
 }
 

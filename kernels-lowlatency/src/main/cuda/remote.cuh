@@ -1,11 +1,11 @@
 // How the kernels of one binary reach the other ranks, chosen where it is built.
 //
-// One node (nothing defined): at most 8 ranks, all of whose heaps are mapped here. What a rank shall find is stored there.
-// Several nodes (DEEPEP_LOWLATENCY_INTERNODE): more ranks; their heaps may all be mapped, as of virtual nodes.
-// With a network besides (DEEPEP_LOWLATENCY_NETWORK, a policy of deepep/network.cuh): ranks whose heap is 0 are on other
-// nodes. What they shall find is composed in this rank's outbox and then put. The outbox is divided as the heap is, but
-// for cells [rank], where the peer takes the place of this rank, and rows of combine, of which each peer has its own.
-// A part of the outbox is composed again when the peer has freed the slot that it went to, two epochs later.
+// One node (nothing defined): at most 8 ranks, all of whose heaps are mapped here. What a rank shall find is stored
+// there. Several nodes (DEEPEP_LOWLATENCY_INTERNODE): more ranks; their heaps may all be mapped, as of virtual nodes.
+// With a network besides (DEEPEP_LOWLATENCY_NETWORK, a policy of deepep/network.cuh): ranks whose heap is 0 are on
+// other nodes. What they shall find is composed in this rank's outbox and then put. The outbox is divided as the heap
+// is, but for cells [rank], where the peer takes the place of this rank, and rows of combine, of which each peer has
+// its own. A part of it is composed again when the peer has freed the slot that it went to, two epochs later.
 #pragma once
 
 #include "deepep/memory.cuh"
@@ -36,8 +36,8 @@ __device__ __forceinline__ uint64_t outgoing(const Group& g, const RankCells& ce
 }
 
 // All lanes of a warp, after it has stored [offset, offset + num_bytes) of what the lane's rank shall find: sends it.
-__device__ __forceinline__ void send_cell(const Group& g, bool active, int rank, const RankCells& cells, uint64_t offset,
-                                          uint64_t num_bytes) {
+__device__ __forceinline__ void send_cell(const Group& g, bool active, int rank, const RankCells& cells,
+                                          uint64_t offset, uint64_t num_bytes) {
 #ifdef DEEPEP_LOWLATENCY_NETWORK
     __syncwarp();
     active = active && is_remote(g, rank);

@@ -2,8 +2,8 @@
 // rings the network card. See network.cuh for the contract, mlx5.cuh for the formats.
 //
 // Network memory is registered with the card, under one key. What is composed for node n lies `outbox` bytes past cell
-// n. A peer has queues_per_node queue pairs; a block uses the one of its number, so it keeps its order, which a reliable
-// connection carries to the peer: data before their flag. Any number of warps may share a queue pair.
+// n. A peer has queues_per_node queue pairs; a block uses the one of its number, so it keeps its order, which a
+// reliable connection carries to the peer: data before their flag. Any number of warps may share a queue pair.
 //
 // A submission takes its place in the queue (reserved), waits for room, writes its entries, waits for its turn (ready),
 // then tells the card how far the queue is written: first in the record, then by the doorbell.
@@ -38,8 +38,8 @@ class Ibgda {
     }
 
     // The same for a range at any place of this rank's network memory or outbox, to any offset in the peer's.
-    static __device__ __forceinline__ void put_from(const Network& net, bool active, int node, uint64_t from, uint64_t to,
-                                                    uint64_t num_bytes) {
+    static __device__ __forceinline__ void put_from(const Network& net, bool active, int node, uint64_t from,
+                                                    uint64_t to, uint64_t num_bytes) {
         submit_warp<1>(net, active, node, [&](const Queue& queue, uint64_t index, bool last) {
             write_put(queue, index, last, queue.peer->base + to, from, num_bytes);
         });
@@ -231,7 +231,8 @@ class Ibgda {
     }
 
     // completion: its last word, for an error completion.
-    static __device__ __noinline__ void fail(const Queue& queue, uint32_t kind, uint64_t waited_for, uint32_t completion) {
+    static __device__ __noinline__ void fail(const Queue& queue, uint32_t kind, uint64_t waited_for,
+                                             uint32_t completion) {
         if (atomicExch(&queue.shared->failed, 1u) != 0) return;
         auto fault = at<volatile IbgdaFault>(queue.shared->fault);
         fault->peer = queue.peer->rank;
