@@ -94,6 +94,7 @@ final class CudaResources implements Resources {
                         stream,
                         options.topology(),
                         rdma.heaps().from(sizes.normalRdmaBytes()).addresses(),
+                        null,
                         sharing.mostRanksPerGpu(),
                         options.timeout().toNanos()),
                 options.lowLatency(),

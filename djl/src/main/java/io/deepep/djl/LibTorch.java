@@ -27,8 +27,8 @@ final class LibTorch {
                             () ->
                                     new DeepEpUnavailableException(
                                             System.mapLibraryName("torch_cpu") + " is not loaded",
-                                            "use DJL's PyTorch engine (ai.djl.pytorch:pytorch-engine) with a"
-                                                    + " libtorch of 2.3 or later, and make an NDManager first",
+                                            "use DJL's PyTorch engine (ai.djl.pytorch:pytorch-engine), and make"
+                                                    + " an NDManager first",
                                             null));
 
     static final int CPU = constant("aoti_torch_device_type_cpu");
