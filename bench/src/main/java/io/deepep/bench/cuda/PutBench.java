@@ -92,7 +92,7 @@ public final class PutBench {
         int slots = Math.max(request.sms() * WARPS, 2 * request.sparseRows());
         long cellBytes =
                 Math.max(
-                        request.sms() * WARPS * request.maxSize(),
+                        (long) request.sms() * WARPS * request.maxSize(),
                         2L * request.sparseRows() * COMBINED_BYTES);
         try (PutRanks ranks = new PutRanks(request.ranks(), cellBytes, slots, TIMEOUT)) {
             console.line(
