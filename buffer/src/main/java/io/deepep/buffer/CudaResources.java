@@ -195,6 +195,7 @@ final class CudaResources implements Resources {
         ((CudaOperation<?>) operation.operation()).receive();
         if (compute != null) {
             compute.waitFor(operation.event());
+            operation.leave();
         } else if (!stream.isCapturing()) {
             operation.completeWork().run();
         }

@@ -92,7 +92,7 @@ public final class PutBench {
         int slots = Math.max(request.sms() * WARPS, 2 * request.sparseRows());
         long cellBytes =
                 Math.max(
-                        request.sms() * WARPS * request.maxSize(),
+                        (long) request.sms() * WARPS * request.maxSize(),
                         2L * request.sparseRows() * COMBINED_BYTES);
         try (PutRanks ranks = new PutRanks(request.ranks(), cellBytes, slots, TIMEOUT)) {
             console.line(
@@ -116,7 +116,7 @@ public final class PutBench {
 
     private void bandwidth(PutRanks ranks, int size) {
         int warps = request.sms() * WARPS;
-        int rows = (int) Math.clamp(BYTES_PER_RUN / warps / size, 2, MAX_ROWS);
+        int rows = Math.clamp(BYTES_PER_RUN / warps / size, 2, MAX_ROWS);
         Load load = new Load(Pattern.BANDWIDTH, 2, request.sms(), WARPS, rows, size, 0, size);
         Load sender = new Load(load.pattern(), 1, load.blocks(), WARPS, rows, size, 0, size);
         Samples samples = samples(ranks, sender, 1);

@@ -19,7 +19,9 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 
 /**
  * Ranks of one process that put to each other over peer memory, spread over the GPUs there are: a
@@ -38,7 +40,7 @@ final class PutRanks implements AutoCloseable {
     private final List<CudaStream> streams = new ArrayList<>();
     private final List<CudaMemory> memories = new ArrayList<>();
     private final List<CudaMemory> peerTables = new ArrayList<>();
-    private final List<List<BenchModule>> modules = new ArrayList<>();
+    private final List<Map<Pattern, BenchModule>> modules = new ArrayList<>();
     private final PinnedMemory timeouts;
     private final CudaEvent begin;
     private final CudaEvent end;
@@ -120,9 +122,9 @@ final class PutRanks implements AutoCloseable {
             peerTables.add(peers);
         }
         streams.get(rank).fillInts(source(rank), rank + 1, cellBytes / Integer.BYTES);
-        List<BenchModule> loaded = new ArrayList<>();
+        Map<Pattern, BenchModule> loaded = new EnumMap<>(Pattern.class);
         for (Pattern pattern : Pattern.values()) {
-            loaded.add(keep(BenchModule.load(context, pattern.kernel)));
+            loaded.put(pattern, keep(BenchModule.load(context, pattern.kernel)));
         }
         modules.add(loaded);
     }
@@ -154,7 +156,7 @@ final class PutRanks implements AutoCloseable {
                 stream.record(begin);
             }
             modules.get(rank)
-                    .get(load.pattern().ordinal())
+                    .get(load.pattern())
                     .function()
                     .launch(launch, params(load, rank).memory(), stream);
             if (rank == 0) {
