@@ -3,7 +3,6 @@ package io.deepep.buffer;
 import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.cuda.CudaDriver;
-import io.deepep.error.DeepEpUnavailableException;
 
 /**
  * Turns {@link Backend#AUTO} into the backend of the device, chooses the network of several nodes,
@@ -43,12 +42,6 @@ final class BackendChoice {
     private static BufferOptions requireCuda(BufferOptions options) {
         CudaDriver.ensureAvailable();
         requireDevice(options.device().index());
-        if (options.lowLatency() != null && options.topology().isInternode()) {
-            throw new DeepEpUnavailableException(
-                    "backend=CUDA has no low-latency kernels across nodes yet",
-                    "use one node, leave lowLatency limits out, or use backend=HOST",
-                    null);
-        }
         return options.topology().isInternode()
                 ? options.with(options.backend(), NetworkChoice.resolve(options))
                 : options;

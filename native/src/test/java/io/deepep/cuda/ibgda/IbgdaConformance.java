@@ -74,7 +74,7 @@ abstract class IbgdaConformance {
 
     private void connect(int numNodes, int queuesPerNode, int numEntries, Duration timeout) {
         var shape = new NicGroup.Shape(numNodes, queuesPerNode, numEntries, timeout);
-        group = new NicGroup(nic, shape, NETWORK_BYTES, device::allocate, device);
+        group = new NicGroup(nic, shape, NETWORK_BYTES, NETWORK_BYTES, device::allocate, device);
         nic.start();
     }
 
