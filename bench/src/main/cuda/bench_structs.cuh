@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "deepep/network_structs.cuh"
+
 namespace deepep::bench {
 
 constexpr int kFlagStrideBytes = 128;
@@ -52,6 +54,35 @@ static_assert(offsetof(ExchangeParams, rows) == 80);
 static_assert(offsetof(ExchangeParams, row_bytes) == 84);
 static_assert(offsetof(ExchangeParams, pull) == 88);
 static_assert(offsetof(ExchangeParams, reserved) == 92);
+
+// See bench_put.cu, _latency and _sparse.
+struct PutParams {
+    Network network;
+    Cells slots;
+    Cells flags;
+    uint64_t source;                    // what is put: a cell's slots
+    uint64_t slot_bytes;                // a multiple of 16
+    uint64_t row_bytes;                 // of a message, a multiple of 16
+    uint64_t return_bytes;              // of an answer, likewise
+    uint64_t epoch;                     // of the first signal; grows from launch to launch
+    uint64_t timeout_ns;
+    uint64_t num_timeouts;              // u64 of mapped host memory
+    int32_t peer;
+    int32_t num_rows;
+};
+static_assert(sizeof(PutParams) == 144);
+static_assert(offsetof(PutParams, network) == 0);
+static_assert(offsetof(PutParams, slots) == 48);
+static_assert(offsetof(PutParams, flags) == 64);
+static_assert(offsetof(PutParams, source) == 80);
+static_assert(offsetof(PutParams, slot_bytes) == 88);
+static_assert(offsetof(PutParams, row_bytes) == 96);
+static_assert(offsetof(PutParams, return_bytes) == 104);
+static_assert(offsetof(PutParams, epoch) == 112);
+static_assert(offsetof(PutParams, timeout_ns) == 120);
+static_assert(offsetof(PutParams, num_timeouts) == 128);
+static_assert(offsetof(PutParams, peer) == 136);
+static_assert(offsetof(PutParams, num_rows) == 140);
 
 // See bench_soak.cu.
 struct SoakParams {
@@ -104,7 +135,7 @@ static_assert(offsetof(SoakParams, num_experts) == 164);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_bench_structs_hash = 0x804b1c0b1ba5c820;
+__device__ uint64_t deepep_bench_structs_hash = 0x97d15622491b2b0e;
 }
 
 }  // namespace deepep::bench

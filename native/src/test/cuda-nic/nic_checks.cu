@@ -1,5 +1,5 @@
-// Kernels that reach their peers through the policy Ibgda, for the software network card. They are also compiled for the
-// host, by on_host/nic_checks_on_host.cpp: there a warp is one thread.
+// Kernels that reach their peers through the policy Ibgda, for the software network card. They are also compiled for
+// the host, by on_host/nic_checks_on_host.cpp: there a warp is one thread.
 #include "deepep/network_ibgda.cuh"
 #include "nic_check_structs.cuh"
 

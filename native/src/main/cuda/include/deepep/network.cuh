@@ -6,7 +6,8 @@
 // addresses.
 //
 // A policy is a class of static functions, chosen when a kernel is built: PeerMemory below, where the peers' memory is
-// mapped on this GPU (virtual nodes), or Nvshmem in network_nvshmem.cuh. Data move in two steps: the sender composes
+// mapped on this GPU (virtual nodes), Nvshmem in network_nvshmem.cuh, or Ibgda in network_ibgda.cuh, which writes to
+// queues of a network card itself (today one in software, for tests). Data move in two steps: the sender composes
 // them at outgoing(), by ordinary or bulk stores, then sends that range:
 //
 //   outgoing(net, cells, node)                  Address of the cell in which to compose what node's peer shall find.

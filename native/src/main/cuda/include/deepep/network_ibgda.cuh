@@ -2,14 +2,15 @@
 // rings the network card. See network.cuh for the contract, mlx5.cuh for the formats.
 //
 // Network memory is registered with the card, under one key. What is composed for node n lies `outbox` bytes past cell
-// n. A peer has queues_per_node queue pairs; a block uses the one of its number, so it keeps its order, which a reliable
-// connection carries to the peer: data before their flag. Any number of warps may share a queue pair.
+// n. A peer has queues_per_node queue pairs; a block uses the one of its number, so it keeps its order, which a
+// reliable connection carries to the peer: data before their flag. Any number of warps may share a queue pair.
 //
 // A submission takes its place in the queue (reserved), waits for room, writes its entries, waits for its turn (ready),
 // then tells the card how far the queue is written: first in the record, then by the doorbell.
 //
-// A card that reports an error, or is not done within the timeout, fails the queue pair: the first thread to see it
-// writes the fault, and from then on nothing is sent through it. The kernel learns of that when it waits for the peers.
+// A card that reports an error, or is not done within the timeout, fails the queue pair: the first thread to see it,
+// which is one that submits next or waits, writes the fault, and from then on nothing is sent through it. The kernel
+// learns of that when it waits for the peers.
 #pragma once
 
 #include "deepep/ibgda_structs.cuh"
@@ -26,33 +27,44 @@ class Ibgda {
 
     static __device__ __forceinline__ void put(const Network& net, bool active, int node, const Cells& cells,
                                                uint64_t offset, uint64_t num_bytes) {
-        submit_warp<1>(net, active, node, [&](const Queue& queue, uint64_t index, bool last) {
-            write_put(queue, index, last, at_peer(net, queue, cells) + offset, outgoing(net, cells, node) + offset,
-                      num_bytes);
-        });
+        put_from(net, active, node, outgoing(net, cells, node) + offset, own_cell(net, cells) + offset, num_bytes);
     }
 
     static __device__ __forceinline__ void put_signal(const Network& net, bool active, int node, const Cells& cells,
                                                       uint64_t offset, uint64_t num_bytes, const Cells& flags,
                                                       uint64_t flag_offset, uint64_t value) {
+        put_signal_from(net, active, node, outgoing(net, cells, node) + offset, own_cell(net, cells) + offset,
+                        num_bytes, own_cell(net, flags) + flag_offset, value);
+    }
+
+    // The same for a range at any place of this rank's network memory or outbox, to any offset in the peer's.
+    static __device__ __forceinline__ void put_from(const Network& net, bool active, int node, uint64_t from,
+                                                    uint64_t to, uint64_t num_bytes) {
+        submit_warp<1>(net, active, node, [&](const Queue& queue, uint64_t index, bool last) {
+            write_put(queue, index, last, queue.peer->base + to, from, num_bytes);
+        });
+    }
+
+    static __device__ __forceinline__ void put_signal_from(const Network& net, bool active, int node, uint64_t from,
+                                                           uint64_t to, uint64_t num_bytes, uint64_t flag,
+                                                           uint64_t value) {
         submit_warp<2>(net, active, node, [&](const Queue& queue, uint64_t index, bool last) {
-            write_put(queue, index, false, at_peer(net, queue, cells) + offset, outgoing(net, cells, node) + offset,
-                      num_bytes);
-            write_inline(queue, index + 1, last, at_peer(net, queue, flags) + flag_offset, value);
+            write_put(queue, index, false, queue.peer->base + to, from, num_bytes);
+            write_inline(queue, index + 1, last, queue.peer->base + flag, value);
         });
     }
 
     static __device__ __forceinline__ void signal(const Network& net, int node, const Cells& flags,
                                                   uint64_t flag_offset, uint64_t value) {
         submit(net, node, [&](const Queue& queue, uint64_t index) {
-            write_inline(queue, index, true, at_peer(net, queue, flags) + flag_offset, value);
+            write_inline(queue, index, true, queue.peer->base + own_cell(net, flags) + flag_offset, value);
         });
     }
 
     static __device__ __forceinline__ void add(const Network& net, int node, const Cells& flags, uint64_t flag_offset,
                                                uint64_t value) {
         submit(net, node, [&](const Queue& queue, uint64_t index) {
-            write_add(queue, index, true, at_peer(net, queue, flags) + flag_offset, value);
+            write_add(queue, index, true, queue.peer->base + own_cell(net, flags) + flag_offset, value);
         });
     }
 
@@ -93,9 +105,9 @@ class Ibgda {
         return Queue(net, node, blockIdx.x % at<const IbgdaQueues>(net.queues)->queues_per_node);
     }
 
-    // The cell that this rank writes, as network cards name the peer's memory.
-    static __device__ __forceinline__ uint64_t at_peer(const Network& net, const Queue& queue, const Cells& cells) {
-        return queue.peer->base + cells.offset + static_cast<uint64_t>(net.node) * cells.stride;
+    // Offset of the cell that this rank writes at its peers.
+    static __device__ __forceinline__ uint64_t own_cell(const Network& net, const Cells& cells) {
+        return cells.offset + static_cast<uint64_t>(net.node) * cells.stride;
     }
 
     static __device__ __forceinline__ void write_put(const Queue& queue, uint64_t index, bool last, uint64_t to,
@@ -154,7 +166,7 @@ class Ibgda {
 
     // The first of num_entries entries that this thread may write, once the card is done with what was there.
     static __device__ inline uint64_t reserve(const Queue& queue, uint32_t num_entries) {
-        if (has_failed(queue)) return kRefused;
+        if (has_failed(queue) || !look(queue, load_acquire_gpu(&queue.shared->completed))) return kRefused;
         uint64_t first = add_relaxed_gpu(&queue.shared->reserved, num_entries);
         uint64_t end = first + num_entries;
         bool ok = end <= queue.rank->num_entries || await_completed(queue, end - queue.rank->num_entries, kIbgdaNoRoom);
@@ -178,22 +190,28 @@ class Ibgda {
         return true;
     }
 
+    // Takes note of the latest completion; false if it is an error. `completed` may be old by now: then what is added
+    // to it is less than what is done.
+    static __device__ inline bool look(const Queue& queue, uint64_t completed) {
+        uint32_t word = load_acquire_sys(at<const uint32_t>(queue.shared->completion, 60));
+        uint32_t opcode = mlx5::completion_opcode(word);
+        if (opcode == mlx5::kRequestError || opcode == mlx5::kResponseError) {
+            fail(queue, kIbgdaErrorCompletion, completed + 1, word);
+            return false;
+        }
+        uint16_t done = static_cast<uint16_t>(mlx5::completion_index(word) + 1 - completed);
+        if (opcode == mlx5::kRequestDone && done != 0 && done <= queue.rank->num_entries)
+            max_release_gpu(&queue.shared->completed, completed + done);
+        return true;
+    }
+
     // True once the card has completed all entries before `end`.
     static __device__ inline bool await_completed(const Queue& queue, uint64_t end, uint32_t kind) {
         uint64_t deadline = 0;
         for (int spins = 1;; ++spins) {
             uint64_t completed = load_acquire_gpu(&queue.shared->completed);
             if (completed >= end) return true;
-            uint32_t word = load_acquire_sys(at<const uint32_t>(queue.shared->completion, 60));
-            uint32_t opcode = mlx5::completion_opcode(word);
-            if (opcode == mlx5::kRequestError || opcode == mlx5::kResponseError) {
-                fail(queue, kIbgdaErrorCompletion, end, word);
-                return false;
-            }
-            // Of the entries since `completed`, which may be old by now: then it is less than what is done.
-            uint16_t done = static_cast<uint16_t>(mlx5::completion_index(word) + 1 - completed);
-            if (opcode == mlx5::kRequestDone && done != 0 && done <= queue.rank->num_entries)
-                max_release_gpu(&queue.shared->completed, completed + done);
+            if (!look(queue, completed)) return false;
             if (spins % kSpinsPerLook == 0 && is_over(queue, deadline, kind, end)) return false;
         }
     }
@@ -213,7 +231,8 @@ class Ibgda {
     }
 
     // completion: its last word, for an error completion.
-    static __device__ __noinline__ void fail(const Queue& queue, uint32_t kind, uint64_t waited_for, uint32_t completion) {
+    static __device__ __noinline__ void fail(const Queue& queue, uint32_t kind, uint64_t waited_for,
+                                             uint32_t completion) {
         if (atomicExch(&queue.shared->failed, 1u) != 0) return;
         auto fault = at<volatile IbgdaFault>(queue.shared->fault);
         fault->peer = queue.peer->rank;

@@ -1,5 +1,6 @@
 package io.deepep.bench;
 
+import io.deepep.bench.cuda.PutBench;
 import io.deepep.bench.lowlatency.DecodeBench;
 import io.deepep.bench.lowlatency.LowLatencyBench;
 import io.deepep.bench.measure.BenchOptions;
@@ -7,6 +8,7 @@ import io.deepep.bench.normal.NormalBench;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.UsageException;
+import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -20,7 +22,7 @@ import picocli.CommandLine.Spec;
         name = "bench",
         description = "Verifies, then measures each operation.",
         mixinStandardHelpOptions = true,
-        synopsisSubcommandLabel = "normal|low-latency|decode")
+        synopsisSubcommandLabel = "normal|low-latency|decode|put")
 final class BenchCommand implements Runnable {
     @Spec private CommandSpec spec;
 
@@ -28,7 +30,7 @@ final class BenchCommand implements Runnable {
     public void run() {
         throw new ParameterException(
                 spec.commandLine(),
-                "bench: no mode given; use bench normal, bench low-latency or bench decode");
+                "bench: no mode given; use bench normal, bench low-latency, bench decode or bench put");
     }
 
     /** Normal mode. */
@@ -147,6 +149,61 @@ final class BenchCommand implements Runnable {
                             group,
                             ShapeDefaults.BENCH_LOW_LATENCY,
                             job -> DecodeBench.run(console, job, tokens.of(job), layers, bench)));
+        }
+    }
+
+    /** Puts between ranks. */
+    @Command(
+            name = "put",
+            description =
+                    "Measures puts with a signal: bandwidth and latency by message size, and the traffic of a"
+                            + " sparse dispatch and combine.",
+            mixinStandardHelpOptions = true,
+            sortOptions = false)
+    static final class Put implements Callable<Integer> {
+        private final Console console;
+
+        @Option(
+                names = "--ranks",
+                paramLabel = "N",
+                description =
+                        "Ranks, which share GPUs where there are fewer (default: ${DEFAULT-VALUE}).")
+        private int ranks = 2;
+
+        @Option(
+                names = "--sms",
+                paramLabel = "N",
+                description = "Multiprocessors of each rank (default: ${DEFAULT-VALUE}).")
+        private int sms = 16;
+
+        @Option(
+                names = "--sizes",
+                paramLabel = "BYTES",
+                split = ",",
+                description = "Message sizes, multiples of 16 (default: ${DEFAULT-VALUE}).")
+        private List<Integer> sizes =
+                List.of(16, 64, 256, 1024, 4096, 7424, 14_336, 65_536, 262_144, 1_048_576);
+
+        @Option(
+                names = "--rows",
+                paramLabel = "N",
+                description =
+                        "Rows from each rank to each other in the sparse pattern, such as 85 of 128 tokens"
+                                + " (default: ${DEFAULT-VALUE}).")
+        private int rows = 85;
+
+        @Mixin private BenchOptions bench = new BenchOptions();
+
+        Put(Console console) {
+            this.console = console;
+        }
+
+        @Override
+        public Integer call() {
+            LaunchedGroup.refuse("bench put");
+            bench.validate();
+            PutBench.run(console, new PutBench.Request(ranks, sms, sizes, rows), bench);
+            return Main.EXIT_PASSED;
         }
     }
 }

@@ -46,6 +46,7 @@ final class DeepEpCommand implements Runnable {
                 new BenchCommand.LowLatency(console),
                 ShapeDefaults.BENCH_LOW_LATENCY);
         add(bench, "decode", new BenchCommand.Decode(console), ShapeDefaults.BENCH_LOW_LATENCY);
+        bench.addSubcommand("put", new BenchCommand.Put(console));
         top.addSubcommand("bench", bench);
         top.addSubcommand("doctor", new DoctorCommand(console));
         top.addSubcommand("plan", PlanCommand.create(console));

@@ -136,6 +136,7 @@ class ArchitectureTest {
                 .that(resideInAnyPackage(module.own().toArray(String[]::new)))
                 .should()
                 .onlyDependOnClassesThat(resideInAnyPackage(module.allowed()))
+                .allowEmptyShould(true) // a build of some modules leaves the others out
                 .check(MAIN);
     }
 

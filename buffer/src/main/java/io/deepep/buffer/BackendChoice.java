@@ -5,7 +5,6 @@ import io.deepep.BufferOptions;
 import io.deepep.Network;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.nvshmem.NvshmemOptions;
-import io.deepep.error.DeepEpUnavailableException;
 
 /**
  * Turns {@link Backend#AUTO} into the backend of the device, chooses the network of several nodes,
@@ -45,12 +44,6 @@ final class BackendChoice {
     private static BufferOptions requireCuda(BufferOptions options) {
         CudaDriver.ensureAvailable();
         requireDevice(options.device().index());
-        if (options.lowLatency() != null && options.topology().isInternode()) {
-            throw new DeepEpUnavailableException(
-                    "backend=CUDA has no low-latency kernels across nodes yet",
-                    "use one node, leave lowLatency limits out, or use backend=HOST",
-                    null);
-        }
         return options.topology().isInternode() ? withNetwork(options) : options;
     }
 

@@ -63,12 +63,11 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 CudaRdmaLayout.of(config, limits, topology).layout().sizeBytes());
     }
 
-    /** Likewise; on GPUs the mode has one node. */
+    /** Likewise. */
     static long lowLatencyRdma(LowLatencyLimits limits, EpTopology topology) {
-        long host = LowLatencyLayout.of(limits, topology).layout().sizeBytes();
-        return topology.isInternode()
-                ? host
-                : Math.max(host, CudaLowLatencyLayout.of(limits, topology).layout().sizeBytes());
+        return Math.max(
+                LowLatencyLayout.of(limits, topology).layout().sizeBytes(),
+                CudaLowLatencyLayout.of(limits, topology).layout().sizeBytes());
     }
 
     long rdmaBytes() {

@@ -94,6 +94,7 @@ final class CudaResources implements Resources {
                         stream,
                         options.topology(),
                         rdma.heaps().from(sizes.normalRdmaBytes()).addresses(),
+                        null,
                         sharing.mostRanksPerGpu(),
                         options.timeout().toNanos()),
                 options.lowLatency(),
@@ -194,6 +195,7 @@ final class CudaResources implements Resources {
         ((CudaOperation<?>) operation.operation()).receive();
         if (compute != null) {
             compute.waitFor(operation.event());
+            operation.leave();
         } else if (!stream.isCapturing()) {
             operation.completeWork().run();
         }

@@ -65,6 +65,12 @@ final class NetworkChoice {
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM, but NVSHMEM was not found", NvshmemInstallation.CURE, null);
         }
+        if (options.lowLatency() != null) {
+            throw new DeepEpUnavailableException(
+                    "backend=CUDA has no low-latency kernels over network=NVSHMEM",
+                    "use virtual nodes (Network.peerMemory()), leave lowLatency limits out, or use backend=HOST",
+                    null);
+        }
         if (options.normal() != null && !CudaNormalKernels.haveNetworkKernels()) {
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM, but this build has no kernels over NVSHMEM",

@@ -51,6 +51,7 @@ final class ObservedOperation<R> implements Operation<R> {
         private long beginNanos;
         private long completeNanos;
         private long spanNanos;
+        private boolean left;
 
         Run(long[] waits, DeviceTimer.Span span) {
             this.waits = waits;
@@ -114,20 +115,43 @@ final class ObservedOperation<R> implements Operation<R> {
         }
     }
 
-    private Run takeOldest() {
+    /**
+     * From here on streams wait for the oldest run and the host does not. It is told of with the
+     * next run of the request, when its time on the GPU is known.
+     */
+    void leave() {
         synchronized (open) {
-            Run run = open.poll();
-            hasOpen = !open.isEmpty();
-            return run;
+            for (Run run : open) {
+                if (!run.left) {
+                    run.left = true;
+                    return;
+                }
+            }
         }
     }
 
-    /** Tells of the run that another takes the place of: nobody asked for its end. */
+    /** The oldest run whose end the host may ask for, or null. */
+    private Run takeOldest() {
+        synchronized (open) {
+            Run oldest = null;
+            for (Run run : open) {
+                oldest = oldest == null && !run.left ? run : oldest;
+            }
+            open.remove(oldest);
+            hasOpen = !open.isEmpty();
+            return oldest;
+        }
+    }
+
+    /**
+     * Tells of runs whose end nobody asks for: left ones, and those that others take the place of.
+     */
     private void tellSuperseded() {
         while (true) {
             Run oldest;
             synchronized (open) {
-                oldest = open.size() < maxOpenRuns ? null : open.poll();
+                boolean over = open.size() >= maxOpenRuns || (hasOpen && open.peek().left);
+                oldest = over ? open.poll() : null;
                 hasOpen = !open.isEmpty();
             }
             if (oldest == null) {

@@ -20,7 +20,7 @@ import io.deepep.spi.Operation;
 final class PlannedOperation<R> {
     private final RankBuffer owner;
     private final Operation<R> operation;
-    private final Operation<R> observed;
+    private final ObservedOperation<R> observed;
     private final boolean hooked;
     private final boolean fixedShape;
     private final Runnable hook;
@@ -50,7 +50,7 @@ final class PlannedOperation<R> {
     PlannedOperation(
             RankBuffer owner,
             Operation<R> operation,
-            Operation<R> observed,
+            ObservedOperation<R> observed,
             boolean hooked,
             boolean fixedShape) {
         this.owner = owner;
@@ -144,6 +144,11 @@ final class PlannedOperation<R> {
     HostEvent submitWhole(HostStream stream) {
         secondHalf = stream.submit(wholeWork, secondHalf);
         return secondHalf;
+    }
+
+    /** Leaves the end of the run whose second half was enqueued last to streams. */
+    void leave() {
+        observed.leave();
     }
 
     private void begin() {

@@ -283,7 +283,7 @@ final class RankBuffer implements Buffer {
             CallKind kind,
             boolean hooked,
             boolean fixedShape) {
-        Operation<R> observed =
+        ObservedOperation<R> observed =
                 new ObservedOperation<>(operation, kind, hooked, observers, resources);
         PlannedOperation<R> plan =
                 new PlannedOperation<>(this, operation, observed, hooked, fixedShape);

@@ -3,6 +3,7 @@ package io.deepep.bench.cuda;
 import io.deepep.EpTopology;
 import io.deepep.cuda.KernelHeader;
 import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.NetworkStructs;
 
 /**
  * What the kernels of the benchmarks and Java share: the definition of {@code bench_structs.cuh}.
@@ -74,8 +75,25 @@ final class BenchStructs {
                     .i32("num_experts", "")
                     .build();
 
+    static final KernelStruct PUT =
+            KernelStruct.builder("PutParams", "See bench_put.cu, _latency and _sparse.")
+                    .struct("network", NetworkStructs.NETWORK)
+                    .struct("slots", NetworkStructs.CELLS)
+                    .struct("flags", NetworkStructs.CELLS)
+                    .u64("source", "what is put: a cell's slots")
+                    .u64("slot_bytes", "a multiple of 16")
+                    .u64("row_bytes", "of a message, a multiple of 16")
+                    .u64("return_bytes", "of an answer, likewise")
+                    .u64("epoch", "of the first signal; grows from launch to launch")
+                    .u64("timeout_ns", "")
+                    .u64("num_timeouts", "u64 of mapped host memory")
+                    .i32("peer", "")
+                    .i32("num_rows", "")
+                    .build();
+
     static final KernelHeader HEADER =
             new KernelHeader("deepep::bench", "deepep_bench_structs_hash", BenchStructs.class)
+                    .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
                     .constant("kFlagStrideBytes", FLAG_STRIDE_BYTES)
                     .constant("kMaxWarps", MAX_WARPS)
                     .constant("kStages", STAGES)
@@ -85,6 +103,7 @@ final class BenchStructs {
                     .constant("kPackedScales", PACKED_SCALES)
                     .struct(GATE)
                     .struct(EXCHANGE)
+                    .struct(PUT)
                     .struct(SOAK);
 
     private BenchStructs() {}

@@ -18,10 +18,11 @@ import java.util.regex.Pattern;
  * }</pre>
  */
 final class MarkdownBlocks {
-    /** At the beginning of a line: an indented one is an example of the syntax. */
+    /** Or a code block, which may show such comments. */
     private static final Pattern BLOCK =
             Pattern.compile(
-                    "^(<!-- deepep:(?<view>[a-z]+)(?<options>( [a-z]+=\\S+)*) -->\n)(?<body>.*?)^(<!-- deepep:end -->)",
+                    "^```.*?^```|(?<head>^<!-- deepep:(?<view>[a-z]+)(?<options>( [a-z]+=\\S+)*) -->\n)"
+                            + ".*?<!-- deepep:end -->",
                     Pattern.DOTALL | Pattern.MULTILINE);
 
     private static final Pattern OPTION = Pattern.compile("([a-z]+)=(\\S+)");
@@ -53,11 +54,16 @@ final class MarkdownBlocks {
         Matcher blocks = BLOCK.matcher(markdown);
         StringBuilder result = new StringBuilder();
         while (blocks.find()) {
-            Request request = new Request(blocks.group("view"), options(blocks.group("options")));
-            blocks.appendReplacement(
-                    result,
-                    Matcher.quoteReplacement(
-                            blocks.group(1) + make.apply(request) + "<!-- deepep:end -->"));
+            String made =
+                    blocks.group("view") == null
+                            ? blocks.group()
+                            : blocks.group("head")
+                                    + make.apply(
+                                            new Request(
+                                                    blocks.group("view"),
+                                                    options(blocks.group("options"))))
+                                    + "<!-- deepep:end -->";
+            blocks.appendReplacement(result, Matcher.quoteReplacement(made));
         }
         return blocks.appendTail(result).toString();
     }

@@ -72,6 +72,16 @@ class ReadmeCommandTest {
     }
 
     @Test
+    void examplesInCodeAreLeftAlone(@TempDir Path folder) throws IOException {
+        Path root = checkout(folder, "facts records=run/r.json");
+        String example = "```\n<!-- deepep:pie -->\n<!-- deepep:end -->\n```\n";
+        Path readme = root.resolve("README.md");
+        Files.writeString(readme, example + Files.readString(readme));
+        run("report", "readme", "--root", root).requirePassed();
+        assertThat(Files.readString(readme)).startsWith(example).contains("2264fca0e8d8");
+    }
+
+    @Test
     void plotsAreDrawnBesideTheText(@TempDir Path folder) throws IOException {
         Path root = checkout(folder, "plot records=run/r.json what=share file=docs/p.png");
         ReportFixture.Outcome missing = run("report", "readme", "--check", "--root", root);

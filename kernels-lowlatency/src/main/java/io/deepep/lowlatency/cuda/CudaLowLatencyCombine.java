@@ -89,6 +89,8 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .set("row_offset", layout.combineRows().offset())
                 .set("row_parity_stride", layout.combineRows().stride0())
                 .set("row_stride", layout.combineRows().recordBytes())
+                .set("outbox_row_offset", state.outboxRowOffset())
+                .set("outbox_owner_stride", layout.combineRows().sizeBytes())
                 .set("x", x.address())
                 .set("x_expert_stride", x.stride(0) * elementBytes)
                 .set("x_row_stride", x.stride(1) * elementBytes)

@@ -74,7 +74,7 @@ abstract class IbgdaConformance {
 
     private void connect(int numNodes, int queuesPerNode, int numEntries, Duration timeout) {
         var shape = new NicGroup.Shape(numNodes, queuesPerNode, numEntries, timeout);
-        group = new NicGroup(nic, shape, NETWORK_BYTES, device::allocate, device);
+        group = new NicGroup(nic, shape, NETWORK_BYTES, NETWORK_BYTES, device::allocate, device);
         nic.start();
     }
 
@@ -287,8 +287,8 @@ abstract class IbgdaConformance {
 
     @Test
     void fullQueueWaitsForRoom() {
-        connect(2, 1, 64, LONG);
         faults.stop(true);
+        connect(2, 1, 64, LONG);
         for (int i = 0; i < 200; i++) {
             command(NicCheckStructs.ADD, 1).flag(0, 1);
         }
@@ -305,8 +305,8 @@ abstract class IbgdaConformance {
 
     @Test
     void fullQueueThatStaysFullIsAnError() {
-        connect(2, 1, 64, SHORT);
         faults.stop(true);
+        connect(2, 1, 64, SHORT);
         for (int i = 0; i < 70; i++) {
             command(NicCheckStructs.ADD, 1).flag(0, 1);
         }
@@ -318,8 +318,8 @@ abstract class IbgdaConformance {
 
     @Test
     void quietThatDoesNotComeIsAnError() {
-        connect(2, 1, 64, SHORT);
         faults.stop(true);
+        connect(2, 1, 64, SHORT);
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
         command(NicCheckStructs.SIGNAL, 1).flag(0, 2);
         command(NicCheckStructs.QUIET, 0);

@@ -21,12 +21,13 @@ import java.util.function.LongFunction;
  * to each, and what the policy {@code Ibgda} is told of them.
  *
  * <pre>
- *   network memory of a rank: [numBytes] what peers write | [numBytes] outbox | u64 for each queue pair: landing
+ *   network memory of a rank: [numBytes] what peers write | [outboxBytes] outbox | u64 for each queue pair: landing
  * </pre>
  */
-final class NicGroup {
+public final class NicGroup {
     private final Shape shape;
     private final long numBytes;
+    private final long outboxBytes;
     private final List<RegisteredMemory> memories = new ArrayList<>();
     private final List<IbgdaQueues> queues = new ArrayList<>();
     private final List<Long> tables = new ArrayList<>();
@@ -39,15 +40,15 @@ final class NicGroup {
      * @param numEntries of each
      * @param timeout of the device for the card
      */
-    record Shape(int numNodes, int queuesPerNode, int numEntries, Duration timeout) {}
+    public record Shape(int numNodes, int queuesPerNode, int numEntries, Duration timeout) {}
 
     /** Where the device finds a table that {@code write} fills, given its address. */
-    interface Tables {
+    public interface Tables {
         long place(long numBytes, TableWriter writer);
     }
 
     /** Fills zeroed memory for a table that the device will find at {@code address}. */
-    interface TableWriter {
+    public interface TableWriter {
         void write(MemorySegment image, long address);
     }
 
@@ -55,20 +56,23 @@ final class NicGroup {
      * Connects all ranks.
      *
      * @param numBytes of network memory
+     * @param outboxBytes where what goes to the peers is composed
      * @param allocate zeroed memory that device, card and Java see at one address
      * @param place device memory for tables
      */
-    NicGroup(
+    public NicGroup(
             SoftwareNic nic,
             Shape shape,
             long numBytes,
+            long outboxBytes,
             LongFunction<MemorySegment> allocate,
             Tables place) {
         this.shape = shape;
         this.numBytes = numBytes;
+        this.outboxBytes = outboxBytes;
         long landings = (long) Long.BYTES * shape.numNodes() * shape.queuesPerNode();
         for (int node = 0; node < shape.numNodes(); node++) {
-            MemorySegment memory = allocate.apply(2 * numBytes + landings);
+            MemorySegment memory = allocate.apply(numBytes + outboxBytes + landings);
             memories.add(new RegisteredMemory(0x1100 + node, memory.address(), memory));
         }
         for (int node = 0; node < shape.numNodes(); node++) {
@@ -110,17 +114,18 @@ final class NicGroup {
                 peers, shape.numEntries(), own.key(), shape.timeout(), faults, faults.address());
     }
 
-    static int number(int node, int to, int idx) {
+    /** Of a queue pair. */
+    public static int number(int node, int to, int idx) {
         return (node + 1) << 16 | (to + 1) << 8 | idx;
     }
 
     long landing(int node, int to, int idx) {
         long queue = (long) to * shape.queuesPerNode() + idx;
-        return memories.get(node).base() + 2 * numBytes + Long.BYTES * queue;
+        return memories.get(node).base() + numBytes + outboxBytes + Long.BYTES * queue;
     }
 
     /** Network memory of a rank, outbox and all. */
-    MemorySegment memory(int node) {
+    public MemorySegment memory(int node) {
         return memories.get(node).memory();
     }
 
@@ -133,11 +138,17 @@ final class NicGroup {
         return numBytes;
     }
 
+    /** Where the device finds its queues: {@code Network.queues}. */
+    public long table(int node) {
+        return tables.get(node);
+    }
+
     QueueMemory queueMemory(int node, int to, int idx) {
         return queueMemories.get(node).get(to).get(idx);
     }
 
-    IbgdaQueues queues(int node) {
+    /** What the device has been told. */
+    public IbgdaQueues queues(int node) {
         return queues.get(node);
     }
 

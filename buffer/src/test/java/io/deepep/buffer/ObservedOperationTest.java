@@ -1,0 +1,234 @@
+package io.deepep.buffer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Backend;
+import io.deepep.BufferOptions;
+import io.deepep.CallOptions;
+import io.deepep.Config;
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.EpTopology;
+import io.deepep.Event;
+import io.deepep.InProcessGroup;
+import io.deepep.Network;
+import io.deepep.NormalLimits;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.lowlatency.LowLatencyKernels;
+import io.deepep.normal.NormalKernels;
+import io.deepep.spi.CallFacts;
+import io.deepep.spi.CallKind;
+import io.deepep.spi.ObservedCall;
+import io.deepep.spi.Operation;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** When observers are told of runs, also of those whose end the host never asks for, as on GPUs. */
+class ObservedOperationTest {
+    private final InProcessGroup group = InProcessGroup.of(1);
+    private final List<ObservedCall> told = new ArrayList<>();
+    private final Resources stage = new Stage();
+    private long waited;
+    private boolean capturing;
+
+    @AfterEach
+    void close() {
+        group.close();
+    }
+
+    /** An operation that waits 5 ns in its first half and 7 in its second. */
+    private final class Waiting implements Operation<String> {
+        @Override
+        public void begin() {
+            waited += 5;
+        }
+
+        @Override
+        public void complete() {
+            waited += 7;
+        }
+
+        @Override
+        public String result(Event event, Runnable receiveHook) {
+            return "result";
+        }
+
+        @Override
+        public void describe(CallFacts facts, boolean completed) {
+            facts.tokens(3, completed ? 4 : CallFacts.UNKNOWN);
+        }
+    }
+
+    /** Only what observation asks for. */
+    private final class Stage implements Resources {
+        @Override
+        public boolean isCapturing() {
+            return capturing;
+        }
+
+        @Override
+        public long[] waits() {
+            return new long[] {waited};
+        }
+
+        @Override
+        public DeviceTimer timer() {
+            return null;
+        }
+
+        @Override
+        public NormalKernels normal() {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public LowLatencyKernels lowLatency() {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public Stream communicationStream() {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public void requirePreparable(CallOptions options) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public <R> R run(PlannedOperation<R> operation, CallOptions options) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public void receive(PlannedOperation<?> operation) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public void await(CallOptions options) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public Tensor localTensor(DType dtype, long numElements, long offset, boolean rdma) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public void close() {
+            // Nothing was opened.
+        }
+    }
+
+    private ObservedOperation<String> operation(boolean hooked) {
+        BufferOptions options =
+                new BufferOptions(
+                        group.communicator(0),
+                        new EpTopology(0, 1, 1),
+                        Backend.HOST,
+                        Device.host(),
+                        Network.auto(),
+                        NormalLimits.of(1, 128, 1, 1),
+                        null,
+                        0,
+                        0,
+                        Config.recommendedForDispatch(1),
+                        Config.recommendedForCombine(1),
+                        Duration.ofSeconds(1),
+                        false,
+                        List.of(told::add));
+        return new ObservedOperation<>(
+                new Waiting(),
+                CallKind.LOW_LATENCY_DISPATCH,
+                hooked,
+                new CallObservers(options),
+                stage);
+    }
+
+    private ObservedCall next() {
+        assertThat(told).hasSize(1);
+        return told.removeFirst();
+    }
+
+    @Test
+    void waitsOfBothHalvesCountAndThoseBetweenDoNot() {
+        ObservedOperation<String> operation = operation(false);
+        waited = 100;
+        operation.begin();
+        waited += 1000;
+        operation.complete();
+        ObservedCall call = next();
+        assertThat(call.facts().waitNanos()).containsExactly(12);
+        assertThat(call.facts().numRecvTokens()).isEqualTo(4);
+        assertThat(call.finished()).isTrue();
+    }
+
+    /** A GPU's event may be asked again and again. */
+    @Test
+    void laterQuestionsForTheEndTellNothing() {
+        ObservedOperation<String> operation = operation(false);
+        operation.begin();
+        operation.complete();
+        operation.complete();
+        assertThat(next().finished()).isTrue();
+    }
+
+    @Test
+    void aRunWhoseEndNobodyAskedForIsToldWithTheNext() {
+        ObservedOperation<String> operation = operation(false);
+        operation.begin();
+        assertThat(told).isEmpty();
+        operation.begin();
+        ObservedCall call = next();
+        assertThat(call.finished()).isFalse();
+        assertThat(call.spanNanos()).isZero();
+        assertThat(call.completeNanos()).isZero();
+        assertThat(call.beginNanos()).isPositive();
+        assertThat(call.facts().waitNanos()).containsExactly(5);
+        operation.complete();
+        assertThat(next().finished()).isTrue();
+    }
+
+    @Test
+    void hooksServeTheOldestOfTwoRuns() {
+        ObservedOperation<String> operation = operation(true);
+        operation.begin();
+        operation.begin();
+        assertThat(told).isEmpty();
+        operation.complete();
+        operation.complete();
+        assertThat(told).hasSize(2).allMatch(ObservedCall::finished);
+        assertThat(told.get(0).spanNanos()).isGreaterThan(told.get(1).beginNanos());
+    }
+
+    /** What is left to streams is not mistaken for a later run that the host waits for. */
+    @Test
+    void aRunThatIsLeftToStreamsKeepsItsPlace() {
+        ObservedOperation<String> operation = operation(true);
+        operation.begin();
+        operation.leave();
+        operation.begin();
+        assertThat(next().finished()).isFalse();
+        operation.begin();
+        operation.leave();
+        operation.complete();
+        assertThat(next().finished()).isTrue();
+        operation.complete();
+        assertThat(told).isEmpty();
+    }
+
+    @Test
+    void whatGoesIntoAGraphIsNotTold() {
+        ObservedOperation<String> operation = operation(false);
+        capturing = true;
+        operation.begin();
+        operation.complete();
+        assertThat(told).isEmpty();
+    }
+}
