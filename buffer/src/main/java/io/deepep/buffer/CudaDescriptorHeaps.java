@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.BufferOptions;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaMemory;
 import io.deepep.cuda.PosixFd;
@@ -15,8 +14,8 @@ final class CudaDescriptorHeaps extends CudaProcessHeaps {
 
     private int descriptor = NONE;
 
-    CudaDescriptorHeaps(BufferOptions options, CudaContext context, long numBytes) {
-        super(options, context, numBytes, "descriptors");
+    CudaDescriptorHeaps(CudaHeaps.Ranks ranks, CudaContext context, long numBytes) {
+        super(ranks, context, numBytes, "descriptors");
     }
 
     @Override

@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.BufferOptions;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaMemory;
@@ -26,25 +25,25 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
     private final HostHeaps flags;
 
     private CudaIpcHeaps(
-            BufferOptions options, CudaContext context, long numBytes, HostHeaps flags) {
-        super(options, context, numBytes, "CUDA IPC");
-        this.numRanks = options.topology().numRanks();
+            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, HostHeaps flags) {
+        super(ranks, context, numBytes, "CUDA IPC");
+        this.numRanks = ranks.topology().numRanks();
         this.flags = flags;
     }
 
     /** Collective. */
-    static CudaIpcHeaps create(BufferOptions options, CudaContext context, long numBytes) {
-        long flagBytes = (long) Long.BYTES * options.topology().numRanks();
+    static CudaIpcHeaps create(CudaHeaps.Ranks ranks, CudaContext context, long numBytes) {
+        long flagBytes = (long) Long.BYTES * ranks.topology().numRanks();
         return new CudaIpcHeaps(
-                options,
+                ranks,
                 context,
                 numBytes,
                 HostHeaps.open(
-                        options.communicator(),
-                        options.topology(),
+                        ranks.communicator(),
+                        ranks.topology(),
                         0,
                         flagBytes,
-                        options.timeout()));
+                        ranks.timeout()));
     }
 
     @Override

@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.BufferOptions;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaMemory;
 import io.deepep.error.DeepEpUnavailableException;
@@ -39,15 +38,15 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     private CudaMemory own;
     private final List<CudaMemory> opened = new ArrayList<>();
 
-    CudaProcessHeaps(BufferOptions options, CudaContext context, long numBytes, String way) {
-        this.rank = options.topology().rank();
-        this.numRanks = options.topology().numRanks();
+    CudaProcessHeaps(CudaHeaps.Ranks ranks, CudaContext context, long numBytes, String way) {
+        this.rank = ranks.topology().rank();
+        this.numRanks = ranks.topology().numRanks();
         this.context = context;
         this.numBytes = numBytes;
         this.meeting =
                 new Meeting(
-                        options.communicator(),
-                        options.timeout(),
+                        ranks.communicator(),
+                        ranks.timeout(),
                         "the processes cannot share device memory by " + way,
                         CURE);
     }
@@ -74,16 +73,16 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
      *
      * @throws DeepEpUnavailableException on every rank
      */
-    static CudaHeaps open(BufferOptions options, CudaContext context, long numBytes) {
+    static CudaHeaps open(CudaHeaps.Ranks ranks, CudaContext context, long numBytes) {
         if (IPC_ONLY) {
-            return CudaIpcHeaps.create(options, context, numBytes).meet();
+            return CudaIpcHeaps.create(ranks, context, numBytes).meet();
         }
         try {
-            return new CudaDescriptorHeaps(options, context, numBytes).meet();
+            return new CudaDescriptorHeaps(ranks, context, numBytes).meet();
         } catch (DeepEpUnavailableException refused) {
             LOG.log(System.Logger.Level.DEBUG, "{0}; trying CUDA IPC", refused.getMessage());
             try {
-                return CudaIpcHeaps.create(options, context, numBytes).meet();
+                return CudaIpcHeaps.create(ranks, context, numBytes).meet();
             } catch (DeepEpUnavailableException refusedToo) {
                 throw new DeepEpUnavailableException(
                         refused.reason() + "; " + refusedToo.reason(),

@@ -74,7 +74,7 @@ final class HeapProgram {
         require(sharing, Math.ceilDiv(numRanks, NUM_DEVICES));
         CudaHeaps heaps;
         try {
-            heaps = CudaHeaps.open(options, context, NUM_BYTES);
+            heaps = CudaHeaps.open(CudaHeaps.Ranks.of(options), context, NUM_BYTES);
         } catch (DeepEpUnavailableException refused) {
             System.out.println("refused " + refused.getMessage());
             return;

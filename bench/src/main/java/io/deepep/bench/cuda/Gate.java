@@ -33,7 +33,7 @@ final class Gate implements AutoCloseable {
         this.params = BenchStructs.GATE.allocate(arena);
         this.launch = new LaunchConfig(arena, 1, THREADS);
         for (int peer = 0; peer < numRanks; peer++) {
-            params.set("flags", peer, flags.of(peer).address());
+            params.set("flags", peer, flags.addresses(rank).get(peer));
         }
         params.set("timeout_ns", timeout.toNanos())
                 .setInt("rank", rank)

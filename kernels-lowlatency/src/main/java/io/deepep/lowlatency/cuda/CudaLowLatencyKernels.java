@@ -44,6 +44,14 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     private final CudaLowLatencyState state;
 
     /**
+     * Loads the kernels of low-latency mode onto a GPU unless this process has them there. To load
+     * is to wait for every kernel of the GPU, so this comes before any that waits for another rank.
+     */
+    public static void load(CudaContext context) {
+        LowLatencyGpu.of(context);
+    }
+
+    /**
      * Loads the kernels unless this process has them, and allocates the rank's memory but for
      * received rows: while no kernel on this GPU waits for another rank.
      *

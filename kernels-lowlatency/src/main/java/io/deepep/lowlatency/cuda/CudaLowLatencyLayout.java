@@ -13,8 +13,8 @@ import io.deepep.spi.Region;
  *
  * <pre>
  *   acks             [R]        the epochs whose slots that rank has freed, by kind and parity: 4 x u32
- *   dispatchHeaders  [2][R]     what the source announces, words of epoch | value << 32, by parity of the epoch
- *   dispatchFlags    [2][R][T]  epoch | (number of the row's first selection, token) << 32 of a complete row
+ *   dispatchHeaders  [2][R]     what the source announces, words of epoch | value &lt;&lt; 32, by parity of the epoch
+ *   dispatchFlags    [2][R][T]  epoch | (number of the row's first selection, token) &lt;&lt; 32 of a complete row
  *   combineHeaders   [2][R]     what the sender announces, likewise words
  *   combineFlags     [2][T][K]  u32 per part of a row: the epoch when it is complete
  *   dispatchRows     [2][R][T]  i-th token the source sends here: elements, scales, u32 selection[K]

@@ -14,7 +14,7 @@ import io.deepep.spi.Region;
  *   headers        [2][R]      32 words (several nodes: and one per rank), then one per own expert, each epoch | value &lt;&lt;
  *                              32, by parity of the epoch and source
  *   metaFlags      [R]         epoch of the dispatch whose metadata from this source is complete, a line each
- *   doneFlags      [R]         epoch | code << 32 of the call this rank has left, and what the code is about, a line each
+ *   doneFlags      [R]         epoch | code &lt;&lt; 32 of the call this rank has left, and what the code is about, a line each
  *   stagedFlags    [R][T]      epoch of the combine whose batch of rows this stager has brought into its heap
  *   recvRows       [capacity]  received rows in their final order
  *   recvSrc        [capacity]  i32 index of the token at its source

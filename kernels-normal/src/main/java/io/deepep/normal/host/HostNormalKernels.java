@@ -29,7 +29,7 @@ public final class HostNormalKernels implements NormalKernels {
      *
      * @param context its NVL memory must hold a {@link io.deepep.normal.NormalNvlLayout} and its
      *     RDMA memory a {@link io.deepep.normal.NormalRdmaLayout} for the {@link
-     *     io.deepep.normal.io.deepep.Config#covering} of the configurations
+     *     io.deepep.Config#covering} of the configurations
      */
     public HostNormalKernels(
             HostContext context, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
