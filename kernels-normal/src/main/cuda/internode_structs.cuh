@@ -94,7 +94,7 @@ static_assert(offsetof(InternodeCombineParams, between) == 336);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0xf8ed5c9c626be4;
+__device__ uint64_t deepep_internode_structs = 0xb1b26b9daf4e58b9;
 }
 
 }  // namespace deepep::normal

@@ -5,14 +5,15 @@
 // ranks, adds the biases in order and rounds once to bf16. Weights are summed likewise. The closing flags say that
 // x may be overwritten.
 //
-// Rows that peers cannot read (stage_x) are brought to x in the same launch, a batch at a time: see combine_stage.cuh.
+// Rows that peers cannot read (stage_x) are brought to x by the first num_stage_blocks blocks of the launch, a batch at a
+// time: see combine_stage.cuh.
 //
 // Writes: out, out_weights, the status block; x, and the flags of its batches at the peers, if stage_x. Reads: the
 // peers' x and weights, token_rows, handle_epoch, biases; stage_x and source_rows.
 //
-// Launch: any number of blocks up to 256, all of them resident together. Threads: 96 + consumers, where consumers is a
-// multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 sums weights, warp 2 stages, the
-// others sum rows. Dynamic shared memory: num_slots * chunk_bytes; at stages_offset, if stage_x, 4 * chunk_bytes.
+// Launch: any number of blocks up to 256, more than num_stage_blocks, all of them resident together. Threads: 64 +
+// consumers, where consumers is a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 sums
+// weights, the others sum rows; in blocks that stage, warps 0 to 3 do. Dynamic shared memory: num_slots * chunk_bytes.
 #include "combine_peers.cuh"
 #include "combine_stage.cuh"
 #include "combine_sum.cuh"
@@ -22,14 +23,18 @@
 
 namespace deepep::normal {
 
-constexpr int kServiceWarps = 3;
+constexpr int kServiceWarps = 2;
 
 struct CombineShared {
     SlotRing ring;
     PeerRows peers;
     int32_t first_staged[kMaxRanks];  // this rank's first row at a peer that stages; -1: the peer's rows are there
-    StageShared stage;
+    StageShared stage[kStageWarps];
 };
+
+// A block among those that pull.
+__device__ __forceinline__ int puller(const CombineParams& p) { return blockIdx.x - p.num_stage_blocks; }
+__device__ __forceinline__ int num_pullers(const CombineParams& p) { return gridDim.x - p.num_stage_blocks; }
 
 // One block, all threads.
 __device__ inline void announce_combine(const CombineParams& p, uint32_t epoch, HeaderTable& table) {
@@ -89,13 +94,13 @@ __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared
     int lane = threadIdx.x % 32;
     uint32_t row_bytes = p.hidden * 2, slot = 0, round = 0;  // of the next slot
     uint32_t* cursor = &state_of(p.group)->cursor;
-    int t = blockIdx.x;
+    int t = puller(p);
     int32_t row = token_row(p, shared, epoch, t, lane);
     uint32_t ticket = lane == 0 ? atomicAdd(cursor, 1) : 0;
     int32_t first_staged = lane < p.group.num_ranks ? shared.first_staged[lane] : -1;
     bool waits = __any_sync(~0u, first_staged >= 0);
     while (t < p.num_tokens) {
-        int next = gridDim.x + __shfl_sync(~0u, ticket, 0);
+        int next = num_pullers(p) + __shfl_sync(~0u, ticket, 0);
         if (lane == 0) ticket = atomicAdd(cursor, 1);
         int32_t next_row = token_row(p, shared, epoch, next, lane);
         if (waits) {
@@ -145,9 +150,9 @@ __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared
 
 // Warp 1. Lanes take (token, k) pairs of this block's tokens.
 __device__ inline void sum_weights(const CombineParams& p, const CombineShared& shared) {
-    int num_mine = (p.num_tokens - static_cast<int>(blockIdx.x) + gridDim.x - 1) / static_cast<int>(gridDim.x);
+    int num_mine = (p.num_tokens - puller(p) + num_pullers(p) - 1) / num_pullers(p);
     for (int i = threadIdx.x % 32; i < num_mine * p.topk; i += 32) {
-        int t = blockIdx.x + i / p.topk * gridDim.x, k = i % p.topk;
+        int t = puller(p) + i / p.topk * num_pullers(p), k = i % p.topk;
         auto rows = at<const int32_t>(p.token_rows) + static_cast<size_t>(t) * p.group.num_ranks;
         float sum = shared.peers.sum_weights(rows, p.group.num_ranks, k);
         at<float>(p.out_weights)[static_cast<size_t>(t) * p.topk + k] = sum;
@@ -163,21 +168,22 @@ extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers,
     uint32_t epoch = state->epoch + 1;
     Consumers consumers{kServiceWarps * 32};
     init_slots(shared.ring, p.num_slots, consumers);
-    if (threadIdx.x < kStageDepth) {
-        barrier_init(&shared.stage.loaded[threadIdx.x], 1);
+    if (threadIdx.x < kStageWarps * kStageDepth) {
+        barrier_init(&shared.stage[threadIdx.x / kStageDepth].loaded[threadIdx.x % kStageDepth], 1);
         barrier_init_fence();
     }
     if (blockIdx.x == 0) announce_combine(p, epoch, table);
     bool ok = judge_combine(p, epoch, table, shared);
-    if (ok) {
-        int warp = threadIdx.x / 32;
+    int warp = threadIdx.x / 32;
+    if (ok && puller(p) < 0) {
+        if (warp < kStageWarps && threadIdx.x % 32 == 0)
+            stage_rows(p, epoch, slots + warp * kStageDepth * p.chunk_bytes, shared.stage[warp]);
+    } else if (ok) {
         if (warp == 0) {
             fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
             load_chunks(p, shared, slots, epoch);
         } else if (warp == 1) {
             if (p.topk > 0 && p.out_weights) sum_weights(p, shared);
-        } else if (warp == 2) {
-            if (p.stage_x && threadIdx.x % 32 == 0) stage_rows(p, epoch, slots + p.stages_offset, shared.stage);
         } else {
             sum_chunks(p, shared.ring, slots, p.num_slots, consumers, TokenSink{p});
         }

@@ -84,8 +84,7 @@ public final class CudaHeaps implements AutoCloseable {
     }
 
     @SuppressWarnings("unchecked")
-    private static CudaHeaps openInProcess(
-            Ranks ranks, CudaContext context, long numBytes) {
+    private static CudaHeaps openInProcess(Ranks ranks, CudaContext context, long numBytes) {
         int numRanks = ranks.topology().numRanks();
         List<Object> groups =
                 ranks.communicator().exchangeReferences(new Group(numRanks), ranks.timeout());

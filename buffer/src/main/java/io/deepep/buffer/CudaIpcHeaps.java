@@ -39,11 +39,7 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
                 context,
                 numBytes,
                 HostHeaps.open(
-                        ranks.communicator(),
-                        ranks.topology(),
-                        0,
-                        flagBytes,
-                        ranks.timeout()));
+                        ranks.communicator(), ranks.topology(), 0, flagBytes, ranks.timeout()));
     }
 
     @Override

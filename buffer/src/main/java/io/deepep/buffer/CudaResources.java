@@ -42,7 +42,8 @@ final class CudaResources implements Resources {
 
     private CudaResources(BufferOptions options, BufferSizes sizes) {
         context = CudaContext.shared(CudaDevice.of(options.device().index()));
-        // Both modes', whichever this buffer has: when another one opens here, a kernel of this group
+        // Both modes', whichever this buffer has: when another one opens here, a kernel of this
+        // group
         // may be waiting, and loading would wait for it.
         CudaNormalKernels.load(context);
         CudaLowLatencyKernels.load(context);
@@ -65,7 +66,9 @@ final class CudaResources implements Resources {
     }
 
     private CudaHeaps openHeap(BufferOptions options, long numBytes) {
-        return numBytes == 0 ? null : CudaHeaps.open(CudaHeaps.Ranks.of(options), context, numBytes);
+        return numBytes == 0
+                ? null
+                : CudaHeaps.open(CudaHeaps.Ranks.of(options), context, numBytes);
     }
 
     private CudaNormalKernels openNormal(BufferOptions options, GpuSharing sharing) {

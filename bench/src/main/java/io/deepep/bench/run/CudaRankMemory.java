@@ -49,7 +49,12 @@ final class CudaRankMemory implements RankMemory {
         stream.copy(memory.address(), host.address(), bytes);
         stream.synchronize();
         return Tensor.onDevice(
-                context.device(), memory.address(), bytes, host.dtype(), host.shape(), host.strides());
+                context.device(),
+                memory.address(),
+                bytes,
+                host.dtype(),
+                host.shape(),
+                host.strides());
     }
 
     /** Copies the memory that the elements span and keeps the strides. */

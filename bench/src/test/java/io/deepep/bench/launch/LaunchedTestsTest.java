@@ -2,8 +2,8 @@ package io.deepep.bench.launch;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.bench.Main;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.Main;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -11,8 +11,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /** The test commands under {@code deepep launch}: a process for each rank. */
 @Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
