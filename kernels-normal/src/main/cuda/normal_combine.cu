@@ -80,7 +80,15 @@ __device__ inline bool judge_combine(const CombineParams& p, uint32_t epoch, Hea
     return arrived && table.verdict == kOk;
 }
 
-// This lane's row of token t, or -1: lane l stands for rank l.
+// Tokens that a block takes at a time: a few, because asking for them takes longer than loading one; fewer where blocks
+// would end far apart.
+constexpr int kTokensPerTicket = 32 / kMaxRanks;
+
+__device__ __forceinline__ int tokens_per_ticket(const CombineParams& p) {
+    return max(1, min(kTokensPerTicket, p.num_tokens / (8 * num_pullers(p))));
+}
+
+// Row of token t at `rank`, or -1.
 __device__ __forceinline__ int32_t token_row(const CombineParams& p, const CombineShared& shared, uint32_t epoch, int t,
                                              int rank) {
     if (rank >= p.group.num_ranks || t >= p.num_tokens) return -1;
@@ -88,58 +96,75 @@ __device__ __forceinline__ int32_t token_row(const CombineParams& p, const Combi
     return checked_row(p.group, shared.peers, epoch, t, rank, row);
 }
 
-// Warp 0. Lane l fills the slot for rank l's row: all rows of a token are asked for at once. Tokens are handed out to
-// the blocks in their order, because SMs do not get equal shares of the links.
+struct TokenSenders {
+    int token;
+    uint32_t ranks;  // that have a row of it, as a bit mask
+};
+
+// Warp 0. Asks for a token's rows, a slot for each. is_mine: this lane stands for the row `row` of it at `rank`.
+__device__ __forceinline__ void load_token(const CombineParams& p, CombineShared& shared, uint8_t* slots,
+                                           TokenSenders senders, bool is_mine, int rank, int32_t row, uint32_t& slot,
+                                           uint32_t& round) {
+    uint32_t count = max(1, __popc(senders.ranks));  // a token that went nowhere takes an empty slot
+    bool mine = is_mine && (senders.ranks == 0 ? rank == 0 : row >= 0);
+    uint32_t order = __popc(senders.ranks & ((1u << rank) - 1)), row_bytes = p.hidden * 2;
+    for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
+        // acquire; pairs with every consumer's arrival. Consumers leave the slots in their order, so the last one
+        // that the token needs speaks for all; one barrier for all lanes is also what racecheck can follow.
+        uint32_t last = slot + count - 1, last_round = round;
+        if (last >= static_cast<uint32_t>(p.num_slots)) last -= p.num_slots, ++last_round;
+        barrier_wait(&shared.ring.empty[last], ~last_round & 1);
+        if (mine) {
+            uint32_t s = slot + order;
+            if (s >= static_cast<uint32_t>(p.num_slots)) s -= p.num_slots;
+            if (order == 0)
+                shared.ring.info[s] = {senders.token, static_cast<int16_t>(chunk),
+                                       static_cast<int16_t>(__popc(senders.ranks))};
+            if (row >= 0) {
+                uint32_t begin = chunk * p.chunk_bytes, bytes = min(row_bytes - begin, p.chunk_bytes);
+                barrier_arrive_expect(&shared.ring.full[s], bytes);
+                uint64_t offset = static_cast<uint64_t>(row) * shared.peers.x_stride[rank];
+                auto from = at<const uint8_t>(shared.peers.x_base[rank] + begin, offset);
+                bulk_load(slots + s * p.chunk_bytes, from, bytes, &shared.ring.full[s]);
+            } else {
+                barrier_arrive(&shared.ring.full[s]);
+            }
+        }
+        slot += count;
+        if (slot >= static_cast<uint32_t>(p.num_slots)) slot -= p.num_slots, ++round;
+    }
+    __syncwarp();
+}
+
+// Warp 0. Lane l stands for rank l % 8 and for token l / 8 of those at hand; it fills the slot for the row there. All
+// rows of a token are asked for at once. Tokens are handed out to the blocks in their order, because SMs do not get
+// equal shares of the links.
 __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared, uint8_t* slots, uint32_t epoch) {
-    int lane = threadIdx.x % 32;
-    uint32_t row_bytes = p.hidden * 2, slot = 0, round = 0;  // of the next slot
+    int lane = threadIdx.x % 32, rank = lane % kMaxRanks, own = lane / kMaxRanks, at_once = tokens_per_ticket(p);
+    uint32_t slot = 0, round = 0;  // of the next slot
     uint32_t* cursor = &state_of(p.group)->cursor;
-    int t = puller(p);
-    int32_t row = token_row(p, shared, epoch, t, lane);
+    auto row_of = [&](int first) { return own < at_once ? token_row(p, shared, epoch, first + own, rank) : -1; };
+    int first = puller(p) * at_once;
+    int32_t row = row_of(first);
     uint32_t ticket = lane == 0 ? atomicAdd(cursor, 1) : 0;
-    int32_t first_staged = lane < p.group.num_ranks ? shared.first_staged[lane] : -1;
+    int32_t first_staged = rank < p.group.num_ranks ? shared.first_staged[rank] : -1;
     bool waits = __any_sync(~0u, first_staged >= 0);
-    while (t < p.num_tokens) {
-        int next = num_pullers(p) + __shfl_sync(~0u, ticket, 0);
+    while (first < p.num_tokens) {
+        int next = (num_pullers(p) + __shfl_sync(~0u, ticket, 0)) * at_once;
         if (lane == 0) ticket = atomicAdd(cursor, 1);
-        int32_t next_row = token_row(p, shared, epoch, next, lane);
+        int32_t next_row = row_of(next);
         if (waits) {
-            bool staged = row < 0 || first_staged < 0 || await_staged(p, epoch, t, lane, first_staged, row);
+            bool staged = row < 0 || first_staged < 0 || await_staged(p, epoch, first + own, rank, first_staged, row);
             fence_async_proxy();  // the flag was an ordinary load, the rows are the copy engine's
             // After a fault nobody waits again; what is summed is void.
             waits = __all_sync(~0u, staged);
         }
-        uint32_t senders = __ballot_sync(~0u, row >= 0);
-        uint32_t count = max(1, __popc(senders));  // a token that went nowhere takes an empty slot
-        bool mine = senders == 0 ? lane == 0 : row >= 0;
-        uint32_t order = __popc(senders & ((1u << lane) - 1));
-        for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
-            // acquire; pairs with every consumer's arrival. Consumers leave the slots in their order, so the last one
-            // that the token needs speaks for all; one barrier for all lanes is also what racecheck can follow.
-            uint32_t last = slot + count - 1, last_round = round;
-            if (last >= static_cast<uint32_t>(p.num_slots)) last -= p.num_slots, ++last_round;
-            barrier_wait(&shared.ring.empty[last], ~last_round & 1);
-            if (mine) {
-                uint32_t s = slot + order;
-                if (s >= static_cast<uint32_t>(p.num_slots)) s -= p.num_slots;
-                if (order == 0)
-                    shared.ring.info[s] = {t, static_cast<int16_t>(chunk), static_cast<int16_t>(__popc(senders))};
-                if (row >= 0) {
-                    uint32_t begin = chunk * p.chunk_bytes, bytes = min(row_bytes - begin, p.chunk_bytes);
-                    barrier_arrive_expect(&shared.ring.full[s], bytes);
-                    uint64_t offset = static_cast<uint64_t>(row) * shared.peers.x_stride[lane];
-                    auto from = at<const uint8_t>(shared.peers.x_base[lane] + begin, offset);
-                    bulk_load(slots + s * p.chunk_bytes, from, bytes, &shared.ring.full[s]);
-                } else {
-                    barrier_arrive(&shared.ring.full[s]);
-                }
-            }
-            slot += count;
-            if (slot >= static_cast<uint32_t>(p.num_slots)) slot -= p.num_slots, ++round;
-        }
-        t = next;
+        uint32_t all_senders = __ballot_sync(~0u, row >= 0);
+        for (int i = 0; i < at_once && first + i < p.num_tokens; ++i)
+            load_token(p, shared, slots, {first + i, all_senders >> i * kMaxRanks & (1u << kMaxRanks) - 1}, own == i,
+                       rank, row, slot, round);
+        first = next;
         row = next_row;
-        __syncwarp();
     }
     if (lane == 0) {
         barrier_wait(&shared.ring.empty[slot], ~round & 1);

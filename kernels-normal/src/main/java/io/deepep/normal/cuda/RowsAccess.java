@@ -32,7 +32,8 @@ enum RowsAccess {
         if (state.heapContains(x.address())) {
             return HEAP;
         }
-        if (state.peersReachPlainMemory && isPlain(state, x)) {
+        boolean alone = state.topology.numRanks() == 1;
+        if (alone || (state.peersReachPlainMemory && isPlain(state, x))) {
             return DIRECT;
         }
         boolean blocksForBoth = config.numSms() > 1;
