@@ -5,11 +5,17 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "deepep/network_structs.cuh"
+
 namespace deepep::bench {
 
 constexpr int kFlagStrideBytes = 128;
 constexpr int kMaxWarps = 16;
 constexpr int kStages = 2;
+constexpr int kSoakThreads = 256;
+constexpr int kNoScales = 0;
+constexpr int kFloatScales = 1;
+constexpr int kPackedScales = 2;
 
 // See bench_gate.cu.
 struct GateParams {
@@ -49,9 +55,87 @@ static_assert(offsetof(ExchangeParams, row_bytes) == 84);
 static_assert(offsetof(ExchangeParams, pull) == 88);
 static_assert(offsetof(ExchangeParams, reserved) == 92);
 
+// See bench_put.cu, _latency and _sparse.
+struct PutParams {
+    Network network;
+    Cells slots;
+    Cells flags;
+    uint64_t source;                    // what is put: a cell's slots
+    uint64_t slot_bytes;                // a multiple of 16
+    uint64_t row_bytes;                 // of a message, a multiple of 16
+    uint64_t return_bytes;              // of an answer, likewise
+    uint64_t epoch;                     // of the first signal; grows from launch to launch
+    uint64_t timeout_ns;
+    uint64_t num_timeouts;              // u64 of mapped host memory
+    int32_t peer;
+    int32_t num_rows;
+};
+static_assert(sizeof(PutParams) == 144);
+static_assert(offsetof(PutParams, network) == 0);
+static_assert(offsetof(PutParams, slots) == 48);
+static_assert(offsetof(PutParams, flags) == 64);
+static_assert(offsetof(PutParams, source) == 80);
+static_assert(offsetof(PutParams, slot_bytes) == 88);
+static_assert(offsetof(PutParams, row_bytes) == 96);
+static_assert(offsetof(PutParams, return_bytes) == 104);
+static_assert(offsetof(PutParams, epoch) == 112);
+static_assert(offsetof(PutParams, timeout_ns) == 120);
+static_assert(offsetof(PutParams, num_timeouts) == 128);
+static_assert(offsetof(PutParams, peer) == 136);
+static_assert(offsetof(PutParams, num_rows) == 140);
+
+// See bench_soak.cu.
+struct SoakParams {
+    uint64_t seed;                      // of the exchange
+    uint64_t exchange;                  // its number
+    uint64_t errors;                    // u64 [8]: complaints, then the first: exchange, what, where
+    uint64_t x;                         // bf16 [max_tokens][hidden]
+    uint64_t topk_idx;                  // i64 [max_tokens][topk]
+    uint64_t topk_weights;              // f32 [max_tokens][topk]
+    uint64_t recv_x;                    // [local experts][num_ranks * max_tokens][hidden]
+    uint64_t recv_scales;               // [local experts][columns][num_ranks * max_tokens]
+    uint64_t counts;                    // i32 [local experts]
+    uint64_t src_info;                  // i32 [local experts][num_ranks * max_tokens]
+    uint64_t layout_range;              // i64 [local experts][num_ranks]
+    uint64_t outputs;                   // bf16 [local experts][num_ranks * max_tokens][hidden]
+    uint64_t combined;                  // bf16 [num_tokens][hidden]
+    int32_t num_tokens[8];              // of every rank
+    int32_t step;                       // Step
+    int32_t format;                     // kNoScales, kFloatScales or kPackedScales
+    int32_t rank;
+    int32_t num_ranks;
+    int32_t max_tokens;
+    int32_t hidden;
+    int32_t topk;
+    int32_t num_experts;
+};
+static_assert(sizeof(SoakParams) == 168);
+static_assert(offsetof(SoakParams, seed) == 0);
+static_assert(offsetof(SoakParams, exchange) == 8);
+static_assert(offsetof(SoakParams, errors) == 16);
+static_assert(offsetof(SoakParams, x) == 24);
+static_assert(offsetof(SoakParams, topk_idx) == 32);
+static_assert(offsetof(SoakParams, topk_weights) == 40);
+static_assert(offsetof(SoakParams, recv_x) == 48);
+static_assert(offsetof(SoakParams, recv_scales) == 56);
+static_assert(offsetof(SoakParams, counts) == 64);
+static_assert(offsetof(SoakParams, src_info) == 72);
+static_assert(offsetof(SoakParams, layout_range) == 80);
+static_assert(offsetof(SoakParams, outputs) == 88);
+static_assert(offsetof(SoakParams, combined) == 96);
+static_assert(offsetof(SoakParams, num_tokens) == 104);
+static_assert(offsetof(SoakParams, step) == 136);
+static_assert(offsetof(SoakParams, format) == 140);
+static_assert(offsetof(SoakParams, rank) == 144);
+static_assert(offsetof(SoakParams, num_ranks) == 148);
+static_assert(offsetof(SoakParams, max_tokens) == 152);
+static_assert(offsetof(SoakParams, hidden) == 156);
+static_assert(offsetof(SoakParams, topk) == 160);
+static_assert(offsetof(SoakParams, num_experts) == 164);
+
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_bench_structs_hash = 0x6084549fd35967f1;
+__device__ uint64_t deepep_bench_structs_hash = 0x97d15622491b2b0e;
 }
 
 }  // namespace deepep::bench

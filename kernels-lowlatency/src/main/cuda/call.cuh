@@ -9,6 +9,7 @@
 #include "deepep/memory.cuh"
 #include "deepep/status.cuh"
 #include "lowlatency_params.cuh"
+#include "remote.cuh"
 
 namespace deepep::lowlatency {
 
@@ -25,7 +26,7 @@ struct Call {
 
 __device__ __forceinline__ RankState* state_of(const Group& g) { return at<RankState>(g.state); }
 
-__device__ __forceinline__ uint32_t all_ranks(const Group& g) { return (1u << g.num_ranks) - 1; }
+__device__ __forceinline__ uint32_t all_ranks(const Group& g) { return ~0u >> (32 - g.num_ranks); }
 
 __device__ __forceinline__ bool has_reached(uint32_t value, uint32_t epoch) {
     return static_cast<int32_t>(value - epoch) >= 0;
@@ -79,11 +80,20 @@ __device__ __forceinline__ bool is_expert(int64_t expert, int num_experts) {
     return static_cast<uint64_t>(expert) < static_cast<uint64_t>(num_experts);
 }
 
-// A rank's header of a call at one of its peers: words that carry the epoch beside their value, so that a word needs no
-// flag and no order.
-__device__ __forceinline__ uint64_t* header_of(const Group& g, Kind kind, int holder, int source, uint32_t epoch) {
-    return at<uint64_t>(g.heap[holder], g.header_offset[kind] + (epoch & 1) * g.header_parity_stride[kind] +
-                                            source * g.header_rank_stride[kind]);
+// Headers of a call: words that carry the epoch beside their value, so that a word needs no flag and no order.
+__device__ __forceinline__ RankCells headers_of(const Group& g, Kind kind, uint32_t epoch) {
+    return {g.header_offset[kind] + (epoch & 1) * g.header_parity_stride[kind], g.header_rank_stride[kind]};
+}
+
+// The header that a rank has stored here.
+__device__ __forceinline__ const uint64_t* header_from(const Group& g, Kind kind, int source, uint32_t epoch) {
+    RankCells cells = headers_of(g, kind, epoch);
+    return at<const uint64_t>(g.heap[g.rank], cells.offset + source * cells.stride);
+}
+
+// Where to store this rank's header for another, before send_cell.
+__device__ __forceinline__ uint64_t* header_to(const Group& g, Kind kind, int dest, uint32_t epoch) {
+    return at<uint64_t>(outgoing(g, headers_of(g, kind, epoch), dest));
 }
 
 // Two words of a header. Pairs with load_words; announces nothing but itself.
@@ -136,7 +146,7 @@ struct Wait {
 
 // True if the rank's blocks conclude that the peer is gone: the first to say so decides.
 __device__ inline bool decide(const Group& g, const Call& call, int peer, bool gone) {
-    uint32_t mine = call.epoch << 1 | gone;
+    uint32_t mine = call.epoch << 2 | call.kind << 1 | gone;
     uint32_t* word = &state_of(g)->decided[peer];
     for (uint32_t seen = *static_cast<volatile uint32_t*>(word);;) {
         if (((seen ^ mine) & ~1u) == 0) return seen & 1;
@@ -189,7 +199,7 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
     if (failed || state->masked >> wait.peer & 1) return true;
     if (wait.decides()) {
         Kind other = static_cast<Kind>(1 - call.kind);
-        const uint64_t* header = header_of(g, other, g.rank, wait.peer, call.next_other);
+        const uint64_t* header = header_from(g, other, wait.peer, call.next_other);
         wait.lost = word_epoch(load_acquire_sys(header)) == call.next_other;  // pairs with the peer's store_words
     }
     if (now < wait.deadline && !has_reached(seen, expected)) return false;
@@ -218,8 +228,11 @@ __device__ __forceinline__ bool await(const Group& g, const Call& call, Wait& wa
     return !wait.decides() || wait.deadline == 0 || !decide(g, call, wait.peer, false);
 }
 
-__device__ __forceinline__ uint32_t* acks_of(const Group& g, int holder, int source) {
-    return at<uint32_t>(g.heap[holder], g.acks_offset) + source * 4;
+// [kinds][parities]: the epochs of which a rank has received all rows.
+__device__ __forceinline__ RankCells acks_of(const Group& g) { return {g.acks_offset, 4 * sizeof(uint32_t)}; }
+
+__device__ __forceinline__ const uint32_t* acks_from(const Group& g, int source) {
+    return at<const uint32_t>(g.heap[g.rank], acks_of(g).offset + source * acks_of(g).stride);
 }
 
 __device__ __forceinline__ uint2 load_acquire_sys_v2(const uint32_t* p) {
@@ -255,7 +268,7 @@ __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, ui
         Wait wait(lane, kPhaseSlots);
         is_free = await(g, call, wait, needed, [&] {
             // acquire; pairs with the release in publish_received
-            ack = load_acquire_sys_v2(acks_of(g, g.rank, lane) + call.kind * 2);
+            ack = load_acquire_sys_v2(acks_from(g, lane) + call.kind * 2);
             return look();
         });
     }
@@ -267,8 +280,9 @@ __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, ui
 __device__ inline void publish_received(const Group& g, uint32_t masked) {
     int lane = threadIdx.x % 32;
     uint4 received = *reinterpret_cast<const uint4*>(state_of(g)->received);
-    if (lane < g.num_ranks && !(masked >> lane & 1))
-        store_release_sys_v4(acks_of(g, lane, g.rank), received);  // release; pairs with await_free_slots
+    bool tells = lane < g.num_ranks && !(masked >> lane & 1);
+    if (tells) store_release_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), lane)), received);  // release; pairs with await_free_slots
+    send_cell(g, tells, lane, acks_of(g), 0, sizeof(received));
 }
 
 constexpr int kOpenWarp = kThreads / 32 - 1;
@@ -290,7 +304,7 @@ __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const u
     opening.other = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[1 - kind] : run + 1);
     opening.masked = state->masked;
     if (warp == kOpenWarp && sends && lane < g.num_ranks)
-        opening.ack = load_acquire_sys_v2(acks_of(g, g.rank, lane) + kind * 2);
+        opening.ack = load_acquire_sys_v2(acks_from(g, lane) + kind * 2);
     return opening;
 }
 
@@ -312,6 +326,7 @@ __device__ inline bool advance_epoch(const Group& g, const Call& call) {
     if (is_publishing_block() && g.phases & kReceive) state->received[call.kind * 2 + (call.epoch & 1)] = call.epoch;
     if (add_acq_rel_gpu(&state->arrivals, 1) != gridDim.x - 1) return false;  // release by all, acquire by the last
     state->arrivals = 0;
+    *at<uint32_t>(g.ran) = launch_id(g, call);
     if (g.phases & kSend) state->epoch[call.kind] = call.epoch;
     return true;
 }

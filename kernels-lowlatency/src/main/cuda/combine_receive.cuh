@@ -18,53 +18,59 @@ struct CollectShared {
 // Hears from every sender which dispatch it combines, and how. One warp, lane by sender and pair of words. All ranks
 // conclude alike: words that differ from this rank's own, then a sender's own status.
 __device__ inline void collect_senders(const CombineParams& p, const Call& call, const Run& run, CollectShared& shared) {
-    constexpr int kPairs = kCombineHeaderWords / 2;
+    constexpr int kPairs = kCombineHeaderWords / 2, kAtOnce = 32 / kPairs;
     const Group& g = p.group;
-    uint64_t start = now_ns(), first = 0, second = 0;
-    int lane = threadIdx.x % 32, sender = lane / kPairs, word = lane % kPairs * 2;
-    bool came = sender < g.num_ranks && !(call.masked >> sender & 1), lost = false;
-    if (came) {
-        const uint64_t* from = header_of(g, kCombine, g.rank, sender, call.epoch) + word;
-        Wait wait(sender, kPhaseHeader);
-        came = await(g, call, wait, call.epoch, [&] { return load_words(from, call.epoch, first, second); });
-        lost = wait.lost && !came;
-        if (came && wait.waited && word == 0 && p.wait_stats && blockIdx.x == 0)
-            at<int64_t>(p.wait_stats)[sender] += static_cast<int64_t>(now_ns() - start);
-    }
-    uint32_t all = __ballot_sync(~0u, came) >> (sender * kPairs);
-    came = (all & ((1u << kPairs) - 1)) == (1u << kPairs) - 1;  // all words of the sender
-    bool other_epoch = came && word == kDispatchEpoch && word_value(first) != run.dispatch_epoch;
-    bool other_format = came && word == kDispatchEpoch && word_value(second) != static_cast<uint32_t>(p.row_format);
-    bool bad_status = came && word == kHasRows && word_value(second) != kOk;
-    uint32_t differ = __ballot_sync(~0u, other_epoch || other_format), bad = __ballot_sync(~0u, bad_status);
-    uint32_t has_rows = __ballot_sync(~0u, came && word == kHasRows && word_value(first) != 0);
-    lost = __any_sync(~0u, lost);
-    uint32_t culprit = differ != 0 ? differ : bad;
-    if (lane == 0) {
-        uint32_t ranks = 0;
-        for (int r = 0; r < g.num_ranks; ++r) ranks |= (has_rows >> (r * kPairs + kHasRows / 2) & 1) << r;
-        shared.came = ranks & run.expected;
-        shared.ok = culprit == 0 && !lost;
-    }
-    if (culprit == 0 || lost || blockIdx.x != 0) return;
+    uint64_t start = now_ns();
+    int lane = threadIdx.x % 32, word = lane % kPairs * 2;
+    uint32_t ranks = 0;
+    bool lost = false, differs = false;
     Fault fault;
-    int k = __ffs(culprit) - 1, base = k / kPairs * kPairs;
-    uint64_t place[2] = {__shfl_sync(~0u, first, base + kCombineToken / 2), __shfl_sync(~0u, second, base + 2)};
-    uint64_t value[2] = {__shfl_sync(~0u, first, base + 3), __shfl_sync(~0u, second, base + 3)};
-    if (lane != k) return;
-    fault.rank = sender;
-    if (differ != 0) {
-        fault.code = kHeaderMismatch;
-        fault.k = other_epoch ? kDispatchEpoch : kRowFormat;
-        fault.expected = other_epoch ? run.dispatch_epoch : p.row_format;
-        fault.seen = word_value(other_epoch ? first : second);
-    } else {
-        fault.code = word_value(second);
-        fault.token = word_value(place[0]);
-        fault.k = word_value(place[1]);
-        fault.seen = static_cast<int64_t>(static_cast<uint64_t>(word_value(value[1])) << 32 | word_value(value[0]));
+#pragma unroll 1
+    for (int first_sender = 0; first_sender < (kRanks > kAtOnce ? g.num_ranks : 1); first_sender += kAtOnce) {
+        uint64_t first = 0, second = 0;
+        int sender = first_sender + lane / kPairs;
+        bool came = sender < g.num_ranks && !(call.masked >> sender & 1);
+        if (came) {
+            const uint64_t* from = header_from(g, kCombine, sender, call.epoch) + word;
+            Wait wait(sender, kPhaseHeader);
+            came = await(g, call, wait, call.epoch, [&] { return load_words(from, call.epoch, first, second); });
+            lost = lost || (wait.lost && !came);
+            if (came && wait.waited && word == 0 && p.wait_stats && blockIdx.x == 0)
+                at<int64_t>(p.wait_stats)[sender] += static_cast<int64_t>(now_ns() - start);
+        }
+        uint32_t all = __ballot_sync(~0u, came) >> (lane / kPairs * kPairs);
+        came = (all & ((1u << kPairs) - 1)) == (1u << kPairs) - 1;  // all words of the sender
+        bool other_epoch = came && word == kDispatchEpoch && word_value(first) != run.dispatch_epoch;
+        bool other_format = came && word == kDispatchEpoch && word_value(second) != static_cast<uint32_t>(p.row_format);
+        bool bad_status = came && word == kHasRows && word_value(second) != kOk;
+        uint32_t differ = __ballot_sync(~0u, other_epoch || other_format), bad = __ballot_sync(~0u, bad_status);
+        uint32_t has_rows = __ballot_sync(~0u, came && word == kHasRows && word_value(first) != 0);
+        for (int r = 0; r < kAtOnce; ++r) ranks |= (has_rows >> (r * kPairs + kHasRows / 2) & 1) << (first_sender + r);
+        uint32_t culprit = differ != 0 ? differ : bad;
+        if (culprit == 0 || differs || (differ == 0 && fault.code != kOk)) continue;
+        differs = differ != 0;
+        int k = __ffs(culprit) - 1, base = k / kPairs * kPairs;
+        fault.rank = first_sender + k / kPairs;
+        if (differs) {
+            bool epoch = __shfl_sync(~0u, other_epoch, k);
+            fault.code = kHeaderMismatch;
+            fault.k = epoch ? kDispatchEpoch : kRowFormat;
+            fault.expected = epoch ? run.dispatch_epoch : p.row_format;
+            fault.seen = word_value(__shfl_sync(~0u, epoch ? first : second, k));
+        } else {
+            fault.code = word_value(__shfl_sync(~0u, second, k));
+            fault.token = word_value(__shfl_sync(~0u, first, base + kCombineToken / 2));
+            fault.k = word_value(__shfl_sync(~0u, second, base + kCombineToken / 2));
+            uint64_t value_low = __shfl_sync(~0u, first, base + kCombineValueLow / 2);
+            uint64_t value_high = __shfl_sync(~0u, second, base + kCombineValueLow / 2);
+            fault.seen = static_cast<int64_t>(static_cast<uint64_t>(word_value(value_high)) << 32 | word_value(value_low));
+        }
     }
-    record_fault(g, call, fault);
+    lost = __any_sync(~0u, lost);
+    if (lane != 0) return;
+    shared.came = ranks & run.expected;
+    shared.ok = fault.code == kOk && !lost;
+    if (fault.code != kOk && !lost && blockIdx.x == 0) record_fault(g, call, fault);
 }
 
 __device__ __forceinline__ void add_scaled(float& sum, float weight, float value) {
@@ -143,7 +149,7 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
     uint32_t offset = kLog ? (chunk * 2 + lane / kLogLanes) * kLogBlockBytes : channel * 2;
     RowBatch<kLog> batch(row, offset, mine.weight, expected);
     if (sums) {
-        const uint32_t* flag = slot_flags(p, g.rank, slot, call.epoch) + chunk / kPartChunks;
+        const uint32_t* flag = slot_flag(p, g.rank, slot, chunk / kPartChunks, call.epoch);
         Wait wait(sender, kPhaseRows);
         sums = await(g, call, wait, call.epoch, [&] {
             uint32_t seen;  // acquire; pairs with the release in flag_rounds

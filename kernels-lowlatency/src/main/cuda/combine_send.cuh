@@ -19,14 +19,25 @@ constexpr int kLogStageBytes = (kLogPartBytes + 15) / 16 * 16 + 16;
 static_assert(kLogPartBytes % 16 == 0 && kPartChannels % kChunkChannels == 0);
 static_assert(kLogSharedBytes == kSendTeams * kStoreWarps * kLogStageBytes);
 
-// Where the row of a token's selection lies at its owner, and the flag of its first part.
+// Where the row of a token's selection lies at its owner, and the flag of a part of it.
 __device__ __forceinline__ uint64_t slot_row(const CombineParams& p, int owner, uint32_t slot, uint32_t epoch) {
     return p.group.heap[owner] + p.row_offset + (epoch & 1) * p.row_parity_stride + slot * p.row_stride;
 }
 
-__device__ __forceinline__ uint32_t* slot_flags(const CombineParams& p, int owner, uint32_t slot, uint32_t epoch) {
-    return at<uint32_t>(p.group.heap[owner],
-                        p.flag_offset + (epoch & 1) * p.flag_parity_stride + slot * p.flag_row_stride);
+__device__ __forceinline__ uint64_t flag_offset(const CombineParams& p, uint32_t slot, int part, uint32_t epoch) {
+    return p.flag_offset + (epoch & 1) * p.flag_parity_stride + slot * p.flag_row_stride +
+           part * kFlagWords * sizeof(uint32_t);
+}
+
+__device__ __forceinline__ uint32_t* slot_flag(const CombineParams& p, int owner, uint32_t slot, int part, uint32_t epoch) {
+    return at<uint32_t>(p.group.heap[owner], flag_offset(p, slot, part, epoch));
+}
+
+// Where to store the row for its owner: there, or in this rank's outbox.
+__device__ __forceinline__ uint64_t outgoing_row(const CombineParams& p, int owner, uint32_t slot, uint32_t epoch) {
+    if (!is_remote(p.group, owner)) return slot_row(p, owner, slot, epoch);
+    return p.group.heap[p.group.rank] + p.outbox_row_offset + owner * p.outbox_owner_stride +
+           (epoch & 1) * p.row_parity_stride + slot * p.row_stride;
 }
 
 // The smallest token * topk + k that names no expert, or ~0. All receivers of one block.
@@ -41,19 +52,27 @@ __device__ inline void find_bad_selection(const CombineParams& p, int thread, in
 __device__ inline void announce_combine(const CombineParams& p, const Call& call, const Run& run, uint32_t present,
                                         uint32_t bad) {
     constexpr int kPairs = kCombineHeaderWords / 2;
-    static_assert(kMaxRanks * kPairs == 32);
-    int lane = threadIdx.x % 32, dest = lane / kPairs, word = lane % kPairs * 2;
-    if (dest >= p.group.num_ranks || !(call.reached >> dest & 1)) return;
+    constexpr int kAtOnce = 32 / kPairs;
+    int lane = threadIdx.x % 32, word = lane % kPairs * 2;
     bool good = bad == ~0u;
     int64_t value = good ? 0 : at<const int64_t>(p.topk_idx)[bad];
-    uint32_t first = 0, second = 0;
-    switch (word) {
-        case kDispatchEpoch: first = run.dispatch_epoch, second = p.row_format; break;
-        case kHasRows: first = present >> dest & 1, second = good ? kOk : kExpertOutOfRange; break;
-        case kCombineToken: first = good ? 0 : bad / p.topk, second = good ? 0 : bad % p.topk; break;
-        case kCombineValueLow: first = static_cast<uint32_t>(value), second = static_cast<uint32_t>(value >> 32); break;
+#pragma unroll 1
+    for (int first_dest = 0; first_dest < (kRanks > kAtOnce ? p.group.num_ranks : 1); first_dest += kAtOnce) {
+        int dest = first_dest + lane / kPairs;
+        bool reaches = dest < p.group.num_ranks && (call.reached >> dest & 1);
+        uint32_t first = 0, second = 0;
+        switch (word) {
+            case kDispatchEpoch: first = run.dispatch_epoch, second = p.row_format; break;
+            case kHasRows: first = present >> dest & 1, second = good ? kOk : kExpertOutOfRange; break;
+            case kCombineToken: first = good ? 0 : bad / p.topk, second = good ? 0 : bad % p.topk; break;
+            case kCombineValueLow:
+                first = static_cast<uint32_t>(value), second = static_cast<uint32_t>(value >> 32);
+                break;
+        }
+        if (reaches) store_words(header_to(p.group, kCombine, dest, call.epoch) + word, call.epoch, first, second);
+        send_cell(p.group, reaches && word == 0, dest, headers_of(p.group, kCombine, call.epoch), 0,
+                  kCombineHeaderWords * sizeof(uint64_t));
     }
-    store_words(header_of(p.group, kCombine, dest, p.group.rank, call.epoch) + word, call.epoch, first, second);
 }
 
 // A part of a row of x, 8 channels per lane and chunk. What is encoded comes through few registers: a chunk is loaded
@@ -97,14 +116,39 @@ struct CombinePart {
     }
 };
 
-// The flags of what a team's warps have stored in a round, or null: one round is flagged while the next is stored.
+// What a team's warps have stored in a round, to be flagged: one round is flagged while the next is stored.
 struct SendShared {
-    uint32_t* flags[kSendTeams][2][kStoreWarps];
+    uint32_t* flags[kSendTeams][2][kStoreWarps];  // null: nothing, or for a remote owner
+    struct Remote {
+        int32_t owner;  // -1: nothing, or not for a remote owner
+        uint32_t slot;
+        int32_t part;
+    } remote[kHasNetwork ? kSendTeams : 1][2][kHasNetwork ? kStoreWarps : 1];
 };
 
 __device__ __forceinline__ void send_barrier(int team) { team_barrier(kBarrierSend + team, kSendTeamThreads); }
 
+// Where a part begins in a row.
+template <bool kLog>
+__device__ __forceinline__ uint64_t part_offset(int part) {
+    return part * static_cast<uint64_t>(kLog ? kLogPartBytes : kPartChannels * 2);
+}
+
+// A team's last warp, lane by warp that has stored: sends the parts of remote owners.
+template <bool kLog>
+__device__ __forceinline__ void send_round(const CombineParams& p, const Call& call, const SendShared::Remote* remote) {
+    SendShared::Remote r = remote ? *remote : SendShared::Remote{-1, 0, 0};
+    bool active = r.owner >= 0;
+    int owner = active ? r.owner : 0, num_channels = min(kPartChannels, p.hidden - r.part * kPartChannels);
+    uint64_t to = p.row_offset + (call.epoch & 1) * p.row_parity_stride + r.slot * p.row_stride;
+    send_flagged(p.group, active, owner, outgoing_row(p, owner, r.slot, call.epoch) + part_offset<kLog>(r.part),
+                 to + part_offset<kLog>(r.part),
+                 kLog ? num_channels / kLogChannels * kLogBlockBytes : num_channels * 2,
+                 flag_offset(p, r.slot, r.part, call.epoch), call.epoch);
+}
+
 // A team's last warp: one fence for a round, because a block's fences wait for one another.
+template <bool kLog>
 __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int team, int num_rounds,
                                    const SendShared& shared) {
     int lane = threadIdx.x % 32;
@@ -112,6 +156,7 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
     for (int round = 0; round < num_rounds; ++round) {
         send_barrier(team);
         uint32_t* flag = lane < kStoreWarps ? shared.flags[team][round & 1][lane] : nullptr;
+        if (kHasNetwork) send_round<kLog>(p, call, lane < kStoreWarps ? &shared.remote[team][round & 1][lane] : nullptr);
         if (__ballot_sync(~0u, flag != nullptr) == 0) continue;
         fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
         if (flag) asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(call.epoch) : "memory");
@@ -126,6 +171,8 @@ struct Errand {
         owner = g.rank + 1 + group - part * g.num_ranks;
         if (owner >= g.num_ranks) owner -= g.num_ranks;
     }
+    __device__ int first_channel() const { return part * kPartChannels; }
+    __device__ int num_channels(const CombineParams& p) const { return min(kPartChannels, p.hidden - first_channel()); }
 };
 
 __device__ __forceinline__ uint2 load_selection(const CombineParams& p, int owner, int item) {
@@ -142,7 +189,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, SendS
     int store_warp = team * kStoreWarps + warp;
     int num_groups = g.num_ranks * ((p.hidden + kPartChannels - 1) / kPartChannels);
     Deal deal(num_groups, store_warp, kSendTeams * kStoreWarps);
-    int num_selections = at<const Bank>(p.bank)->num_selections[lane % kMaxRanks];
+    int num_selections = at<const Bank>(p.bank)->num_selections[lane % kRanks];
     uint2 next = load_selection(p, Errand(g, deal.group).owner, deal.item);  // a Selection, if there is one
     // As many rounds for all warps, which meet at barriers.
     int most = __reduce_max_sync(~0u, lane < g.num_ranks ? num_selections : 0);
@@ -150,48 +197,55 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, SendS
     int groups_per_warp = small_div(num_groups + deal.next_group - 1, deal.next_group);
     if (warp == kStoreWarps) {
         __syncthreads();
-        flag_rounds(p, call, team, rounds_per_group * groups_per_warp, shared);
+        flag_rounds<kLog>(p, call, team, rounds_per_group * groups_per_warp, shared);
         return;
     }
-    bool open = false;
+    Errand errand(g, deal.group);
+    int num_mine = __shfl_sync(~0u, num_selections, errand.owner);
+    if (deal.group >= num_groups) num_mine = 0;
+    int item = deal.item;
+    CombinePart<kLog> row;
+    auto load = [&](uint2 selection) {
+        uint64_t x = p.x + (selection.x >> kRowBits) * p.x_expert_stride +
+                     (selection.x & ((1 << kRowBits) - 1)) * p.x_row_stride;
+        row.load(x + errand.first_channel() * 2, errand.num_channels(p));
+    };
+    if (item < num_mine) load(next);
+    __syncthreads();  // the call is open
 #pragma unroll 1
-    for (int i = 0, round = 0, group = deal.group; i < groups_per_warp; ++i, group += deal.next_group) {
-        Errand errand(g, group);
-        int first = errand.part * kPartChannels, num_channels = min(kPartChannels, p.hidden - first);
-        int num_mine = __shfl_sync(~0u, num_selections, errand.owner);
-        if (group >= num_groups) num_mine = 0;
-        if (i != 0) next = load_selection(p, errand.owner, deal.item);
+    for (int i = 0, round = 0, group = deal.group; i < groups_per_warp; ++i) {
 #pragma unroll 1
-        for (int j = 0, item = deal.item; j < rounds_per_group; ++j, ++round) {
+        for (int j = 0; j < rounds_per_group; ++j, ++round) {
             uint2 selection = next;
-            CombinePart<kLog> r;
             bool sends = item < num_mine;
-            if (sends) {
-                uint64_t x = p.x + (selection.x >> kRowBits) * p.x_expert_stride +
-                             (selection.x & ((1 << kRowBits) - 1)) * p.x_row_stride;
-                r.load(x + first * 2, num_channels);
-            }
+            if (sends && round != 0) load(selection);
             item += deal.next_item;
             next = load_selection(p, errand.owner, item);
-            if (!open) __syncthreads();
-            open = true;
             sends = sends && (call.reached >> errand.owner & 1);
             uint32_t slot = (selection.y >> kTopkBits) * p.max_topk + (selection.y & (kMaxTopk - 1));
             if (sends) {
-                uint64_t to = slot_row(p, errand.owner, slot, call.epoch);
+                uint64_t to = outgoing_row(p, errand.owner, slot, call.epoch) + part_offset<kLog>(errand.part);
                 if (kLog) {
-                    r.encode(to + errand.part * kLogPartBytes, num_channels, stages + store_warp * kLogStageBytes);
+                    row.encode(to, errand.num_channels(p), stages + store_warp * kLogStageBytes);
                 } else {
-                    r.store(to + first * 2, num_channels);
+                    row.store(to, errand.num_channels(p));
                 }
             }
+            bool remote = sends && is_remote(g, errand.owner);
             if (lane == 0)
                 shared.flags[team][round & 1][warp] =
-                    sends ? slot_flags(p, errand.owner, slot, call.epoch) + errand.part : nullptr;
+                    sends && !remote ? slot_flag(p, errand.owner, slot, errand.part, call.epoch) : nullptr;
+            if (kHasNetwork && lane == 0)
+                shared.remote[team][round & 1][warp] = {remote ? errand.owner : -1, slot, errand.part};
             send_barrier(team);
         }
+        group += deal.next_group;
+        errand = Errand(g, group);
+        num_mine = __shfl_sync(~0u, num_selections, errand.owner);
+        if (group >= num_groups) num_mine = 0;
+        item = deal.item;
+        next = load_selection(p, errand.owner, item);
     }
-    if (!open) __syncthreads();
 }
 
 }  // namespace deepep::lowlatency

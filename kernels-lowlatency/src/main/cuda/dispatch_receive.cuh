@@ -52,7 +52,7 @@ __device__ inline void collect_headers(const DispatchParams& p, const Call& call
 #pragma unroll 1
     for (int source = team.warp(); source < g.num_ranks; source += team.num_warps()) {
         bool masked = call.masked >> source & 1;
-        const uint64_t* header = header_of(g, kDispatch, g.rank, source, call.epoch);
+        const uint64_t* header = header_from(g, kDispatch, source, call.epoch);
 #pragma unroll 1
         for (int word = lane * 2; word < table.num_words(); word += 64) {
             uint64_t first = 0, second = 0;
@@ -117,15 +117,18 @@ __device__ inline bool place_sources(const DispatchParams& p, const Call& call, 
     }
 #pragma unroll 1
     for (int e = team.thread; e < table.num_local_experts; e += team.num_threads) {
-        int32_t counts[kMaxRanks];
-#pragma unroll
-        for (int source = 0; source < kMaxRanks; ++source)
-            counts[source] = source < g.num_ranks ? table.count(source, e) : 0;
         int64_t row = 0;
+#pragma unroll 1
+        for (int first = 0; first < kRanks; first += kMaxNvlRanks) {
+            int32_t counts[kMaxNvlRanks];
 #pragma unroll
-        for (int source = 0; source < kMaxRanks; ++source) {
-            if (source < g.num_ranks) table.first_row(source, e) = static_cast<int32_t>(row);
-            row += counts[source];
+            for (int i = 0; i < kMaxNvlRanks; ++i)
+                counts[i] = first + i < g.num_ranks ? table.count(first + i, e) : 0;
+#pragma unroll
+            for (int i = 0; i < kMaxNvlRanks; ++i) {
+                if (first + i < g.num_ranks) table.first_row(first + i, e) = static_cast<int32_t>(row);
+                row += counts[i];
+            }
         }
         if (row > g.num_ranks * p.max_tokens) atomicMin(&shared.overflow, e + g.rank * table.num_local_experts);
     }
@@ -144,7 +147,7 @@ __device__ __noinline__ bool check_room(const DispatchParams& p, const Call& cal
         for (int source = 0; source < g.num_ranks; ++source) {
             if (!(shared.present >> source & 1)) continue;
             const uint64_t* from =
-                header_of(g, kDispatch, g.rank, source, call.epoch) + num_own_words(num_local_experts) + expert;
+                header_from(g, kDispatch, source, call.epoch) + num_own_words(num_local_experts) + expert;
             Wait wait(source, kPhaseRows);
             uint64_t seen = 0;
             bool came = await(g, call, wait, call.epoch, [&] { return word_epoch(seen = load_acquire_sys(from)); });

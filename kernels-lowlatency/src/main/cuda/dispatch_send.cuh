@@ -19,18 +19,18 @@ constexpr int kWarpChannels = 32 * kLaneChannels;
 constexpr int kPieceChannels = kDispatchSenders / 32 * kWarpChannels;
 
 struct TokenCounts {
-    uint32_t rows[kMaxRanks];        // tokens to each rank
-    uint32_t selections[kMaxRanks];  // of its experts
+    uint32_t rows[kRanks];        // tokens to each rank
+    uint32_t selections[kRanks];  // of its experts
     uint32_t bad;                    // smallest token << 8 | k whose expert does not exist, or ~0
 };
 
 // Where the token at hand goes; ranks behind this one first, so that ranks do not all send to the same.
 struct TokenPlan {
     int32_t num_dests;
-    int32_t dest[kMaxRanks];
-    uint64_t row[kMaxRanks];   // its slot, and the flag of that, were the epoch even
-    uint64_t flag[kMaxRanks];
-    uint32_t tag[kMaxRanks];   // number of the first selection << kTokenBits | token
+    int32_t dest[kRanks];
+    uint64_t row[kRanks];   // its slot, and the flag of that, were the epoch even; of a remote rank, where in its heap the
+    uint64_t flag[kRanks];  // flag lies
+    uint32_t tag[kRanks];   // number of the first selection << kTokenBits | token
     int32_t selection_dest[kMaxTopk];
     uint32_t selection[kMaxTopk];
 };
@@ -39,7 +39,7 @@ __device__ inline void clear_counts(const DispatchParams& p, int thread, int num
                                     TokenCounts& counts) {
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += num_threads) hist[e] = 0;
-    if (thread < kMaxRanks) counts.rows[thread] = counts.selections[thread] = 0;
+    if (thread < kRanks) counts.rows[thread] = counts.selections[thread] = 0;
     if (thread == 0) counts.bad = ~0u;
 }
 
@@ -97,7 +97,7 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
 #pragma unroll 1
     for (int dest = thread / 32; dest < p.group.num_ranks; dest += kAnnouncers / 32) {
         if (!(call.reached >> dest & 1)) continue;
-        uint64_t* header = header_of(p.group, kDispatch, dest, p.group.rank, call.epoch);
+        uint64_t* header = header_to(p.group, kDispatch, dest, call.epoch);
         const uint32_t* own = hist + dest * num_local_experts;
         if (lane < kHeaderCounts / 2) {
             uint32_t first = 0, second = 0;
@@ -113,15 +113,18 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
 #pragma unroll 1
         for (int e = lane * 2; e < num_local_experts; e += 64)
             store_words(header + kHeaderCounts + e, call.epoch, own[e], e + 1 < num_local_experts ? own[e + 1] : 0);
+        send_cell(p.group, lane == 0, dest, headers_of(p.group, kDispatch, call.epoch), 0,
+                  num_own_words(num_local_experts) * sizeof(uint64_t));
     }
 #pragma unroll 1
     for (int dest = thread / 32; dest < p.group.num_ranks; dest += kAnnouncers / 32) {
         if (!(call.reached >> dest & 1)) continue;
-        uint64_t* all =
-            header_of(p.group, kDispatch, dest, p.group.rank, call.epoch) + num_own_words(num_local_experts);
+        uint64_t* all = header_to(p.group, kDispatch, dest, call.epoch) + num_own_words(num_local_experts);
 #pragma unroll 1
         for (int e = lane * 2; e < p.num_experts; e += 64)
             store_words(all + e, call.epoch, hist[e], e + 1 < p.num_experts ? hist[e + 1] : 0);
+        send_cell(p.group, lane == 0, dest, headers_of(p.group, kDispatch, call.epoch),
+                  num_own_words(num_local_experts) * sizeof(uint64_t), (p.num_experts + 1) / 2 * 2 * sizeof(uint64_t));
     }
 }
 
@@ -161,6 +164,9 @@ struct RowPiece {
     }
 };
 
+// Rows of an even epoch.
+__device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {p.row_offset, p.row_rank_stride}; }
+
 // The plan warp, lane k with selection k of token t; the tokens before have been counted.
 __device__ inline void plan_token(const DispatchParams& p, int t, int64_t expert, const uint32_t* hist,
                                   const TokenCounts& counts, TokenPlan& plan) {
@@ -177,10 +183,10 @@ __device__ inline void plan_token(const DispatchParams& p, int t, int64_t expert
     if (goes) {
         int i = __popc(all & ((1u << lane) - 1));
         uint32_t slot = counts.rows[dest];
-        uint64_t heap = p.group.heap[dest];
         plan.dest[i] = dest;
-        plan.row[i] = heap + p.row_offset + p.group.rank * p.row_rank_stride + static_cast<uint64_t>(slot) * p.row_stride;
-        plan.flag[i] = heap + p.flag_offset + p.group.rank * p.flag_rank_stride + slot * sizeof(uint64_t);
+        plan.row[i] = outgoing(p.group, rows_of(p), dest) + static_cast<uint64_t>(slot) * p.row_stride;
+        plan.flag[i] =
+            p.group.heap[dest] + p.flag_offset + p.group.rank * p.flag_rank_stride + slot * sizeof(uint64_t);
         plan.tag[i] = counts.selections[dest] << kTokenBits | t;
     }
     if (lane == 0) plan.num_dests = __popc(all);
@@ -190,30 +196,41 @@ __device__ inline void plan_token(const DispatchParams& p, int t, int64_t expert
     }
 }
 
-// What belongs to the row besides its elements: one warp per receiver.
+// What belongs to the row besides its elements: the receivers go round the warps.
 template <bool kCast>
 __device__ __forceinline__ void store_row_end(const DispatchParams& p, const Call& call, const TokenPlan& plan,
                                               const float* scales) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (warp >= plan.num_dests) return;
-    int dest = plan.dest[warp];
-    if (!(call.reached >> dest & 1)) return;
-    uint64_t row = plan.row[warp] + (call.epoch & 1) * p.row_parity_stride;
-    if (kCast)
 #pragma unroll 1
-        for (int i = lane; i < p.hidden / kScaleChannels; i += 32) at<float>(row + p.hidden)[i] = scales[i];
-    if (lane < p.topk)
-        at<uint32_t>(row + p.selections_offset)[lane] =
-            plan.selection_dest[lane] == dest ? plan.selection[lane] : ~0u;
+    for (int to = warp; to < plan.num_dests; to += kDispatchSenders / 32) {
+        int dest = plan.dest[to];
+        if (!(call.reached >> dest & 1)) continue;
+        uint64_t row = plan.row[to] + (call.epoch & 1) * p.row_parity_stride;
+        if (kCast)
+#pragma unroll 1
+            for (int i = lane; i < p.hidden / kScaleChannels; i += 32) at<float>(row + p.hidden)[i] = scales[i];
+        if (lane < p.topk)
+            at<uint32_t>(row + p.selections_offset)[lane] =
+                plan.selection_dest[lane] == dest ? plan.selection[lane] : ~0u;
+    }
 }
 
 // One warp, after all stores of the row: a fence for all of them, because a block's fences wait for one another.
 __device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& call, const TokenPlan& plan) {
     int lane = threadIdx.x % 32;
     fence_sys();  // release, with the stores below; pairs with the acquire in receive_rows
-    if (lane < plan.num_dests && call.reached >> plan.dest[lane] & 1)
-        store_relaxed_sys(at<uint64_t>(plan.flag[lane] + (call.epoch & 1) * p.flag_parity_stride),
-                          pack_word(call.epoch, plan.tag[lane]));
+    bool flags = lane < plan.num_dests && (call.reached >> plan.dest[lane] & 1);
+    uint64_t flag = flags ? plan.flag[lane] + (call.epoch & 1) * p.flag_parity_stride : 0;
+    uint64_t word = flags ? pack_word(call.epoch, plan.tag[lane]) : 0;
+    bool remote = flags && is_remote(p.group, plan.dest[lane]);
+    if (flags && !remote) store_relaxed_sys(at<uint64_t>(flag), word);
+    if (!kHasNetwork) return;
+    int dest = remote ? plan.dest[lane] : 0;
+    uint64_t in_cell = remote ? plan.row[lane] - outgoing(p.group, rows_of(p), dest) : 0;
+    uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
+    send_flagged(p.group, remote, dest, outgoing(p.group, rows_of(p), dest) + in_cell + parity_offset,
+                 p.row_offset + p.group.rank * p.row_rank_stride + in_cell + parity_offset,
+                 p.selections_offset + p.topk * sizeof(uint32_t), flag, word);
 }
 
 // The senders of every block, from the launch's beginning: a block's first token is ready when the call is open.

@@ -1,4 +1,4 @@
-// Low-latency combine on one node: both halves in one launch, or each in one of its own.
+// Low-latency combine: both halves in one launch, or each in one of its own.
 //
 // Each rank launches it once per call (and half), in the same order on all ranks; launches of a rank run one after the
 // other. Send half: the rows that this rank's experts computed, as bf16 or encoded as LogFMT, into the slots

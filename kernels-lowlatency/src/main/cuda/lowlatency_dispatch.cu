@@ -1,4 +1,4 @@
-// Low-latency dispatch on one node: both halves in one launch, or each in one of its own.
+// Low-latency dispatch: both halves in one launch, or each in one of its own.
 //
 // Each rank launches it once per call (and half), in the same order on all ranks; launches of a rank run one after the
 // other. Send half: tokens, cast to fp8 on the way or as they are, into the slots [epoch parity][rank][i] of the

@@ -9,9 +9,17 @@ namespace deepep::lowlatency {
 
 constexpr int kOrderBits = 15;  // a number below 1024 tokens * 32 selections
 constexpr int kTokenBits = 16;
-constexpr int kRowBits = 13;    // a number below 8 ranks * 1024 tokens
+constexpr int kRowBits = 15;    // a number below 32 ranks * 1024 tokens
 constexpr int kTopkBits = 5;
 static_assert(kMaxLocalExperts <= 1 << (32 - kOrderBits) && kMaxLocalExperts <= 1 << (32 - kRowBits));
+
+#ifdef DEEPEP_LOWLATENCY_INTERNODE
+constexpr int kRanks = kMaxRanks;  // that this binary is built for
+constexpr int kFlagWords = 2;      // of a part of a combined row: a network sets flags of 64 bits
+#else
+constexpr int kRanks = kMaxNvlRanks;
+constexpr int kFlagWords = 1;
+#endif
 
 enum Phases : int32_t { kSend = 1, kReceive = 2 };
 

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "deepep/network_structs.cuh"
 #include "deepep/status_block.cuh"
 
 namespace deepep::lowlatency {
 
-constexpr int kMaxRanks = 8;
+constexpr int kMaxNvlRanks = 8;
+constexpr int kMaxRanks = 32;
 constexpr int kMaxTopk = 32;
 constexpr int kThreads = 768;
 constexpr int kPartChannels = 1792;
@@ -24,9 +26,12 @@ constexpr int kLogSharedBytes = 33152;
 
 // A rank and its peers; the same for every call, save for status and phases.
 struct Group {
-    uint64_t heap[8];                   // peers' heaps as mapped here
+    Network network;
+    uint64_t heap[32];                  // heaps as mapped here; 0: of another node
+    uint64_t outbox;                    // bytes from the heap to where cells are composed for a network
     uint64_t state;                     // RankState
     uint64_t status;                    // StatusBlock, device address of mapped host memory
+    uint64_t ran;                       // u32 of the operation: the launch it ran last
     uint64_t timed_out;                 // i32 [num_ranks] of mapped host memory: 1 if masked
     uint64_t timeout_ns;
     uint64_t acks_offset;               // u32 [num_ranks][kinds][parities]: a peer's received
@@ -38,20 +43,23 @@ struct Group {
     int32_t mask_timed_out;             // a rank that does not come is masked, no fault
     int32_t phases;                     // Phases
 };
-static_assert(sizeof(Group) == 168);
-static_assert(offsetof(Group, heap) == 0);
-static_assert(offsetof(Group, state) == 64);
-static_assert(offsetof(Group, status) == 72);
-static_assert(offsetof(Group, timed_out) == 80);
-static_assert(offsetof(Group, timeout_ns) == 88);
-static_assert(offsetof(Group, acks_offset) == 96);
-static_assert(offsetof(Group, header_offset) == 104);
-static_assert(offsetof(Group, header_parity_stride) == 120);
-static_assert(offsetof(Group, header_rank_stride) == 136);
-static_assert(offsetof(Group, rank) == 152);
-static_assert(offsetof(Group, num_ranks) == 156);
-static_assert(offsetof(Group, mask_timed_out) == 160);
-static_assert(offsetof(Group, phases) == 164);
+static_assert(sizeof(Group) == 424);
+static_assert(offsetof(Group, network) == 0);
+static_assert(offsetof(Group, heap) == 48);
+static_assert(offsetof(Group, outbox) == 304);
+static_assert(offsetof(Group, state) == 312);
+static_assert(offsetof(Group, status) == 320);
+static_assert(offsetof(Group, ran) == 328);
+static_assert(offsetof(Group, timed_out) == 336);
+static_assert(offsetof(Group, timeout_ns) == 344);
+static_assert(offsetof(Group, acks_offset) == 352);
+static_assert(offsetof(Group, header_offset) == 360);
+static_assert(offsetof(Group, header_parity_stride) == 376);
+static_assert(offsetof(Group, header_rank_stride) == 392);
+static_assert(offsetof(Group, rank) == 408);
+static_assert(offsetof(Group, num_ranks) == 412);
+static_assert(offsetof(Group, mask_timed_out) == 416);
+static_assert(offsetof(Group, phases) == 420);
 
 // A combine between its halves.
 struct Run {
@@ -72,20 +80,20 @@ struct RankState {
     uint32_t masked;                    // bit r: rank r is neither sent to nor waited for
     uint32_t arrivals;                  // blocks of the running launch that have read the above
     uint32_t received[4];               // by kind and parity: the epoch whose slots are free again
-    uint32_t decided[8];                // by rank: epoch << 1 | gone, where blocks must agree
+    uint32_t decided[32];               // by rank: epoch << 2 | kind << 1 | gone, where blocks agree
     uint32_t claimed;                   // the launch whose fault is recorded
     uint32_t reserved[3];
     Run runs[2];
 };
-static_assert(sizeof(RankState) == 112);
+static_assert(sizeof(RankState) == 208);
 static_assert(offsetof(RankState, epoch) == 0);
 static_assert(offsetof(RankState, masked) == 8);
 static_assert(offsetof(RankState, arrivals) == 12);
 static_assert(offsetof(RankState, received) == 16);
 static_assert(offsetof(RankState, decided) == 32);
-static_assert(offsetof(RankState, claimed) == 64);
-static_assert(offsetof(RankState, reserved) == 68);
-static_assert(offsetof(RankState, runs) == 80);
+static_assert(offsetof(RankState, claimed) == 160);
+static_assert(offsetof(RankState, reserved) == 164);
+static_assert(offsetof(RankState, runs) == 176);
 
 // A dispatch, beside its outputs; zeroed by the host.
 struct Bank {
@@ -93,9 +101,9 @@ struct Bank {
     uint32_t next_other;                // the first combine that comes after it
     uint32_t reached;                   // ranks that this rank's tokens were sent to
     uint32_t present;                   // ranks whose tokens were received
-    int32_t num_selections[8];          // from each rank
+    int32_t num_selections[32];         // from each rank
 };
-static_assert(sizeof(Bank) == 48);
+static_assert(sizeof(Bank) == 144);
 static_assert(offsetof(Bank, epoch) == 0);
 static_assert(offsetof(Bank, next_other) == 4);
 static_assert(offsetof(Bank, reached) == 8);
@@ -145,38 +153,38 @@ struct DispatchParams {
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t scales_shared_offset;       // likewise
 };
-static_assert(sizeof(DispatchParams) == 360);
+static_assert(sizeof(DispatchParams) == 616);
 static_assert(offsetof(DispatchParams, group) == 0);
-static_assert(offsetof(DispatchParams, flag_offset) == 168);
-static_assert(offsetof(DispatchParams, flag_parity_stride) == 176);
-static_assert(offsetof(DispatchParams, flag_rank_stride) == 184);
-static_assert(offsetof(DispatchParams, row_offset) == 192);
-static_assert(offsetof(DispatchParams, row_parity_stride) == 200);
-static_assert(offsetof(DispatchParams, row_rank_stride) == 208);
-static_assert(offsetof(DispatchParams, x) == 216);
-static_assert(offsetof(DispatchParams, x_stride) == 224);
-static_assert(offsetof(DispatchParams, topk_idx) == 232);
-static_assert(offsetof(DispatchParams, bank) == 240);
-static_assert(offsetof(DispatchParams, selections) == 248);
-static_assert(offsetof(DispatchParams, out_x) == 256);
-static_assert(offsetof(DispatchParams, out_scales) == 264);
-static_assert(offsetof(DispatchParams, out_src_info) == 272);
-static_assert(offsetof(DispatchParams, out_layout_range) == 280);
-static_assert(offsetof(DispatchParams, out_counts) == 288);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 296);
-static_assert(offsetof(DispatchParams, wait_stats) == 304);
-static_assert(offsetof(DispatchParams, num_tokens) == 312);
-static_assert(offsetof(DispatchParams, topk) == 316);
-static_assert(offsetof(DispatchParams, num_experts) == 320);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 324);
-static_assert(offsetof(DispatchParams, hidden) == 328);
-static_assert(offsetof(DispatchParams, format) == 332);
-static_assert(offsetof(DispatchParams, max_tokens) == 336);
-static_assert(offsetof(DispatchParams, max_topk) == 340);
-static_assert(offsetof(DispatchParams, row_stride) == 344);
-static_assert(offsetof(DispatchParams, selections_offset) == 348);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 352);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 356);
+static_assert(offsetof(DispatchParams, flag_offset) == 424);
+static_assert(offsetof(DispatchParams, flag_parity_stride) == 432);
+static_assert(offsetof(DispatchParams, flag_rank_stride) == 440);
+static_assert(offsetof(DispatchParams, row_offset) == 448);
+static_assert(offsetof(DispatchParams, row_parity_stride) == 456);
+static_assert(offsetof(DispatchParams, row_rank_stride) == 464);
+static_assert(offsetof(DispatchParams, x) == 472);
+static_assert(offsetof(DispatchParams, x_stride) == 480);
+static_assert(offsetof(DispatchParams, topk_idx) == 488);
+static_assert(offsetof(DispatchParams, bank) == 496);
+static_assert(offsetof(DispatchParams, selections) == 504);
+static_assert(offsetof(DispatchParams, out_x) == 512);
+static_assert(offsetof(DispatchParams, out_scales) == 520);
+static_assert(offsetof(DispatchParams, out_src_info) == 528);
+static_assert(offsetof(DispatchParams, out_layout_range) == 536);
+static_assert(offsetof(DispatchParams, out_counts) == 544);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 552);
+static_assert(offsetof(DispatchParams, wait_stats) == 560);
+static_assert(offsetof(DispatchParams, num_tokens) == 568);
+static_assert(offsetof(DispatchParams, topk) == 572);
+static_assert(offsetof(DispatchParams, num_experts) == 576);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 580);
+static_assert(offsetof(DispatchParams, hidden) == 584);
+static_assert(offsetof(DispatchParams, format) == 588);
+static_assert(offsetof(DispatchParams, max_tokens) == 592);
+static_assert(offsetof(DispatchParams, max_topk) == 596);
+static_assert(offsetof(DispatchParams, row_stride) == 600);
+static_assert(offsetof(DispatchParams, selections_offset) == 604);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 608);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 612);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -187,6 +195,8 @@ struct CombineParams {
     uint64_t row_offset;                // [parity][max_tokens][max_topk]: row_stride each
     uint64_t row_parity_stride;         // bytes
     uint64_t row_stride;                // bytes
+    uint64_t outbox_row_offset;         // where a network's rows are composed: [owner]
+    uint64_t outbox_owner_stride;       // bytes
     uint64_t x;                         // bf16 [local experts][num_ranks * max_tokens][hidden]
     uint64_t x_expert_stride;           // bytes
     uint64_t x_row_stride;              // bytes
@@ -208,38 +218,40 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 336);
+static_assert(sizeof(CombineParams) == 608);
 static_assert(offsetof(CombineParams, group) == 0);
-static_assert(offsetof(CombineParams, flag_offset) == 168);
-static_assert(offsetof(CombineParams, flag_parity_stride) == 176);
-static_assert(offsetof(CombineParams, flag_row_stride) == 184);
-static_assert(offsetof(CombineParams, row_offset) == 192);
-static_assert(offsetof(CombineParams, row_parity_stride) == 200);
-static_assert(offsetof(CombineParams, row_stride) == 208);
-static_assert(offsetof(CombineParams, x) == 216);
-static_assert(offsetof(CombineParams, x_expert_stride) == 224);
-static_assert(offsetof(CombineParams, x_row_stride) == 232);
-static_assert(offsetof(CombineParams, bank) == 240);
-static_assert(offsetof(CombineParams, selections) == 248);
-static_assert(offsetof(CombineParams, topk_idx) == 256);
-static_assert(offsetof(CombineParams, topk_weights) == 264);
-static_assert(offsetof(CombineParams, out) == 272);
-static_assert(offsetof(CombineParams, out_stride) == 280);
-static_assert(offsetof(CombineParams, wait_stats) == 288);
-static_assert(offsetof(CombineParams, run) == 296);
-static_assert(offsetof(CombineParams, num_tokens) == 300);
-static_assert(offsetof(CombineParams, topk) == 304);
-static_assert(offsetof(CombineParams, num_experts) == 308);
-static_assert(offsetof(CombineParams, experts_per_rank) == 312);
-static_assert(offsetof(CombineParams, hidden) == 316);
-static_assert(offsetof(CombineParams, row_format) == 320);
-static_assert(offsetof(CombineParams, max_tokens) == 324);
-static_assert(offsetof(CombineParams, max_topk) == 328);
-static_assert(offsetof(CombineParams, reserved) == 332);
+static_assert(offsetof(CombineParams, flag_offset) == 424);
+static_assert(offsetof(CombineParams, flag_parity_stride) == 432);
+static_assert(offsetof(CombineParams, flag_row_stride) == 440);
+static_assert(offsetof(CombineParams, row_offset) == 448);
+static_assert(offsetof(CombineParams, row_parity_stride) == 456);
+static_assert(offsetof(CombineParams, row_stride) == 464);
+static_assert(offsetof(CombineParams, outbox_row_offset) == 472);
+static_assert(offsetof(CombineParams, outbox_owner_stride) == 480);
+static_assert(offsetof(CombineParams, x) == 488);
+static_assert(offsetof(CombineParams, x_expert_stride) == 496);
+static_assert(offsetof(CombineParams, x_row_stride) == 504);
+static_assert(offsetof(CombineParams, bank) == 512);
+static_assert(offsetof(CombineParams, selections) == 520);
+static_assert(offsetof(CombineParams, topk_idx) == 528);
+static_assert(offsetof(CombineParams, topk_weights) == 536);
+static_assert(offsetof(CombineParams, out) == 544);
+static_assert(offsetof(CombineParams, out_stride) == 552);
+static_assert(offsetof(CombineParams, wait_stats) == 560);
+static_assert(offsetof(CombineParams, run) == 568);
+static_assert(offsetof(CombineParams, num_tokens) == 572);
+static_assert(offsetof(CombineParams, topk) == 576);
+static_assert(offsetof(CombineParams, num_experts) == 580);
+static_assert(offsetof(CombineParams, experts_per_rank) == 584);
+static_assert(offsetof(CombineParams, hidden) == 588);
+static_assert(offsetof(CombineParams, row_format) == 592);
+static_assert(offsetof(CombineParams, max_tokens) == 596);
+static_assert(offsetof(CombineParams, max_topk) == 600);
+static_assert(offsetof(CombineParams, reserved) == 604);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x146a1556af4b113a;
+__device__ uint64_t deepep_lowlatency_structs = 0x78b2bcb727581dc6;
 }
 
 }  // namespace deepep::lowlatency

@@ -60,12 +60,17 @@ for source in "$source_dir"/*.cu; do
     echo "[cuda] $module: compiling $name with NVSHMEM of $nvshmem"
     images=()
     for arch in 90 100; do
-        # Device code alone: relocatable, then linked, because one step leaves it unlinked without a word.
+        # Device code alone: relocatable, then linked, because one step leaves it unlinked without a word. By its
+        # name nvlink knows what a file is: of one that does not end in .cubin it takes nothing, without a word.
         "$nvcc" -cubin -rdc=true -std=c++17 -O3 -Werror all-warnings -arch="sm_$arch" -I "$include_dir" \
-            -I "$source_dir/../cuda" -I "$nvshmem/include" -o "$work_dir/$name.$arch.part" "$source"
-        "$tools/nvlink" -arch="sm_$arch" "$work_dir/$name.$arch.part" "$nvshmem/lib/libnvshmem_device.a" \
-            -o "$work_dir/$name.$arch.cubin"
-        images+=("--image3=kind=elf,sm=$arch,file=$work_dir/$name.$arch.cubin")
+            -I "$source_dir/../cuda" -I "$nvshmem/include" -o "$work_dir/$name.$arch.cubin" "$source"
+        linked=$work_dir/$name.$arch.linked.cubin
+        "$tools/nvlink" -arch="sm_$arch" "$work_dir/$name.$arch.cubin" "$nvshmem/lib/libnvshmem_device.a" -o "$linked"
+        if ! grep -qa "deepep_$name" "$linked" || ! grep -qa nvshmemi_device_state_d "$linked"; then
+            echo "[cuda] $module: $linked lacks the kernel deepep_$name or NVSHMEM's state" >&2
+            exit 1
+        fi
+        images+=("--image3=kind=elf,sm=$arch,file=$linked")
     done
     "$tools/fatbinary" -64 --create="$fatbin.part" "${images[@]}"
     mv "$fatbin.part" "$fatbin"

@@ -1,7 +1,10 @@
 package io.deepep;
 
+import io.deepep.spi.BufferObserver;
 import io.deepep.spi.BufferProvider;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Objects;
 
 /**
@@ -161,6 +164,7 @@ public interface Buffer extends AutoCloseable {
         private int ranksPerNode;
         private Backend backend = Backend.AUTO;
         private Device device = Device.host();
+        private Network network = Network.auto();
         private NormalLimits normal;
         private LowLatencyLimits lowLatency;
         private long numNvlBytes;
@@ -169,6 +173,7 @@ public interface Buffer extends AutoCloseable {
         private Config combineConfig;
         private Duration timeout = DEFAULT_TIMEOUT;
         private boolean maskTimedOutRanks;
+        private final List<BufferObserver> observers = new ArrayList<>();
 
         private Builder(Communicator communicator) {
             this.communicator = Objects.requireNonNull(communicator, "communicator");
@@ -196,6 +201,12 @@ public interface Buffer extends AutoCloseable {
         /** Where this rank's tensors lie; the host by default. */
         public Builder device(Device where) {
             this.device = where;
+            return this;
+        }
+
+        /** How GPUs of different nodes reach each other; {@link Network#auto} by default. */
+        public Builder network(Network which) {
+            this.network = which;
             return this;
         }
 
@@ -258,6 +269,15 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
+         * Adds one who is told of every call, as metrics are. While there is any, calls allocate a
+         * little for it. JFR events need none.
+         */
+        public Builder observer(BufferObserver observer) {
+            observers.add(Objects.requireNonNull(observer, "observer"));
+            return this;
+        }
+
+        /**
          * Opens the buffer: collective. Ranks that gave different options learn it here, all of
          * them.
          *
@@ -284,6 +304,7 @@ public interface Buffer extends AutoCloseable {
                                     new EpTopology(communicator.rank(), numRanks, nodeSize),
                                     backend,
                                     device,
+                                    network,
                                     normal,
                                     lowLatency,
                                     numNvlBytes,
@@ -291,7 +312,8 @@ public interface Buffer extends AutoCloseable {
                                     dispatch,
                                     combine,
                                     timeout,
-                                    maskTimedOutRanks));
+                                    maskTimedOutRanks,
+                                    observers));
         }
     }
 }

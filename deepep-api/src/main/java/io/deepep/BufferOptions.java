@@ -1,6 +1,8 @@
 package io.deepep;
 
+import io.deepep.spi.BufferObserver;
 import java.time.Duration;
+import java.util.List;
 import java.util.Objects;
 
 /**
@@ -10,6 +12,7 @@ import java.util.Objects;
  * @param topology this rank's place in it
  * @param backend who moves the bytes
  * @param device where this rank's tensors lie
+ * @param network how GPUs of different nodes reach each other
  * @param normal limits of normal mode, or null if it is not used
  * @param lowLatency limits of low-latency mode, or null if it is not used
  * @param numNvlBytes NVL buffer size; 0 to take what the limits need
@@ -19,12 +22,14 @@ import java.util.Objects;
  * @param timeout how long to wait for a peer
  * @param maskTimedOutRanks whether a low-latency call masks a rank that does not come, instead of
  *     failing
+ * @param observers who is told of every call; may differ between ranks
  */
 public record BufferOptions(
         Communicator communicator,
         EpTopology topology,
         Backend backend,
         Device device,
+        Network network,
         NormalLimits normal,
         LowLatencyLimits lowLatency,
         long numNvlBytes,
@@ -32,15 +37,18 @@ public record BufferOptions(
         Config dispatchConfig,
         Config combineConfig,
         Duration timeout,
-        boolean maskTimedOutRanks) {
+        boolean maskTimedOutRanks,
+        List<BufferObserver> observers) {
     /** Validates what can be judged without the other ranks. */
     public BufferOptions {
         Objects.requireNonNull(communicator, "communicator");
         Objects.requireNonNull(topology, "topology");
         Objects.requireNonNull(backend, "backend");
         Objects.requireNonNull(device, "device");
+        Objects.requireNonNull(network, "network");
         Objects.requireNonNull(dispatchConfig, "dispatchConfig");
         Objects.requireNonNull(combineConfig, "combineConfig");
+        observers = List.copyOf(observers);
         if (normal == null && lowLatency == null) {
             throw new IllegalArgumentException(
                     "neither normal nor lowLatency limits given; a buffer needs at least one mode");
@@ -67,5 +75,24 @@ public record BufferOptions(
             throw new IllegalArgumentException(
                     "device=host does not go with backend=CUDA; give Device.cuda(index)");
         }
+    }
+
+    /** With the backend and the network that were chosen. */
+    public BufferOptions with(Backend chosenBackend, Network chosenNetwork) {
+        return new BufferOptions(
+                communicator,
+                topology,
+                chosenBackend,
+                device,
+                chosenNetwork,
+                normal,
+                lowLatency,
+                numNvlBytes,
+                numRdmaBytes,
+                dispatchConfig,
+                combineConfig,
+                timeout,
+                maskTimedOutRanks,
+                observers);
     }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.time.Duration;
+import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 
@@ -116,6 +117,7 @@ class SettingsTest {
                                     topology,
                                     backend,
                                     Device.host(),
+                                    Network.auto(),
                                     n,
                                     l,
                                     bytes,
@@ -123,7 +125,8 @@ class SettingsTest {
                                     config,
                                     config,
                                     timeout,
-                                    false);
+                                    false,
+                                    List.of());
             Duration second = Duration.ofSeconds(1);
             requireMessage(
                     () -> options.of(null, null, 0, second, Backend.HOST), "at least one mode");

@@ -1,14 +1,19 @@
 package io.deepep.bench;
 
+import io.deepep.bench.cuda.PutBench;
+import io.deepep.bench.lowlatency.DecodeBench;
 import io.deepep.bench.lowlatency.LowLatencyBench;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.normal.NormalBench;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.LaunchedGroup;
+import io.deepep.bench.run.UsageException;
+import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
@@ -17,14 +22,15 @@ import picocli.CommandLine.Spec;
         name = "bench",
         description = "Verifies, then measures each operation.",
         mixinStandardHelpOptions = true,
-        synopsisSubcommandLabel = "normal|low-latency")
+        synopsisSubcommandLabel = "normal|low-latency|decode|put")
 final class BenchCommand implements Runnable {
     @Spec private CommandSpec spec;
 
     @Override
     public void run() {
         throw new ParameterException(
-                spec.commandLine(), "bench: no mode given; use bench normal or bench low-latency");
+                spec.commandLine(),
+                "bench: no mode given; use bench normal, bench low-latency, bench decode or bench put");
     }
 
     /** Normal mode. */
@@ -42,20 +48,29 @@ final class BenchCommand implements Runnable {
 
         @Mixin private BenchOptions bench = new BenchOptions();
 
+        @Mixin private FlightRecorderOption recorder = new FlightRecorderOption();
+
         Normal(Console console) {
             this.console = console;
         }
 
         @Override
-        public Integer call() {
+        public Integer call() throws Exception {
             bench.validate();
             try (LaunchedGroup launched = LaunchedGroup.join()) {
                 Console report = launched.console(console);
                 return TestCommand.exitCode(
-                        options.run(
-                                group,
-                                ShapeDefaults.BENCH_NORMAL,
-                                job -> NormalBench.run(report, job, bench, launched::ranks)));
+                        recorder.record(
+                                () ->
+                                        options.run(
+                                                group,
+                                                ShapeDefaults.BENCH_NORMAL,
+                                                job ->
+                                                        NormalBench.run(
+                                                                report,
+                                                                job,
+                                                                bench,
+                                                                launched::ranks))));
             }
         }
     }
@@ -75,19 +90,127 @@ final class BenchCommand implements Runnable {
 
         @Mixin private BenchOptions bench = new BenchOptions();
 
+        @Mixin private FlightRecorderOption recorder = new FlightRecorderOption();
+
+        @Mixin private MeasuredTokens tokens = new MeasuredTokens();
+
         LowLatency(Console console) {
             this.console = console;
         }
 
         @Override
-        public Integer call() {
+        public Integer call() throws Exception {
             LaunchedGroup.refuse("bench low-latency");
             bench.validate();
+            return TestCommand.exitCode(
+                    recorder.record(
+                            () ->
+                                    options.run(
+                                            group,
+                                            ShapeDefaults.BENCH_LOW_LATENCY,
+                                            job ->
+                                                    LowLatencyBench.run(
+                                                            console, job, tokens.of(job), bench))));
+        }
+    }
+
+    /** The loop of a decoding engine. */
+    @Command(
+            name = "decode",
+            description = {
+                "Measures low-latency mode as a decoding engine uses it: the layers of a model, each a dispatch",
+                "and a combine, enqueued one after the other; on GPUs also replayed as a graph."
+            },
+            mixinStandardHelpOptions = true,
+            sortOptions = false)
+    static final class Decode implements Callable<Integer> {
+        private final Console console;
+
+        @Mixin private JobOptions options = new JobOptions();
+
+        @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes();
+
+        @Mixin private BenchOptions bench = new BenchOptions();
+
+        @Mixin private MeasuredTokens tokens = new MeasuredTokens();
+
+        @Option(
+                names = "--layers",
+                paramLabel = "N",
+                description = "Layers of a step (default: ${DEFAULT-VALUE}).")
+        private int layers = 60;
+
+        Decode(Console console) {
+            this.console = console;
+        }
+
+        @Override
+        public Integer call() {
+            LaunchedGroup.refuse("bench decode");
+            bench.validate();
+            if (layers < 1) {
+                throw new UsageException("--layers=" + layers + " must be at least 1");
+            }
             return TestCommand.exitCode(
                     options.run(
                             group,
                             ShapeDefaults.BENCH_LOW_LATENCY,
-                            job -> LowLatencyBench.run(console, job, bench)));
+                            job -> DecodeBench.run(console, job, tokens.of(job), layers, bench)));
+        }
+    }
+
+    /** Puts between ranks. */
+    @Command(
+            name = "put",
+            description =
+                    "Measures puts with a signal: bandwidth and latency by message size, and the traffic of a"
+                            + " sparse dispatch and combine.",
+            mixinStandardHelpOptions = true,
+            sortOptions = false)
+    static final class Put implements Callable<Integer> {
+        private final Console console;
+
+        @Option(
+                names = "--ranks",
+                paramLabel = "N",
+                description =
+                        "Ranks, which share GPUs where there are fewer (default: ${DEFAULT-VALUE}).")
+        private int ranks = 2;
+
+        @Option(
+                names = "--sms",
+                paramLabel = "N",
+                description = "Multiprocessors of each rank (default: ${DEFAULT-VALUE}).")
+        private int sms = 16;
+
+        @Option(
+                names = "--sizes",
+                paramLabel = "BYTES",
+                split = ",",
+                description = "Message sizes, multiples of 16 (default: ${DEFAULT-VALUE}).")
+        private List<Integer> sizes =
+                List.of(16, 64, 256, 1024, 4096, 7424, 14_336, 65_536, 262_144, 1_048_576);
+
+        @Option(
+                names = "--rows",
+                paramLabel = "N",
+                description =
+                        "Rows from each rank to each other in the sparse pattern, such as 85 of 128 tokens"
+                                + " (default: ${DEFAULT-VALUE}).")
+        private int rows = 85;
+
+        @Mixin private BenchOptions bench = new BenchOptions();
+
+        Put(Console console) {
+            this.console = console;
+        }
+
+        @Override
+        public Integer call() {
+            LaunchedGroup.refuse("bench put");
+            bench.validate();
+            PutBench.run(console, new PutBench.Request(ranks, sms, sizes, rows), bench);
+            return Main.EXIT_PASSED;
         }
     }
 }

@@ -1,6 +1,7 @@
 package io.deepep.bench;
 
 import io.deepep.bench.plan.PlanCommand;
+import io.deepep.bench.report.ReportCommand;
 import io.deepep.bench.run.Console;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -44,10 +45,13 @@ final class DeepEpCommand implements Runnable {
                 "low-latency",
                 new BenchCommand.LowLatency(console),
                 ShapeDefaults.BENCH_LOW_LATENCY);
+        add(bench, "decode", new BenchCommand.Decode(console), ShapeDefaults.BENCH_LOW_LATENCY);
+        bench.addSubcommand("put", new BenchCommand.Put(console));
         top.addSubcommand("bench", bench);
         top.addSubcommand("doctor", new DoctorCommand(console));
         top.addSubcommand("plan", PlanCommand.create(console));
-        top.addSubcommand("jmh", new JmhCommand());
+        top.addSubcommand("report", ReportCommand.create(console));
+        top.addSubcommand("jmh", new JmhCommand(console));
         // What follows the first word of the command is that command's.
         top.addSubcommand(
                 "launch", new CommandLine(new LaunchCommand(console)).setStopAtPositional(true));

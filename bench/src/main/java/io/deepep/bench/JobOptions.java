@@ -77,6 +77,8 @@ final class JobOptions {
             description = "How long a rank waits for another (default: ${DEFAULT-VALUE}).")
     private long timeoutSeconds = Job.DEFAULT_TIMEOUT.toSeconds();
 
+    @Mixin private NetworkOptions network = new NetworkOptions();
+
     @Mixin private RoutingOptions routing = new RoutingOptions();
 
     /**
@@ -223,6 +225,7 @@ final class JobOptions {
         return new Job(
                 placement,
                 topology,
+                network.network(),
                 first,
                 recipe,
                 hidden,

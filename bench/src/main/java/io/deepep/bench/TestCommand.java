@@ -14,6 +14,8 @@ abstract class TestCommand implements Callable<Integer> {
 
     @Mixin JobOptions options = new JobOptions();
 
+    @Mixin FlightRecorderOption recorder = new FlightRecorderOption();
+
     TestCommand(Console console) {
         this.console = console;
     }
@@ -25,12 +27,16 @@ abstract class TestCommand implements Callable<Integer> {
     /**
      * Tests normal mode with ranks that are threads, or processes if a launcher started several.
      */
-    final int normal(GroupOptions group, ShapeDefaults defaults) {
+    final int normal(GroupOptions group, ShapeDefaults defaults) throws Exception {
         try (LaunchedGroup launched = LaunchedGroup.join()) {
             Console report = launched.console(console);
             return exitCode(
-                    options.run(
-                            group, defaults, job -> NormalTest.run(report, job, launched::ranks)));
+                    recorder.record(
+                            () ->
+                                    options.run(
+                                            group,
+                                            defaults,
+                                            job -> NormalTest.run(report, job, launched::ranks))));
         }
     }
 
@@ -49,7 +55,7 @@ abstract class TestCommand implements Callable<Integer> {
         }
 
         @Override
-        public Integer call() {
+        public Integer call() throws Exception {
             return normal(group, ShapeDefaults.INTRANODE);
         }
     }
@@ -69,7 +75,7 @@ abstract class TestCommand implements Callable<Integer> {
         }
 
         @Override
-        public Integer call() {
+        public Integer call() throws Exception {
             return normal(group, ShapeDefaults.INTERNODE);
         }
     }
@@ -89,13 +95,15 @@ abstract class TestCommand implements Callable<Integer> {
         }
 
         @Override
-        public Integer call() {
+        public Integer call() throws Exception {
             LaunchedGroup.refuse("test-low-latency");
             return exitCode(
-                    options.run(
-                            group,
-                            ShapeDefaults.LOW_LATENCY,
-                            job -> LowLatencyTest.run(console, job)));
+                    recorder.record(
+                            () ->
+                                    options.run(
+                                            group,
+                                            ShapeDefaults.LOW_LATENCY,
+                                            job -> LowLatencyTest.run(console, job))));
         }
     }
 }

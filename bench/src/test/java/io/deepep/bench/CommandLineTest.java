@@ -99,7 +99,10 @@ final class CommandLineTest {
                 "test-intranode extra | deepep: Unmatched argument at index 1: 'extra'",
                 "bench normal --repeats 0 | deepep: --warmups=10 and --repeats=0 must be at least 0 and 1",
                 "bench normal --json /no/such/folder/x.json | deepep: --json=/no/such/folder/x.json: there is no folder /no/such/folder",
-                "bench | deepep: bench: no mode given; use bench normal or bench low-latency",
+                "bench | deepep: bench: no mode given; use bench normal, bench low-latency, bench decode or bench put",
+                "bench put --ranks 1 | deepep: --ranks=1: puts take at least 2 ranks",
+                "bench put --sizes 64,24 | deepep: --sizes: 24 is not a positive multiple of 16",
+                "bench put --sms 0 | deepep: --sms=0 and --rows=85 must be at least 1",
                 "test-intranode --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
                 "test-intranode --routing-weights w.npy | deepep: --routing-weights needs --routing",
             })

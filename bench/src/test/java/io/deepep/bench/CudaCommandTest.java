@@ -92,4 +92,23 @@ final class CudaCommandTest {
                         "deepep: --sms=1000 is more than the [0-9]+ that each of 8 ranks can have on .*\\R");
         assertThat(exitCode).isEqualTo(2);
     }
+
+    @Test
+    void putsAreMeasuredByPatternAndSize(@TempDir Path folder) throws Exception {
+        Path file = folder.resolve("put.json");
+        List<String> lines =
+                run(
+                        "bench put --ranks 3 --sizes 16,4096 --rows 5 --sms 2 --warmups 1 --repeats 2 --json "
+                                + file);
+        assertThat(lines.getFirst()).startsWith("puts with a signal over peer memory: 3 ranks on");
+        JsonNode records = new ObjectMapper().readTree(file.toFile());
+        assertThat(records.valueStream().map(each -> each.get("pattern").asText()))
+                .containsExactly("bandwidth", "bandwidth", "latency", "latency", "sparse");
+        assertThat(records.valueStream().map(each -> each.get("ranks").asInt()))
+                .containsExactly(2, 2, 2, 2, 3);
+        for (JsonNode each : records) {
+            assertThat(each.get("p50Micros").asDouble()).isPositive();
+            assertThat(each.get("bytesPerSecond").asDouble()).isPositive();
+        }
+    }
 }

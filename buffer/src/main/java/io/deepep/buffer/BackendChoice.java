@@ -3,11 +3,10 @@ package io.deepep.buffer;
 import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.cuda.CudaDriver;
-import io.deepep.error.DeepEpUnavailableException;
 
 /**
- * Turns {@link Backend#AUTO} into the backend of the device, and refuses what a backend cannot do
- * before anything is allocated.
+ * Turns {@link Backend#AUTO} into the backend of the device, chooses the network of several nodes,
+ * and refuses what a backend cannot do before anything is allocated.
  */
 final class BackendChoice {
     private static final System.Logger LOG = System.getLogger(BackendChoice.class.getName());
@@ -25,7 +24,7 @@ final class BackendChoice {
                         "backend=AUTO: {0}, because tensors lie on {1}",
                         chosen,
                         options.device());
-                yield resolve(with(options, chosen));
+                yield resolve(options.with(chosen, options.network()));
             }
         };
     }
@@ -43,25 +42,9 @@ final class BackendChoice {
     private static BufferOptions requireCuda(BufferOptions options) {
         CudaDriver.ensureAvailable();
         requireDevice(options.device().index());
-        if (options.lowLatency() != null && options.topology().isInternode()) {
-            throw new DeepEpUnavailableException(
-                    "backend=CUDA has no low-latency kernels across nodes yet",
-                    "use one node, leave lowLatency limits out, or use backend=HOST",
-                    null);
-        }
-        if (options.topology().isInternode() && !options.communicator().isInProcess()) {
-            throw new DeepEpUnavailableException(
-                    "backend=CUDA has no network between processes yet, but "
-                            + options.topology().numRanks()
-                            + " processes on nodes of "
-                            + options.topology().numNvlRanks()
-                            + " are "
-                            + options.topology().numRdmaRanks()
-                            + " nodes",
-                    "use one node, or virtual nodes: ranks as threads of one JVM (InProcessGroup)",
-                    null);
-        }
-        return options;
+        return options.topology().isInternode()
+                ? options.with(options.backend(), NetworkChoice.resolve(options))
+                : options;
     }
 
     private static void requireDevice(int index) {
@@ -75,21 +58,5 @@ final class BackendChoice {
                             + " GPUs visible here; check CUDA_VISIBLE_DEVICES, and start at most one rank per GPU"
                             + " or give ranks the same GPU");
         }
-    }
-
-    private static BufferOptions with(BufferOptions options, Backend backend) {
-        return new BufferOptions(
-                options.communicator(),
-                options.topology(),
-                backend,
-                options.device(),
-                options.normal(),
-                options.lowLatency(),
-                options.numNvlBytes(),
-                options.numRdmaBytes(),
-                options.dispatchConfig(),
-                options.combineConfig(),
-                options.timeout(),
-                options.maskTimedOutRanks());
     }
 }

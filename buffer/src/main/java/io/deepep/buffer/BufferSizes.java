@@ -63,12 +63,11 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 CudaRdmaLayout.of(config, limits, topology).layout().sizeBytes());
     }
 
-    /** Likewise; on GPUs the mode has one node. */
+    /** Likewise. */
     static long lowLatencyRdma(LowLatencyLimits limits, EpTopology topology) {
-        long host = LowLatencyLayout.of(limits, topology).layout().sizeBytes();
-        return topology.isInternode()
-                ? host
-                : Math.max(host, CudaLowLatencyLayout.of(limits, topology).layout().sizeBytes());
+        return Math.max(
+                LowLatencyLayout.of(limits, topology).layout().sizeBytes(),
+                CudaLowLatencyLayout.of(limits, topology).layout().sizeBytes());
     }
 
     long rdmaBytes() {
@@ -82,6 +81,7 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 options.topology(),
                 options.backend(),
                 options.device(),
+                options.network(),
                 options.normal(),
                 options.lowLatency(),
                 sufficient("numNvlBytes", options.numNvlBytes(), nvlBytes),
@@ -89,7 +89,8 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 options.dispatchConfig(),
                 options.combineConfig(),
                 options.timeout(),
-                options.maskTimedOutRanks());
+                options.maskTimedOutRanks(),
+                options.observers());
     }
 
     private static long sufficient(String name, long given, long needed) {

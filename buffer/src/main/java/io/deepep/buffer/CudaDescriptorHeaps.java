@@ -14,8 +14,9 @@ final class CudaDescriptorHeaps extends CudaProcessHeaps {
 
     private int descriptor = NONE;
 
-    CudaDescriptorHeaps(CudaHeaps.Ranks ranks, CudaContext context, long numBytes) {
-        super(ranks, context, numBytes, "descriptors");
+    CudaDescriptorHeaps(
+            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+        super(ranks, context, numBytes, reach, "descriptors");
     }
 
     @Override

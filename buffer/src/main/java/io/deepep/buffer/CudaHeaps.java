@@ -33,7 +33,7 @@ public final class CudaHeaps implements AutoCloseable {
     /**
      * Heaps that are open.
      *
-     * @param addresses of every rank's
+     * @param addresses of every rank's; 0 for those out of reach
      * @param release gives up what is open
      */
     CudaHeaps(int rank, long numBytes, List<Long> addresses, Runnable release) {
@@ -54,6 +54,18 @@ public final class CudaHeaps implements AutoCloseable {
         }
     }
 
+    /** Whose memory a rank reaches. */
+    enum Reach {
+        /** The ranks of its node. */
+        NODE,
+        /** All ranks, which are on one host. */
+        GROUP;
+
+        boolean includes(EpTopology topology, int peer) {
+            return this == GROUP || topology.withRank(peer).rdmaRank() == topology.rdmaRank();
+        }
+    }
+
     /** What each rank shows the others. */
     private record Share(CudaContext context, long address) {}
 
@@ -71,20 +83,28 @@ public final class CudaHeaps implements AutoCloseable {
     }
 
     /**
-     * Allocates {@code numBytes}, zeroes them, and meets the peers: collective. Peers can reach the
-     * memory once all ranks have returned.
+     * Heaps of ranks that all reach each other; see {@link #open(Ranks, CudaContext, long, Reach)}.
      *
      * @throws io.deepep.error.DeepEpUnavailableException on every rank, if their processes cannot
      *     share device memory
      */
     public static CudaHeaps open(Ranks ranks, CudaContext context, long numBytes) {
+        return open(ranks, context, numBytes, Reach.GROUP);
+    }
+
+    /**
+     * Allocates {@code numBytes}, zeroes them, and meets the peers: collective among all ranks.
+     * Peers can reach the memory once all ranks have returned.
+     */
+    static CudaHeaps open(Ranks ranks, CudaContext context, long numBytes, Reach reach) {
         return ranks.communicator().isInProcess()
-                ? openInProcess(ranks, context, numBytes)
-                : CudaProcessHeaps.open(ranks, context, numBytes);
+                ? openInProcess(ranks, context, numBytes, reach)
+                : CudaProcessHeaps.open(ranks, context, numBytes, reach);
     }
 
     @SuppressWarnings("unchecked")
-    private static CudaHeaps openInProcess(Ranks ranks, CudaContext context, long numBytes) {
+    private static CudaHeaps openInProcess(
+            Ranks ranks, CudaContext context, long numBytes, Reach reach) {
         int numRanks = ranks.topology().numRanks();
         List<Object> groups =
                 ranks.communicator().exchangeReferences(new Group(numRanks), ranks.timeout());
@@ -101,6 +121,10 @@ public final class CudaHeaps implements AutoCloseable {
                                                 ranks.timeout());
         List<Long> addresses = new ArrayList<>();
         for (int peer = 0; peer < numRanks; peer++) {
+            if (!reach.includes(ranks.topology(), peer)) {
+                addresses.add(0L);
+                continue;
+            }
             CudaContext other = shares.get(peer).context();
             if (!other.device().equals(context.device())) {
                 PeerAccess.enable(context, other);
@@ -111,13 +135,13 @@ public final class CudaHeaps implements AutoCloseable {
         return new CudaHeaps(ranks.topology().rank(), numBytes, addresses, group::release);
     }
 
-    /** Every rank's heap as this GPU sees it. */
+    /** Every rank's heap as this GPU sees it; 0 where it does not. */
     public List<Long> addresses() {
         return addresses;
     }
 
     /** This rank's heap. */
-    public long localAddress() {
+    long localAddress() {
         return addresses.get(rank);
     }
 

@@ -1,5 +1,7 @@
 package io.deepep.buffer;
 
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaMemory;
@@ -21,25 +23,35 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
     private static final Duration GRACE = Duration.ofSeconds(2);
     private static final System.Logger LOG = System.getLogger(CudaIpcHeaps.class.getName());
 
-    private final int numRanks;
+    /** This rank among those that reach its memory. */
+    private final EpTopology group;
+
     private final HostHeaps flags;
 
     private CudaIpcHeaps(
-            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, HostHeaps flags) {
-        super(ranks, context, numBytes, "CUDA IPC");
-        this.numRanks = ranks.topology().numRanks();
+            CudaHeaps.Ranks ranks,
+            CudaContext context,
+            long numBytes,
+            CudaHeaps.Reach reach,
+            EpTopology group,
+            HostHeaps flags) {
+        super(ranks, context, numBytes, reach, "CUDA IPC");
+        this.group = group;
         this.flags = flags;
     }
 
-    /** Collective. */
-    static CudaIpcHeaps create(CudaHeaps.Ranks ranks, CudaContext context, long numBytes) {
-        long flagBytes = (long) Long.BYTES * ranks.topology().numRanks();
-        return new CudaIpcHeaps(
-                ranks,
-                context,
-                numBytes,
-                HostHeaps.open(
-                        ranks.communicator(), ranks.topology(), 0, flagBytes, ranks.timeout()));
+    /** Collective among all ranks. */
+    static CudaIpcHeaps create(
+            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+        Communicator communicator =
+                reach == CudaHeaps.Reach.NODE
+                        ? new NodeCommunicator(ranks.communicator(), ranks.topology())
+                        : ranks.communicator();
+        int size = communicator.size();
+        EpTopology group = new EpTopology(communicator.rank(), size, 1);
+        HostHeaps flags =
+                HostHeaps.open(communicator, group, 0, (long) Long.BYTES * size, ranks.timeout());
+        return new CudaIpcHeaps(ranks, context, numBytes, reach, group, flags);
     }
 
     @Override
@@ -73,8 +85,8 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
 
     @Override
     void release(CudaMemory memory) {
-        for (int peer = 0; peer < numRanks; peer++) {
-            flags.rdma().signal(peer, (long) Long.BYTES * rank, 1);
+        for (int peer = 0; peer < group.numRanks(); peer++) {
+            flags.rdma().signal(peer, (long) Long.BYTES * group.rank(), 1);
         }
         if (othersHaveLetGo()) {
             memory.close();
@@ -89,9 +101,9 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
     }
 
     private boolean othersHaveLetGo() {
-        HostWait wait = new HostWait(rank, flags.doorbell(), GRACE.toNanos());
+        HostWait wait = new HostWait(group.rank(), flags.doorbell(), GRACE.toNanos());
         wait.start();
-        for (int peer = 0; peer < numRanks; peer++) {
+        for (int peer = 0; peer < group.numRanks(); peer++) {
             while (flags.rdma().flag((long) Long.BYTES * peer) == 0) {
                 if (wait.expired()) {
                     return false;

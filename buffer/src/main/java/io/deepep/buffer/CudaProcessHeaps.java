@@ -1,5 +1,6 @@
 package io.deepep.buffer;
 
+import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaMemory;
 import io.deepep.error.DeepEpUnavailableException;
@@ -32,15 +33,22 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     final int rank;
     final CudaContext context;
     final long numBytes;
-    private final int numRanks;
+    private final EpTopology topology;
+    private final CudaHeaps.Reach reach;
     private final Meeting meeting;
     private final long mark = ThreadLocalRandom.current().nextLong();
     private CudaMemory own;
     private final List<CudaMemory> opened = new ArrayList<>();
 
-    CudaProcessHeaps(CudaHeaps.Ranks ranks, CudaContext context, long numBytes, String way) {
-        this.rank = ranks.topology().rank();
-        this.numRanks = ranks.topology().numRanks();
+    CudaProcessHeaps(
+            CudaHeaps.Ranks ranks,
+            CudaContext context,
+            long numBytes,
+            CudaHeaps.Reach reach,
+            String way) {
+        this.topology = ranks.topology();
+        this.rank = topology.rank();
+        this.reach = reach;
         this.context = context;
         this.numBytes = numBytes;
         this.meeting =
@@ -68,21 +76,22 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     }
 
     /**
-     * Allocates, zeroes, and meets the peers: collective. Peers can reach the memory once all ranks
-     * have returned.
+     * Allocates, zeroes, and meets the peers: collective among all ranks. Peers can reach the
+     * memory once all ranks have returned.
      *
      * @throws DeepEpUnavailableException on every rank
      */
-    static CudaHeaps open(CudaHeaps.Ranks ranks, CudaContext context, long numBytes) {
+    static CudaHeaps open(
+            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
         if (IPC_ONLY) {
-            return CudaIpcHeaps.create(ranks, context, numBytes).meet();
+            return CudaIpcHeaps.create(ranks, context, numBytes, reach).meet();
         }
         try {
-            return new CudaDescriptorHeaps(ranks, context, numBytes).meet();
+            return new CudaDescriptorHeaps(ranks, context, numBytes, reach).meet();
         } catch (DeepEpUnavailableException refused) {
             LOG.log(System.Logger.Level.DEBUG, "{0}; trying CUDA IPC", refused.getMessage());
             try {
-                return CudaIpcHeaps.create(ranks, context, numBytes).meet();
+                return CudaIpcHeaps.create(ranks, context, numBytes, reach).meet();
             } catch (DeepEpUnavailableException refusedToo) {
                 throw new DeepEpUnavailableException(
                         refused.reason() + "; " + refusedToo.reason(),
@@ -148,9 +157,14 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     }
 
     private String openAll(List<String> offers, List<Long> addresses) {
-        for (int peer = 0; peer < numRanks; peer++) {
-            Offer offer = Offer.parse(offers.get(peer));
-            addresses.add(peer == rank ? own.address() : accept(offer));
+        for (int peer = 0; peer < topology.numRanks(); peer++) {
+            if (peer == rank) {
+                addresses.add(own.address());
+            } else if (reach.includes(topology, peer)) {
+                addresses.add(accept(Offer.parse(offers.get(peer))));
+            } else {
+                addresses.add(0L);
+            }
         }
         return "";
     }

@@ -12,11 +12,11 @@ import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DeviceEvent;
+import io.deepep.cuda.RdmaHeaps;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
-import java.util.List;
 
 /**
  * The CUDA backend of one rank. Operations are enqueued on the communication stream; a synchronous
@@ -33,9 +33,11 @@ final class CudaResources implements Resources {
     /** Null where a mode that is not used would need it. */
     private final CudaHeaps nvl;
 
-    private final CudaHeaps rdma;
+    private final RdmaBuffer rdma;
     private final CudaNormalKernels normal;
     private final CudaLowLatencyKernels lowLatency;
+
+    private final DeviceTimer timer;
 
     /** The end of a compute stream when a call was made, used again by the next call. */
     private final CudaEvent entered;
@@ -50,8 +52,16 @@ final class CudaResources implements Resources {
         GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
         stream = CudaStream.create(context, context.greatestStreamPriority());
         entered = CudaEvent.create(context);
-        nvl = openHeap(options, options.numNvlBytes());
-        rdma = openHeap(options, options.numRdmaBytes());
+        timer = new DeviceTimer(context, stream);
+        nvl =
+                options.numNvlBytes() == 0
+                        ? null
+                        : CudaHeaps.open(
+                                CudaHeaps.Ranks.of(options), context, options.numNvlBytes(), CudaHeaps.Reach.NODE);
+        rdma =
+                options.numRdmaBytes() == 0
+                        ? null
+                        : RdmaBuffer.open(options, context, stream, sharing);
         normal = options.normal() == null ? null : openNormal(options, sharing);
         lowLatency = options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
     }
@@ -65,12 +75,6 @@ final class CudaResources implements Resources {
         return resources;
     }
 
-    private CudaHeaps openHeap(BufferOptions options, long numBytes) {
-        return numBytes == 0
-                ? null
-                : CudaHeaps.open(CudaHeaps.Ranks.of(options), context, numBytes);
-    }
-
     private CudaNormalKernels openNormal(BufferOptions options, GpuSharing sharing) {
         return new CudaNormalKernels(
                 new CudaNormalKernels.Place(
@@ -78,7 +82,7 @@ final class CudaResources implements Resources {
                         stream,
                         options.topology(),
                         nvl.addresses(),
-                        options.topology().isInternode() ? rdma.addresses() : List.of(),
+                        options.topology().isInternode() ? rdma.heaps() : RdmaHeaps.NONE,
                         options.communicator().isInProcess(),
                         sharing.mostRanksPerGpu(),
                         options.timeout().toNanos()),
@@ -94,9 +98,8 @@ final class CudaResources implements Resources {
                         context,
                         stream,
                         options.topology(),
-                        rdma.addresses().stream()
-                                .map(address -> address + sizes.normalRdmaBytes())
-                                .toList(),
+                        rdma.heaps().from(sizes.normalRdmaBytes()).addresses(),
+                        null,
                         sharing.mostRanksPerGpu(),
                         options.timeout().toNanos()),
                 options.lowLatency(),
@@ -209,18 +212,33 @@ final class CudaResources implements Resources {
     }
 
     @Override
+    public boolean isCapturing() {
+        return stream.isCapturing();
+    }
+
+    @Override
+    public long[] waits() {
+        return null;
+    }
+
+    @Override
+    public DeviceTimer timer() {
+        return timer;
+    }
+
+    @Override
     public Tensor localTensor(DType dtype, long numElements, long offset, boolean inRdma) {
-        CudaHeaps heap = inRdma ? rdma : nvl;
-        if (heap == null) {
+        if ((inRdma ? rdma : nvl) == null) {
             throw new IllegalArgumentException(
                     inRdma
                             ? "rdma=true but this buffer needs no RDMA memory; take the NVL buffer"
                             : "rdma=false but this buffer needs no NVL memory; take the RDMA buffer");
         }
         long numBytes = Math.multiplyExact(numElements, dtype.sizeBytes());
+        long address = inRdma ? rdma.localAddress() : nvl.localAddress();
         return Tensor.onDevice(
                 context.device(),
-                heap.localAddress() + offset,
+                address + offset,
                 numBytes,
                 dtype,
                 new long[] {numElements},

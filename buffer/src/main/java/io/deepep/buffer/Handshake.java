@@ -2,6 +2,7 @@ package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
+import io.deepep.Network;
 import io.deepep.error.RankMismatchException;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
@@ -28,6 +29,7 @@ final class Handshake {
         Map<String, String> mine = new LinkedHashMap<>();
         mine.put("protocol version", PROTOCOL_VERSION);
         mine.put("backend", options.backend().name());
+        mine.put("network", name(options.network()));
         mine.put("ranksPerNode", Integer.toString(options.topology().numNvlRanks()));
         mine.put("normal limits", String.valueOf(options.normal()));
         mine.put("low-latency limits", String.valueOf(options.lowLatency()));
@@ -38,6 +40,13 @@ final class Handshake {
         mine.put("numRdmaBytes", Long.toString(options.numRdmaBytes()));
         mine.put("layout hash", Long.toHexString(sizes.layoutHash()));
         compare(exchange(options, mine));
+    }
+
+    /** NICs and interfaces may differ; what else NVSHMEM is started with, it compares itself. */
+    private static String name(Network network) {
+        return network instanceof Network.Nvshmem nvshmem
+                ? "NVSHMEM over " + nvshmem.transport()
+                : network.toString();
     }
 
     /**

@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
 import io.deepep.DType;
+import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.Tensor;
@@ -22,17 +23,22 @@ import java.lang.foreign.MemorySegment;
  */
 final class HostResources implements Resources {
     private final HostHeaps heaps;
+    private final HostWait waiter;
+    private final int numRanks;
     private final HostStream stream;
     private final NormalKernels normal;
     private final LowLatencyKernels lowLatency;
 
     private HostResources(
             HostHeaps heaps,
-            HostStream stream,
+            HostWait waiter,
+            EpTopology topology,
             NormalKernels normal,
             LowLatencyKernels lowLatency) {
         this.heaps = heaps;
-        this.stream = stream;
+        this.waiter = waiter;
+        this.numRanks = topology.numRanks();
+        this.stream = new HostStream("deepep-comm-" + topology.rank());
         this.normal = normal;
         this.lowLatency = lowLatency;
     }
@@ -46,8 +52,9 @@ final class HostResources implements Resources {
                         options.numNvlBytes(),
                         options.numRdmaBytes(),
                         options.timeout());
-        int rank = options.topology().rank();
-        HostWait waiter = new HostWait(rank, heaps.doorbell(), options.timeout().toNanos());
+        HostWait waiter =
+                new HostWait(
+                        options.topology().rank(), heaps.doorbell(), options.timeout().toNanos());
         NormalKernels normal = null;
         if (options.normal() != null) {
             HostContext context =
@@ -76,7 +83,7 @@ final class HostResources implements Resources {
                     new HostLowLatencyKernels(
                             context, options.lowLatency(), options.maskTimedOutRanks());
         }
-        return new HostResources(heaps, new HostStream("deepep-comm-" + rank), normal, lowLatency);
+        return new HostResources(heaps, waiter, options.topology(), normal, lowLatency);
     }
 
     @Override
@@ -143,6 +150,23 @@ final class HostResources implements Resources {
         return options.computeStream() != null
                 ? options.computeStream().record()
                 : Event.completed();
+    }
+
+    @Override
+    public boolean isCapturing() {
+        return false;
+    }
+
+    @Override
+    public long[] waits() {
+        long[] waits = new long[numRanks];
+        waiter.copyWaited(waits);
+        return waits;
+    }
+
+    @Override
+    public DeviceTimer timer() {
+        return null;
     }
 
     @Override

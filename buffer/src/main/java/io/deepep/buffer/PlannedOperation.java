@@ -20,6 +20,7 @@ import io.deepep.spi.Operation;
 final class PlannedOperation<R> {
     private final RankBuffer owner;
     private final Operation<R> operation;
+    private final Operation<R> observed;
     private final boolean hooked;
     private final boolean fixedShape;
     private final Runnable hook;
@@ -42,12 +43,19 @@ final class PlannedOperation<R> {
     /**
      * Plans {@code operation}.
      *
+     * @param observed the same, told of to observers
      * @param hooked whether the caller asked to receive by hook
      * @param fixedShape whether the result is known without waiting for {@link Operation#begin}
      */
-    PlannedOperation(RankBuffer owner, Operation<R> operation, boolean hooked, boolean fixedShape) {
+    PlannedOperation(
+            RankBuffer owner,
+            Operation<R> operation,
+            Operation<R> observed,
+            boolean hooked,
+            boolean fixedShape) {
         this.owner = owner;
         this.operation = operation;
+        this.observed = observed;
         this.hooked = hooked;
         this.fixedShape = fixedShape;
         this.hook = hooked ? () -> owner.receive(this) : null;
@@ -140,7 +148,7 @@ final class PlannedOperation<R> {
 
     private void begin() {
         try {
-            operation.begin();
+            observed.begin();
         } catch (RoutingException
                 | CapacityExceededException
                 | RankMismatchException
@@ -156,7 +164,7 @@ final class PlannedOperation<R> {
 
     private void complete() {
         try {
-            operation.complete();
+            observed.complete();
         } catch (RoutingException
                 | CapacityExceededException
                 | RankMismatchException

@@ -20,6 +20,7 @@ import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
+import io.deepep.spi.CallKind;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Request;
 import java.util.Objects;
@@ -31,12 +32,14 @@ import java.util.Objects;
 final class RankBuffer implements Buffer {
     private final BufferOptions options;
     private final Resources resources;
+    private final CallObservers observers;
     private volatile Throwable failure;
     private volatile boolean closed;
 
     RankBuffer(BufferOptions options, Resources resources) {
         this.options = options;
         this.resources = resources;
+        this.observers = new CallObservers(options);
     }
 
     @Override
@@ -62,6 +65,7 @@ final class RankBuffer implements Buffer {
                     keep(
                             request,
                             normal.prepareDispatch(request),
+                            CallKind.NORMAL_DISPATCH,
                             false,
                             request.numWorstTokens() > 0);
         }
@@ -74,7 +78,13 @@ final class RankBuffer implements Buffer {
         PlannedOperation<CombineResult> plan = planOf(request);
         if (plan == null) {
             resources.requirePreparable(callOptions);
-            plan = keep(request, normal.prepareCombine(request), false, true);
+            plan =
+                    keep(
+                            request,
+                            normal.prepareCombine(request),
+                            CallKind.NORMAL_COMBINE,
+                            false,
+                            true);
         }
         return resources.run(plan, callOptions);
     }
@@ -91,7 +101,13 @@ final class RankBuffer implements Buffer {
         PlannedOperation<LowLatencyDispatchResult> plan = planOf(request);
         if (plan == null) {
             resources.requirePreparable(callOptions);
-            plan = keep(request, lowLatency.prepareDispatch(request), request.receiveHook(), false);
+            plan =
+                    keep(
+                            request,
+                            lowLatency.prepareDispatch(request),
+                            CallKind.LOW_LATENCY_DISPATCH,
+                            request.receiveHook(),
+                            false);
         }
         return resources.run(plan, callOptions);
     }
@@ -103,7 +119,13 @@ final class RankBuffer implements Buffer {
         PlannedOperation<LowLatencyCombineResult> plan = planOf(request);
         if (plan == null) {
             resources.requirePreparable(callOptions);
-            plan = keep(request, lowLatency.prepareCombine(request), request.receiveHook(), false);
+            plan =
+                    keep(
+                            request,
+                            lowLatency.prepareCombine(request),
+                            CallKind.LOW_LATENCY_COMBINE,
+                            request.receiveHook(),
+                            false);
         }
         return resources.run(plan, callOptions);
     }
@@ -256,8 +278,15 @@ final class RankBuffer implements Buffer {
     }
 
     private <R> PlannedOperation<R> keep(
-            Request request, Operation<R> operation, boolean hooked, boolean fixedShape) {
-        PlannedOperation<R> plan = new PlannedOperation<>(this, operation, hooked, fixedShape);
+            Request request,
+            Operation<R> operation,
+            CallKind kind,
+            boolean hooked,
+            boolean fixedShape) {
+        Operation<R> observed =
+                new ObservedOperation<>(operation, kind, hooked, observers, resources);
+        PlannedOperation<R> plan =
+                new PlannedOperation<>(this, operation, observed, hooked, fixedShape);
         request.plan(plan);
         return plan;
     }

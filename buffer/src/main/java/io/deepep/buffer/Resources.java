@@ -37,6 +37,18 @@ interface Resources extends AutoCloseable {
      */
     void receive(PlannedOperation<?> operation);
 
+    /** Whether what operations enqueue goes into a graph. */
+    boolean isCapturing();
+
+    /**
+     * Nanoseconds waited for each rank since the buffer opened, a new array; null where waits are
+     * not measured.
+     */
+    long[] waits();
+
+    /** Times work on the GPU; null on the host. */
+    DeviceTimer timer();
+
     /** Waits until work issued before, and the options' previous event, are over. */
     void await(CallOptions options);
 

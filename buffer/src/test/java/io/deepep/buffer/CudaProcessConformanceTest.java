@@ -46,4 +46,15 @@ class CudaProcessConformanceTest {
         new ProcessSuites(folder, "-Ddeepep.cudaIpc=true")
                 .run(2, 2, CudaNormalConformanceTest.class);
     }
+
+    @Test
+    void lowLatencyByDescriptor() throws Exception {
+        new ProcessSuites(folder).run(2, 1, CudaLowLatencyConformanceTest.class);
+    }
+
+    @Test
+    void lowLatencyByCudaIpc() throws Exception {
+        new ProcessSuites(folder, "-Ddeepep.cudaIpc=true")
+                .run(2, 1, CudaLowLatencyConformanceTest.class);
+    }
 }

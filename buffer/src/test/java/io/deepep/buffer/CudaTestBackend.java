@@ -4,6 +4,7 @@ import io.deepep.Backend;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
+import io.deepep.Network;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
@@ -26,15 +27,26 @@ final class CudaTestBackend implements TestBackend {
     private static final ConcurrentHashMap<Integer, Lane> LANES = new ConcurrentHashMap<>();
 
     private final boolean internode;
+    private final Network network;
 
-    /** For groups of one node, or of several virtual ones. */
-    CudaTestBackend(boolean internode) {
+    private CudaTestBackend(boolean internode, Network network) {
         this.internode = internode;
+        this.network = network;
     }
 
     /** For groups of one node. */
     CudaTestBackend() {
-        this(false);
+        this(false, Network.auto());
+    }
+
+    /** For groups of one node, or of several virtual ones that reach each other's memory. */
+    CudaTestBackend(boolean internode) {
+        this(internode, Network.auto());
+    }
+
+    /** For groups of several nodes. */
+    CudaTestBackend(Network network) {
+        this(true, network);
     }
 
     /** A stream and memory on one GPU. */
@@ -65,6 +77,11 @@ final class CudaTestBackend implements TestBackend {
     @Override
     public Optional<String> unavailabilityReason() {
         return CudaDriver.unavailabilityReason();
+    }
+
+    @Override
+    public Network network() {
+        return network;
     }
 
     @Override

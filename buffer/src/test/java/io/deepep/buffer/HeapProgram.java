@@ -7,6 +7,7 @@ import io.deepep.Config;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
+import io.deepep.Network;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
@@ -20,6 +21,7 @@ import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -74,7 +76,7 @@ final class HeapProgram {
         require(sharing, Math.ceilDiv(numRanks, NUM_DEVICES));
         CudaHeaps heaps;
         try {
-            heaps = CudaHeaps.open(CudaHeaps.Ranks.of(options), context, NUM_BYTES);
+            heaps = CudaHeaps.open(CudaHeaps.Ranks.of(options), context, NUM_BYTES, CudaHeaps.Reach.GROUP);
         } catch (DeepEpUnavailableException refused) {
             System.out.println("refused " + refused.getMessage());
             return;
@@ -122,6 +124,7 @@ final class HeapProgram {
                 new EpTopology(communicator.rank(), numRanks, numRanks),
                 Backend.CUDA,
                 Device.cuda(communicator.rank() % NUM_DEVICES),
+                Network.auto(),
                 NormalLimits.of(8, 128, 2, numRanks),
                 null,
                 NUM_BYTES,
@@ -129,7 +132,8 @@ final class HeapProgram {
                 Config.recommendedForDispatch(numRanks),
                 Config.recommendedForCombine(numRanks),
                 LONG,
-                false);
+                false,
+                List.of());
     }
 
     /** What the stand-in calls device memory is host memory. */

@@ -133,16 +133,20 @@ class ProcessGroupTest {
 
     @Test
     void aRankThatHangsIsTakenForDead() throws Exception {
-        List<RankProcess> ranks = startAll(3, "127.0.0.1", Groups.freePort());
+        int port = Groups.freePort();
+        RankProcess hanging = RankProcess.start(variables(2, 3, port), PATIENT, 3_000);
+        started.add(hanging);
+        List<RankProcess> ranks =
+                List.of(start(variables(0, 3, port)), start(variables(1, 3, port)), hanging);
         assertJoined(ranks);
-        ranks.get(2).signal("STOP");
+        hanging.signal("STOP");
         ranks.get(0).awaitDeathOf(2);
         ranks.get(1).awaitDeathOf(2);
         assertThat(ranks.get(0).ask("alive 1")).isEqualTo("true");
 
         // Back among the living, it is not taken back.
-        ranks.get(2).signal("CONT");
-        assertThat(ranks.get(2).ask("I am here")).startsWith("DeepEpTimeoutException");
+        hanging.signal("CONT");
+        assertThat(hanging.ask("I am here")).startsWith("DeepEpTimeoutException");
         assertThat(ranks.get(0).ask("alive 2")).isEqualTo("false");
     }
 

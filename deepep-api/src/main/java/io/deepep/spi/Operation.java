@@ -33,4 +33,13 @@ public interface Operation<R> {
      * @param receiveHook the hook to hand out, or null
      */
     R result(Event event, Runnable receiveHook);
+
+    /**
+     * Fills in what the latest run moved, as far as the host knows without asking a device. Called
+     * only while somebody observes, after {@link #complete} or, where that has not run, in its
+     * place.
+     *
+     * @param completed whether {@link #complete} has run, so that everything is known
+     */
+    void describe(CallFacts facts, boolean completed);
 }

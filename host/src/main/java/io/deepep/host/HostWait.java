@@ -1,6 +1,7 @@
 package io.deepep.host;
 
 import io.deepep.error.DeepEpTimeoutException;
+import java.util.Arrays;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -21,6 +22,7 @@ public final class HostWait {
     private final int rank;
     private final HostDoorbell doorbell;
     private final long timeoutNanos;
+    private long[] waited = new long[8];
     private long since;
     private int idles;
 
@@ -79,10 +81,26 @@ public final class HostWait {
      * @throws DeepEpTimeoutException if nothing came for the time allowed
      */
     public void idle(int peer, String phase, long expected, long observed) {
+        long start = System.nanoTime();
         pause();
-        if (expired()) {
+        long now = System.nanoTime();
+        addWaited(peer, now - start);
+        if (now - since > timeoutNanos) {
             throw new DeepEpTimeoutException(rank, peer, phase, expected, observed, timeoutNanos);
         }
+    }
+
+    /** Notes time that passed because {@code peer} was missing. */
+    public void addWaited(int peer, long nanos) {
+        if (peer >= waited.length) {
+            waited = Arrays.copyOf(waited, 2 * peer);
+        }
+        waited[peer] += nanos;
+    }
+
+    /** Copies the nanoseconds waited for each rank since the beginning into {@code total}, [R]. */
+    public void copyWaited(long[] total) {
+        System.arraycopy(waited, 0, total, 0, Math.min(waited.length, total.length));
     }
 
     /**

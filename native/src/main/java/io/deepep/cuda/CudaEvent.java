@@ -40,17 +40,19 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     private static final class Owned implements Runnable {
         private final CudaContext context;
         private final long handle;
+        private final boolean foreign;
         private final AtomicBoolean closed = new AtomicBoolean();
 
-        Owned(CudaContext context, long handle) {
+        Owned(CudaContext context, long handle, boolean foreign) {
             this.context = context;
             this.handle = handle;
+            this.foreign = foreign;
         }
 
         @Override
         public void run() {
             // A closed context may be gone, and its events with it.
-            if (closed.compareAndSet(false, true) && !context.isClosed()) {
+            if (closed.compareAndSet(false, true) && !foreign && !context.isClosed()) {
                 context.makeCurrent();
                 DESTROY.call(handle);
             }
@@ -60,8 +62,8 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     private final Owned owned;
     private final Cleaner.Cleanable cleanable;
 
-    private CudaEvent(CudaContext context, long handle) {
-        this.owned = new Owned(context, handle);
+    private CudaEvent(CudaContext context, long handle, boolean foreign) {
+        this.owned = new Owned(context, handle, foreign);
         this.cleanable = CLEANER.register(this, owned);
     }
 
@@ -94,13 +96,26 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             OPEN_IPC_HANDLE.call(CallSlots.first(), IpcHandle.copyTo(arena, handle));
         }
-        return new CudaEvent(context, CallSlots.asLong(CallSlots.first()));
+        return new CudaEvent(context, CallSlots.asLong(CallSlots.first()), false);
+    }
+
+    /**
+     * An event that another library made, such as an engine's. Closing this object leaves it alone;
+     * the engine keeps it as long as this object is used.
+     *
+     * @param handle its {@code CUevent} or {@code cudaEvent_t}
+     */
+    public static CudaEvent wrap(CudaContext context, long handle) {
+        if (handle == 0) {
+            throw new IllegalArgumentException("handle=0 is no event; create it first");
+        }
+        return new CudaEvent(context, handle, true);
     }
 
     private static CudaEvent create(CudaContext context, int flags) {
         context.makeCurrent();
         CREATE.call(CallSlots.first(), flags);
-        return new CudaEvent(context, CallSlots.asLong(CallSlots.first()));
+        return new CudaEvent(context, CallSlots.asLong(CallSlots.first()), false);
     }
 
     /** The driver's {@code CUevent}. */

@@ -22,9 +22,13 @@ public final class CudaStream implements Stream, AutoCloseable {
     private static final int CAPTURE_NONE = 0;
     private static final int RECORD_EXTERNAL = 1;
 
+    /** The legacy and the per-thread default stream, which every context has. */
+    private static final long LAST_DEFAULT_STREAM = 2;
+
     private static final CuCall CREATE =
             CuCall.of("cuStreamCreateWithPriority", ADDRESS, JAVA_INT, JAVA_INT);
     private static final CuCall DESTROY = CuCall.of("cuStreamDestroy_v2", JAVA_LONG);
+    private static final CuCall GET_CONTEXT = CuCall.of("cuStreamGetCtx", JAVA_LONG, ADDRESS);
     private static final CuCall SYNCHRONIZE = CuCall.of("cuStreamSynchronize", JAVA_LONG);
     private static final CuCall QUERY =
             CuCall.of("cuStreamQuery", JAVA_LONG).tolerating(CuError.NOT_READY);
@@ -84,8 +88,22 @@ public final class CudaStream implements Stream, AutoCloseable {
      * A stream that another library made, such as an engine's. Closing this object leaves it alone.
      *
      * @param handle its {@code CUstream} or {@code cudaStream_t}; 0 is the legacy default stream
+     * @throws IllegalArgumentException if the stream belongs to another context
      */
     public static CudaStream wrap(CudaContext context, long handle) {
+        context.makeCurrent();
+        if (Long.compareUnsigned(handle, LAST_DEFAULT_STREAM) > 0) {
+            GET_CONTEXT.call(handle, CallSlots.first());
+            if (CallSlots.asLong(CallSlots.first()) != context.handle()) {
+                throw new IllegalArgumentException(
+                        "stream "
+                                + Long.toHexString(handle)
+                                + " is not of the primary context of "
+                                + context.device()
+                                + "; create it there: with that GPU chosen by the runtime API (cudaSetDevice),"
+                                + " or in the context of cuDevicePrimaryCtxRetain instead of cuCtxCreate");
+            }
+        }
         return new CudaStream(context, handle, false);
     }
 

@@ -130,6 +130,12 @@ public final class KernelStruct {
             memory.setInt(struct.offset(field), value);
             return this;
         }
+
+        /** Sets an element of an array of 32-bit fields. */
+        public Params setInt(String field, int idx, int value) {
+            memory.setInt(struct.offset(field) + (long) Integer.BYTES * idx, value);
+            return this;
+        }
     }
 
     /** Collects the fields of a {@link KernelStruct}. */

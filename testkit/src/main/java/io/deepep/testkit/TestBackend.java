@@ -4,6 +4,7 @@ import io.deepep.Backend;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
+import io.deepep.Network;
 import io.deepep.Tensor;
 import java.util.Optional;
 
@@ -39,6 +40,11 @@ public interface TestBackend {
     /** Why the backend cannot be used on this machine; empty if it can. */
     default Optional<String> unavailabilityReason() {
         return Optional.empty();
+    }
+
+    /** The network of groups of several nodes. */
+    default Network network() {
+        return Network.auto();
     }
 
     /** Whether the backend has what such a group needs, on whatever machine. */

@@ -3,6 +3,7 @@ package io.deepep.bench.cuda;
 import io.deepep.EpTopology;
 import io.deepep.cuda.KernelHeader;
 import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.NetworkStructs;
 
 /**
  * What the kernels of the benchmarks and Java share: the definition of {@code bench_structs.cuh}.
@@ -16,6 +17,15 @@ final class BenchStructs {
 
     /** Rows that a warp of the exchange has in flight. */
     static final int STAGES = 2;
+
+    /** Threads of a block of the soak. */
+    static final int SOAK_THREADS = 256;
+
+    /** Formats of received rows, as the soak tells them apart. */
+    static final int NO_SCALES = 0;
+
+    static final int FLOAT_SCALES = 1;
+    static final int PACKED_SCALES = 2;
 
     static final KernelStruct GATE =
             KernelStruct.builder("GateParams", "See bench_gate.cu.")
@@ -39,13 +49,62 @@ final class BenchStructs {
                     .i32("reserved", "")
                     .build();
 
+    static final KernelStruct SOAK =
+            KernelStruct.builder("SoakParams", "See bench_soak.cu.")
+                    .u64("seed", "of the exchange")
+                    .u64("exchange", "its number")
+                    .u64("errors", "u64 [8]: complaints, then the first: exchange, what, where")
+                    .u64("x", "bf16 [max_tokens][hidden]")
+                    .u64("topk_idx", "i64 [max_tokens][topk]")
+                    .u64("topk_weights", "f32 [max_tokens][topk]")
+                    .u64("recv_x", "[local experts][num_ranks * max_tokens][hidden]")
+                    .u64("recv_scales", "[local experts][columns][num_ranks * max_tokens]")
+                    .u64("counts", "i32 [local experts]")
+                    .u64("src_info", "i32 [local experts][num_ranks * max_tokens]")
+                    .u64("layout_range", "i64 [local experts][num_ranks]")
+                    .u64("outputs", "bf16 [local experts][num_ranks * max_tokens][hidden]")
+                    .u64("combined", "bf16 [num_tokens][hidden]")
+                    .i32("num_tokens", "of every rank", EpTopology.MAX_NVL_RANKS)
+                    .i32("step", "Step")
+                    .i32("format", "kNoScales, kFloatScales or kPackedScales")
+                    .i32("rank", "")
+                    .i32("num_ranks", "")
+                    .i32("max_tokens", "")
+                    .i32("hidden", "")
+                    .i32("topk", "")
+                    .i32("num_experts", "")
+                    .build();
+
+    static final KernelStruct PUT =
+            KernelStruct.builder("PutParams", "See bench_put.cu, _latency and _sparse.")
+                    .struct("network", NetworkStructs.NETWORK)
+                    .struct("slots", NetworkStructs.CELLS)
+                    .struct("flags", NetworkStructs.CELLS)
+                    .u64("source", "what is put: a cell's slots")
+                    .u64("slot_bytes", "a multiple of 16")
+                    .u64("row_bytes", "of a message, a multiple of 16")
+                    .u64("return_bytes", "of an answer, likewise")
+                    .u64("epoch", "of the first signal; grows from launch to launch")
+                    .u64("timeout_ns", "")
+                    .u64("num_timeouts", "u64 of mapped host memory")
+                    .i32("peer", "")
+                    .i32("num_rows", "")
+                    .build();
+
     static final KernelHeader HEADER =
             new KernelHeader("deepep::bench", "deepep_bench_structs_hash", BenchStructs.class)
+                    .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
                     .constant("kFlagStrideBytes", FLAG_STRIDE_BYTES)
                     .constant("kMaxWarps", MAX_WARPS)
                     .constant("kStages", STAGES)
+                    .constant("kSoakThreads", SOAK_THREADS)
+                    .constant("kNoScales", NO_SCALES)
+                    .constant("kFloatScales", FLOAT_SCALES)
+                    .constant("kPackedScales", PACKED_SCALES)
                     .struct(GATE)
-                    .struct(EXCHANGE);
+                    .struct(EXCHANGE)
+                    .struct(PUT)
+                    .struct(SOAK);
 
     private BenchStructs() {}
 }

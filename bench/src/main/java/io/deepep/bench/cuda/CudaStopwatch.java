@@ -45,13 +45,18 @@ public final class CudaStopwatch implements Stopwatch {
         private final CudaEvent end;
         private final CudaMemory flush;
         private final Gate gate;
+
+        /** The smallest kernel there is. */
+        private final Gate openGate;
+
         private long[] work;
         private long[] calls;
         private long[] enqueues;
 
-        Lane(CudaContext context, CudaStream stream, Gate gate) {
+        Lane(CudaContext context, CudaStream stream, Gate gate, Gate openGate) {
             this.stream = stream;
             this.gate = gate;
+            this.openGate = openGate;
             start = CudaEvent.createTiming(context);
             end = CudaEvent.createTiming(context);
             flush = CudaMemory.allocate(context, 2L * context.cudaDevice().l2Bytes());
@@ -117,24 +122,37 @@ public final class CudaStopwatch implements Stopwatch {
         int numRanks = session.job().numRanks();
         List<CudaContext> contexts =
                 team.ask(rank -> CudaContext.retain(stream(session, rank).context().cudaDevice()));
-        PeerMemory flags = PeerMemory.allocate(session, contexts, Gate.FLAGS_BYTES);
+        PeerMemory flags = PeerMemory.allocate(session, contexts, 2 * Gate.FLAGS_BYTES);
         List<Lane> lanes =
                 team.ask(
-                        rank ->
-                                new Lane(
-                                        contexts.get(rank),
-                                        stream(session, rank),
-                                        new Gate(
-                                                BenchModule.load(contexts.get(rank), "gate"),
-                                                flags,
-                                                rank,
-                                                numRanks,
-                                                session.job().timeout())));
+                        rank -> {
+                            BenchModule module = BenchModule.load(contexts.get(rank), "gate");
+                            Duration timeout = session.job().timeout();
+                            long own = flags.addresses(rank).get(rank) + Gate.FLAGS_BYTES;
+                            return new Lane(
+                                    contexts.get(rank),
+                                    stream(session, rank),
+                                    new Gate(module, flags, rank, numRanks, timeout),
+                                    Gate.open(module, own, timeout));
+                        });
         return new CudaStopwatch(session, contexts, flags, lanes);
     }
 
     private static CudaStream stream(Session session, int rank) {
         return (CudaStream) session.buffer(rank).communicationStream();
+    }
+
+    /** A kernel that does nothing, launched {@code number} times, each followed by an event. */
+    public Operation bareLaunches(int number) {
+        return (rank, options) -> {
+            Lane lane = lanes.get(rank);
+            CudaEvent last = CudaEvent.create(contexts.get(rank));
+            for (int i = 0; i < number; i++) {
+                lane.openGate.enqueue(lane.stream, Duration.ZERO);
+                lane.stream.record(last);
+            }
+            return last;
+        };
     }
 
     /** The ranks' contexts. */

@@ -28,16 +28,33 @@ final class Gate implements AutoCloseable {
      * @param flags {@link #FLAGS_BYTES} of each rank
      */
     Gate(BenchModule module, PeerMemory flags, int rank, int numRanks, Duration timeout) {
+        this(
+                module,
+                timeout,
+                rank,
+                flags.addresses(rank).stream().limit(numRanks).mapToLong(Long::longValue).toArray());
+    }
+
+    /**
+     * A gate that waits for nobody, over flags of its own.
+     *
+     * @param flagsAddress of {@link #FLAGS_BYTES}, zero
+     */
+    static Gate open(BenchModule module, long flagsAddress, Duration timeout) {
+        return new Gate(module, timeout, 0, new long[] {flagsAddress});
+    }
+
+    private Gate(BenchModule module, Duration timeout, int rank, long[] flags) {
         Arena arena = Arena.ofAuto();
         this.module = module;
         this.params = BenchStructs.GATE.allocate(arena);
         this.launch = new LaunchConfig(arena, 1, THREADS);
-        for (int peer = 0; peer < numRanks; peer++) {
-            params.set("flags", peer, flags.addresses(rank).get(peer));
+        for (int peer = 0; peer < flags.length; peer++) {
+            params.set("flags", peer, flags[peer]);
         }
         params.set("timeout_ns", timeout.toNanos())
                 .setInt("rank", rank)
-                .setInt("num_ranks", numRanks);
+                .setInt("num_ranks", flags.length);
     }
 
     /** Enqueues the gate; all ranks do, as often as each other. */

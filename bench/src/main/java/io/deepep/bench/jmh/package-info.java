@@ -1,2 +1,2 @@
-/** JMH benchmarks of the host backend: {@code deepep jmh NAME}. */
+/** JMH benchmarks: {@code deepep jmh} runs all, {@code deepep jmh NAME} some. */
 package io.deepep.bench.jmh;

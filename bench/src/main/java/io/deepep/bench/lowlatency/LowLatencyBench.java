@@ -3,38 +3,39 @@ package io.deepep.bench.lowlatency;
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
-import io.deepep.bench.measure.Build;
-import io.deepep.bench.measure.MemoryCopy;
-import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.measure.OperationRecord;
-import io.deepep.bench.measure.Samples;
+import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
-import io.deepep.bench.run.RankTeam;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
+import java.util.function.IntFunction;
 
 /** {@code bench low-latency}: verifies the operations, then measures them. */
 public final class LowLatencyBench {
+    private static final List<Integer> CUDA_SMS = List.of(16, 32, 64, 132);
+
     private LowLatencyBench() {}
 
     /**
      * Runs and reports; returns whether everything was right. Nothing is measured that gave a wrong
      * result.
+     *
+     * @param tokens numbers of tokens per rank to measure with, at most the job's
      */
-    public static boolean run(Console console, Job job, BenchOptions options) {
+    public static boolean run(
+            Console console, Job job, List<Integer> tokens, BenchOptions options) {
         try (LowLatencySetup setup = LowLatencySetup.open(job)) {
             console.line("low-latency mode, %s, %s", job.placement().describe(), job.describe());
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));
             if (runner.failed() == 0) {
-                List<OperationRecord> records = measure(setup, options);
+                List<OperationRecord> records = measure(console, setup, tokens, options);
                 BenchReport.print(console, records);
                 if (options.json() != null) {
-                    BenchReport.write(options.json(), records);
+                    BenchReport.write(options.json(), RoutingCounts.addTo(records, job.routing()));
                 }
             }
             runner.summarise();
@@ -56,47 +57,52 @@ public final class LowLatencyBench {
         return new LowLatencyCase(setup.session(), setup.verifier(), variant);
     }
 
-    private static List<OperationRecord> measure(LowLatencySetup setup, BenchOptions options) {
-        Job job = setup.session().job();
-        LowLatencyOperations operations = new LowLatencyOperations(setup);
-        LowLatencyBytes bytes = new LowLatencyBytes(job);
-        OperationRecord.Context context = new OperationRecord.Context(job, Build.current());
-        double memoryCopy = MemoryCopy.bytesPerSecond();
-        List<OperationRecord> records = new ArrayList<>();
-        Recorder recorder =
-                (op, dtype, work, moved) ->
-                        records.add(
-                                context.onHost(
-                                        new OperationRecord.Subject(
-                                                op, dtype, job.dispatchConfig().numSms()),
-                                        Samples.measure(
-                                                setup.session().team(),
-                                                options.warmups(),
-                                                options.repeats(),
-                                                work),
-                                        moved,
-                                        memoryCopy));
-        for (LowLatencyFormat format : LowLatencyFormat.values()) {
-            String dtype = format.name().toLowerCase(Locale.ROOT);
-            recorder.record(
-                    "ll-dispatch", dtype, operations.dispatch(format), bytes.dispatch(format));
+    /**
+     * Numbers of multiprocessors to measure with: the given ones; else on GPUs up to all, because a
+     * decode step has nothing else to do meanwhile.
+     */
+    static List<Integer> measuredSms(Job job) {
+        if (!job.sms().isEmpty() || !job.placement().isCuda()) {
+            return job.measuredSms();
         }
-        recorder.record(
-                "ll-combine-staged",
-                "bf16",
-                operations.combine(false, false),
-                bytes.combine(false));
-        recorder.record(
-                "ll-combine-zero-copy",
-                "bf16",
-                operations.combine(true, false),
-                bytes.combine(false));
-        recorder.record(
-                "ll-combine-logfmt", "bf16", operations.combine(true, true), bytes.combine(true));
+        int room = job.placement().smsPerRank(job.numRanks());
+        List<Integer> fitting = CUDA_SMS.stream().filter(number -> number <= room).toList();
+        return fitting.isEmpty() ? List.of(room) : fitting;
+    }
+
+    private static List<OperationRecord> measure(
+            Console console, LowLatencySetup opened, List<Integer> tokens, BenchOptions options) {
+        List<OperationRecord> records = new ArrayList<>();
+        try (LowLatencyMeter meter = LowLatencyMeter.open(console, opened)) {
+            for (int number : tokens) {
+                LowLatencySetup setup = opened.withNumTokens(number);
+                for (IntFunction<LowLatencyOperation> bySms : measured(setup)) {
+                    for (int sms : measuredSms(setup.job())) {
+                        records.add(
+                                meter.measure(
+                                        setup,
+                                        bySms.apply(sms),
+                                        options.warmups(),
+                                        options.repeats()));
+                    }
+                }
+            }
+        }
         return records;
     }
 
-    private interface Recorder {
-        void record(String op, String dtype, RankTeam.Work work, OperationBytes bytes);
+    private static List<IntFunction<LowLatencyOperation>> measured(LowLatencySetup setup) {
+        LowLatencyOperations operations = new LowLatencyOperations(setup);
+        List<IntFunction<LowLatencyOperation>> measured = new ArrayList<>();
+        for (LowLatencyFormat format : LowLatencyFormat.values()) {
+            measured.add(sms -> operations.dispatch(format, sms));
+        }
+        if (!setup.job().placement().isCuda()) {
+            // Kernels send rows from wherever they lie.
+            measured.add(sms -> operations.combine(false, false, sms));
+        }
+        measured.add(sms -> operations.combine(true, false, sms));
+        measured.add(sms -> operations.combine(true, true, sms));
+        return measured;
     }
 }

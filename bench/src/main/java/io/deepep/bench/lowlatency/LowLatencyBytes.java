@@ -7,12 +7,14 @@ import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
 import io.deepep.testkit.oracle.Traffic;
 import io.deepep.testkit.routing.Routing;
+import java.util.stream.LongStream;
 
 /**
  * Bytes of low-latency operations. A token goes once to each destination rank; on the way back
  * every selection's row goes home by itself.
  */
 final class LowLatencyBytes {
+    private static final long VECTOR_BYTES = 16;
     private static final long LOGFMT_BITS = 10;
     private static final long LOGFMT_BLOCK_HEADER = 8;
 
@@ -37,6 +39,60 @@ final class LowLatencyBytes {
                 ? hidden * LOGFMT_BITS / 8
                         + LOGFMT_BLOCK_HEADER * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
                 : 2 * hidden;
+    }
+
+    /** Bytes of a dispatched row as GPUs send it: elements, scales, the token's selections. */
+    long dispatchWireRowBytes(LowLatencyFormat format) {
+        return Math.ceilDiv(rowBytes(format) + 4L * routing.numTopk(), VECTOR_BYTES) * VECTOR_BYTES;
+    }
+
+    /** Rows that ranks send one another: [from][to]. */
+    interface Rows {
+        /** Adds those of one token of {@code rank}. */
+        void add(int rank, int token, long[][] sent);
+    }
+
+    /** A token goes once to each rank. */
+    void dispatchRows(int rank, int token, long[][] sent) {
+        for (int dest = 0; dest < job.numRanks(); dest++) {
+            sent[rank][dest] += routing.goesTo(rank, token, dest) ? 1 : 0;
+        }
+    }
+
+    /** A row for each selection goes home. */
+    void combineRows(int rank, int token, long[][] sent) {
+        for (int k = 0; k < routing.numTopk(); k++) {
+            int owner = routing.ownerOf(routing.expert(rank, token, k));
+            if (owner >= 0) {
+                sent[owner][rank]++;
+            }
+        }
+    }
+
+    /**
+     * Rows that the ranks of the busiest GPU send to other ranks, or receive from them if these are
+     * more. A single rank has only itself.
+     */
+    long busiestLinkRows(Rows rows) {
+        int numRanks = job.numRanks();
+        long[][] sent = new long[numRanks][numRanks];
+        for (int rank = 0; rank < numRanks; rank++) {
+            for (int token = 0; token < routing.numTokens(rank); token++) {
+                rows.add(rank, token, sent);
+            }
+        }
+        int places = job.placement().isCuda() ? job.placement().numGpus() : numRanks;
+        long[] out = new long[places];
+        long[] in = new long[places];
+        for (int from = 0; from < numRanks; from++) {
+            for (int to = 0; to < numRanks; to++) {
+                if (from != to || numRanks == 1) {
+                    out[from % places] += sent[from][to];
+                    in[to % places] += sent[from][to];
+                }
+            }
+        }
+        return LongStream.concat(LongStream.of(out), LongStream.of(in)).max().orElseThrow();
     }
 
     /** What {@code rank}'s tokens send in a dispatch, in rows. */

@@ -36,12 +36,14 @@ public final class LowLatencyFixture implements AutoCloseable {
 
     /** Dispatch. */
     public RankTeam.Work dispatch(LowLatencyFormat format) {
-        return operations.dispatch(format);
+        return operations.dispatch(format, setup.job().dispatchConfig().numSms()).synchronous();
     }
 
     /** Combine of rows in the buffer's combine memory, else of staged ones. */
     public RankTeam.Work combine(boolean zeroCopy, boolean logFmt) {
-        return operations.combine(zeroCopy, logFmt);
+        return operations
+                .combine(zeroCopy, logFmt, setup.job().dispatchConfig().numSms())
+                .synchronous();
     }
 
     /** Bytes of a dispatch. */

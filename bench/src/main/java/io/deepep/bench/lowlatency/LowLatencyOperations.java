@@ -1,66 +1,158 @@
 package io.deepep.bench.lowlatency;
 
 import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.Event;
 import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
-import io.deepep.bench.run.RankTeam;
+import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Session;
 import java.util.List;
+import java.util.Locale;
 
 /** Operations of low-latency mode with reused requests, as they are measured. */
 final class LowLatencyOperations {
     private final Session session;
+    private final Verifier verifier;
     private final LowLatencyWorkload workload;
 
     LowLatencyOperations(LowLatencySetup setup) {
         session = setup.session();
+        verifier = setup.verifier();
         workload = setup.verifier().workload();
     }
 
-    private List<LowLatencyDispatchRequest> requests(LowLatencyFormat format) {
+    private List<LowLatencyDispatchRequest> requests(LowLatencyFormat format, int sms) {
         return session.team()
                 .ask(
                         rank ->
                                 LowLatencyDispatchRequest.builder(
                                                 workload.x(rank), workload.topkIdx(rank))
                                         .format(format)
+                                        .numSms(sms)
                                         .build());
     }
 
-    RankTeam.Work dispatch(LowLatencyFormat format) {
-        List<LowLatencyDispatchRequest> requests = requests(format);
-        return rank -> session.buffer(rank).lowLatencyDispatch(requests.get(rank));
+    LowLatencyOperation dispatch(LowLatencyFormat format, int sms) {
+        return new Dispatch(format, sms);
     }
 
-    /** Combine of BF16 rows. Dispatches once, for the handles. */
-    RankTeam.Work combine(boolean zeroCopy, boolean logFmt) {
-        List<LowLatencyDispatchRequest> requests = requests(LowLatencyFormat.BF16);
-        List<LowLatencyCombineRequest> combines =
-                session.team()
-                        .ask(
-                                rank -> {
-                                    Buffer buffer = session.buffer(rank);
-                                    LowLatencyDispatchResult received =
-                                            buffer.lowLatencyDispatch(requests.get(rank));
-                                    Tensor input = workload.outputs(rank);
-                                    if (zeroCopy) {
-                                        input =
-                                                buffer.getNextLowLatencyCombineBuffer(
-                                                        received.handle());
-                                        workload.copyOutputs(rank, input);
-                                    }
-                                    return LowLatencyCombineRequest.builder(
-                                                    input,
-                                                    workload.topkIdx(rank),
-                                                    workload.topkWeights(rank),
-                                                    received.handle())
-                                            .zeroCopy(zeroCopy)
-                                            .logFmt(logFmt)
-                                            .build();
-                                });
-        return rank -> session.buffer(rank).lowLatencyCombine(combines.get(rank));
+    /**
+     * Combine of BF16 rows. Dispatches once, for the handles; so it is to be measured before the
+     * next dispatch is made.
+     */
+    LowLatencyOperation combine(boolean zeroCopy, boolean logFmt, int sms) {
+        return new Combine(zeroCopy, logFmt, sms);
+    }
+
+    private final class Dispatch extends LowLatencyOperation {
+        private final LowLatencyFormat format;
+        private final List<LowLatencyDispatchRequest> requests;
+        private final LowLatencyDispatchResult[] latest =
+                new LowLatencyDispatchResult[session.job().numRanks()];
+
+        Dispatch(LowLatencyFormat format, int sms) {
+            super("ll-dispatch", format.name().toLowerCase(Locale.ROOT), sms);
+            this.format = format;
+            this.requests = requests(format, sms);
+        }
+
+        @Override
+        public Event call(int rank, CallOptions options) {
+            latest[rank] = session.buffer(rank).lowLatencyDispatch(requests.get(rank), options);
+            return latest[rank].event();
+        }
+
+        @Override
+        OperationBytes total(LowLatencyBytes bytes) {
+            return bytes.dispatch(format);
+        }
+
+        @Override
+        long busiestLinkBytes(LowLatencyBytes bytes) {
+            return bytes.busiestLinkRows(bytes::dispatchRows) * wireRowBytes(bytes);
+        }
+
+        @Override
+        long wireRowBytes(LowLatencyBytes bytes) {
+            return bytes.dispatchWireRowBytes(format);
+        }
+
+        @Override
+        void verify(int rank) {
+            verifier.dispatched(rank, format, latest[rank]);
+        }
+    }
+
+    private final class Combine extends LowLatencyOperation {
+        private final boolean logFmt;
+        private final List<LowLatencyCombineRequest> requests;
+        private final LowLatencyCombineResult[] latest =
+                new LowLatencyCombineResult[session.job().numRanks()];
+
+        Combine(boolean zeroCopy, boolean logFmt, int sms) {
+            super(
+                    logFmt
+                            ? "ll-combine-logfmt"
+                            : zeroCopy ? "ll-combine-zero-copy" : "ll-combine-staged",
+                    "bf16",
+                    sms);
+            this.logFmt = logFmt;
+            List<LowLatencyDispatchRequest> dispatches =
+                    LowLatencyOperations.this.requests(LowLatencyFormat.BF16, sms);
+            requests =
+                    session.team()
+                            .ask(rank -> request(rank, dispatches.get(rank), zeroCopy, logFmt));
+        }
+
+        private LowLatencyCombineRequest request(
+                int rank, LowLatencyDispatchRequest dispatch, boolean zeroCopy, boolean logFmt) {
+            Buffer buffer = session.buffer(rank);
+            LowLatencyDispatchResult received = buffer.lowLatencyDispatch(dispatch);
+            Tensor input = workload.outputs(rank);
+            if (zeroCopy) {
+                input = buffer.getNextLowLatencyCombineBuffer(received.handle());
+                workload.copyOutputs(rank, input);
+            }
+            return LowLatencyCombineRequest.builder(
+                            input,
+                            workload.topkIdx(rank),
+                            workload.topkWeights(rank),
+                            received.handle())
+                    .zeroCopy(zeroCopy)
+                    .logFmt(logFmt)
+                    .numSms(sms())
+                    .build();
+        }
+
+        @Override
+        public Event call(int rank, CallOptions options) {
+            latest[rank] = session.buffer(rank).lowLatencyCombine(requests.get(rank), options);
+            return latest[rank].event();
+        }
+
+        @Override
+        OperationBytes total(LowLatencyBytes bytes) {
+            return bytes.combine(logFmt);
+        }
+
+        @Override
+        long busiestLinkBytes(LowLatencyBytes bytes) {
+            return bytes.busiestLinkRows(bytes::combineRows) * wireRowBytes(bytes);
+        }
+
+        @Override
+        long wireRowBytes(LowLatencyBytes bytes) {
+            return bytes.combineRowBytes(logFmt);
+        }
+
+        @Override
+        void verify(int rank) {
+            verifier.combined(rank, logFmt, latest[rank].x());
+        }
     }
 }

@@ -11,10 +11,12 @@ import io.deepep.bench.run.UsageException;
  * Ranks with buffers for low-latency mode.
  *
  * @param session the ranks
+ * @param job what is done; the session's own, but for the number of tokens
  * @param maxTokens of the buffers' limits
  * @param verifier of the job's own routing
  */
-record LowLatencySetup(Session session, int maxTokens, Verifier verifier) implements AutoCloseable {
+record LowLatencySetup(Session session, Job job, int maxTokens, Verifier verifier)
+        implements AutoCloseable {
     static LowLatencySetup open(Job job) {
         int maxTokens = job.routing().maxTokens();
         LowLatencyLimits limits = limits(job, maxTokens);
@@ -22,8 +24,22 @@ record LowLatencySetup(Session session, int maxTokens, Verifier verifier) implem
         Session session = Session.open(job, builder -> builder.lowLatency(limits));
         return new LowLatencySetup(
                 session,
+                job,
                 maxTokens,
                 new Verifier(new LowLatencyWorkload(session, job.routing(), maxTokens)));
+    }
+
+    /** Another workload over the same buffers, with fewer tokens; not to be closed by itself. */
+    LowLatencySetup withNumTokens(int number) {
+        if (number == job.routing().maxTokens()) {
+            return this;
+        }
+        Job fewer = job.withNumTokens(number);
+        return new LowLatencySetup(
+                session,
+                fewer,
+                maxTokens,
+                new Verifier(new LowLatencyWorkload(session, fewer.routing(), maxTokens)));
     }
 
     private static LowLatencyLimits limits(Job job, int maxTokens) {

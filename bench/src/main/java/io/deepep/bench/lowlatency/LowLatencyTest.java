@@ -102,23 +102,24 @@ public final class LowLatencyTest {
     private static void reportSpeed(Console console, LowLatencySetup setup) {
         LowLatencyOperations operations = new LowLatencyOperations(setup);
         LowLatencyBytes bytes = new LowLatencyBytes(setup.session().job());
+        int sms = setup.job().dispatchConfig().numSms();
         line(
                 console,
                 setup,
                 "dispatch (FP8) ",
-                operations.dispatch(LowLatencyFormat.FP8),
+                operations.dispatch(LowLatencyFormat.FP8, sms).synchronous(),
                 bytes.dispatch(LowLatencyFormat.FP8));
         line(
                 console,
                 setup,
                 "dispatch (BF16)",
-                operations.dispatch(LowLatencyFormat.BF16),
+                operations.dispatch(LowLatencyFormat.BF16, sms).synchronous(),
                 bytes.dispatch(LowLatencyFormat.BF16));
         line(
                 console,
                 setup,
                 "combine (BF16) ",
-                operations.combine(true, false),
+                operations.combine(true, false, sms).synchronous(),
                 bytes.combine(false));
     }
 

@@ -87,6 +87,7 @@ public final class BenchReport {
         return new Table()
                 .text("operation", OperationRecord::op)
                 .text("dtype", OperationRecord::dtype)
+                .number("tokens", "%.0f", OperationRecord::tokens)
                 .number("sms", "%.0f", OperationRecord::sms)
                 .number("p50 us", format, OperationRecord::p50Micros)
                 .number("p99 us", format, OperationRecord::p99Micros)
@@ -117,7 +118,7 @@ public final class BenchReport {
     }
 
     /** Writes the records as a JSON array. */
-    public static void write(Path file, List<OperationRecord> records) {
+    public static void write(Path file, List<?> records) {
         try {
             JSON.writeValue(file.toFile(), records);
         } catch (IOException unwritable) {

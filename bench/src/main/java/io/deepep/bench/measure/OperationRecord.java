@@ -12,6 +12,7 @@ import java.util.Locale;
  * @param memoryCopyBytesPerSecond the host backend's yardstick, left out on GPUs
  * @param memoryCopyShare of it, left out on GPUs
  * @param gpu the rest of the story on GPUs, left out on the host backend
+ * @param routing who sends how much to whom, with the first record of a run
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 public record OperationRecord(
@@ -37,6 +38,7 @@ public record OperationRecord(
         Double memoryCopyBytesPerSecond,
         Double memoryCopyShare,
         GpuFigures gpu,
+        RoutingCounts routing,
         String version,
         String commit,
         String jvm,
@@ -44,6 +46,38 @@ public record OperationRecord(
         String time) {
     /** What is measured: the operation's name, the dtype of its rows, its multiprocessors. */
     public record Subject(String op, String dtype, int sms) {}
+
+    OperationRecord with(RoutingCounts counts) {
+        return new OperationRecord(
+                backend,
+                ranks,
+                nodes,
+                tokens,
+                hidden,
+                topk,
+                experts,
+                dtype,
+                op,
+                sms,
+                repeats,
+                p50Micros,
+                p99Micros,
+                maxMicros,
+                logicalBytes,
+                wireBytes,
+                nvlinkBytes,
+                rdmaBytes,
+                movedBytes,
+                memoryCopyBytesPerSecond,
+                memoryCopyShare,
+                gpu,
+                counts,
+                version,
+                commit,
+                jvm,
+                cpu,
+                time);
+    }
 
     /** What the records of a run have in common, and are made with. */
     public record Context(Job job, Build build) {
@@ -98,6 +132,7 @@ public record OperationRecord(
                     memoryCopyBytesPerSecond,
                     memoryCopyShare,
                     gpu,
+                    null,
                     build.version(),
                     build.commit(),
                     build.jvm(),

@@ -6,6 +6,7 @@ import static io.deepep.DType.FP8_E4M3;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
@@ -36,7 +37,7 @@ public final class NormalBench {
                 List<OperationRecord> records = measure(console, setup, options);
                 BenchReport.print(console, records);
                 if (options.json() != null && setup.session().writesResults()) {
-                    BenchReport.write(options.json(), records);
+                    BenchReport.write(options.json(), RoutingCounts.addTo(records, job.routing()));
                 }
             }
             runner.summarise();

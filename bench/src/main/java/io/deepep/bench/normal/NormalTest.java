@@ -30,6 +30,7 @@ public final class NormalTest {
             if (!job.allowsFp8()) {
                 console.line("hidden %d is not a multiple of 128: without FP8", job.hidden());
             }
+            console.line("buffers opened in %.2f s", setup.session().openSeconds());
             printBytes(console, new NormalBytes(job, setup.workload()), job);
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));

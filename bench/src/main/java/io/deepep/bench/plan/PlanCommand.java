@@ -23,7 +23,7 @@ import picocli.CommandLine.Option;
                 "Simulates a model's routing on a cluster and says what buffers need, what crosses the links and how long it takes.",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        synopsisSubcommandLabel = "[compare]")
+        synopsisSubcommandLabel = "[compare|start]")
 public final class PlanCommand implements Runnable {
     private final Console console;
 
@@ -48,7 +48,8 @@ public final class PlanCommand implements Runnable {
     /** The command with its subcommand, which write to {@code console}. */
     public static CommandLine create(Console console) {
         return new CommandLine(new PlanCommand(console))
-                .addSubcommand("compare", new Compare(console));
+                .addSubcommand("compare", new Compare(console))
+                .addSubcommand("start", new Start(console));
     }
 
     @Override
@@ -112,6 +113,27 @@ public final class PlanCommand implements Runnable {
         Path folder = file == null ? null : file.toAbsolutePath().getParent();
         if (folder != null && !Files.isDirectory(folder)) {
             throw new UsageException(option + "=" + file + ": there is no folder " + folder);
+        }
+    }
+
+    /** What starting costs. */
+    @Command(
+            name = "start",
+            description =
+                    "What a rank needs to start normal mode over NVSHMEM's IBGDA, by number of nodes: queue pairs, memory,"
+                            + " messages. 8 ranks per node, 4096 tokens, hidden 7168, top-8; experts as many as"
+                            + " ranks, at least 256.",
+            mixinStandardHelpOptions = true)
+    private static final class Start implements Runnable {
+        private final Console console;
+
+        Start(Console console) {
+            this.console = console;
+        }
+
+        @Override
+        public void run() {
+            StartTable.markdown().forEach(console.out()::println);
         }
     }
 

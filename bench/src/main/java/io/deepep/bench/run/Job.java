@@ -3,6 +3,7 @@ package io.deepep.bench.run;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
+import io.deepep.Network;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
@@ -14,6 +15,7 @@ import java.util.List;
  *
  * @param placement who moves the bytes, and where ranks live
  * @param topology of the group; the rank does not matter
+ * @param network between its nodes, on GPUs
  * @param routing the routing of most cases, random or recorded
  * @param variations recipe of the same shape, from which cases make their own routings
  * @param hidden H
@@ -23,6 +25,7 @@ import java.util.List;
 public record Job(
         Placement placement,
         EpTopology topology,
+        Network network,
         Routing routing,
         RoutingSpec variations,
         int hidden,
@@ -44,11 +47,19 @@ public record Job(
         return new Job(
                 Placement.host(""),
                 topology,
+                Network.auto(),
                 recipe.generate(),
                 recipe,
                 hidden,
                 DEFAULT_TIMEOUT,
                 List.of());
+    }
+
+    /** The same job with fewer or more tokens per rank, their routing drawn anew. */
+    public Job withNumTokens(int number) {
+        RoutingSpec recipe = variations.withNumTokens(number);
+        return new Job(
+                placement, topology, network, recipe.generate(), recipe, hidden, timeout, sms);
     }
 
     /** R. */

@@ -39,6 +39,16 @@ public final class LaunchedGroup implements AutoCloseable {
         return environment().map(ProcessEnvironment::size);
     }
 
+    /** Whether all processes are on this host. */
+    public static boolean isOneHost() {
+        return environment().map(each -> each.localSize() == each.size()).orElse(true);
+    }
+
+    /** Which of the processes this one is; empty where it is alone. */
+    public static Optional<Integer> processRank() {
+        return environment().map(ProcessEnvironment::rank);
+    }
+
     /**
      * Complains where a launcher started this process among others, for a command that has all its
      * ranks in one process.

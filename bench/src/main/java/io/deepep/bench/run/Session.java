@@ -12,6 +12,8 @@ import java.util.function.Consumer;
  * for every rank of the job.
  */
 public final class Session implements AutoCloseable {
+    private static final double NANOS_PER_SECOND = 1e9;
+
     private final Job job;
     private final Consumer<Buffer.Builder> limits;
     private final RankSource ranks;
@@ -19,6 +21,7 @@ public final class Session implements AutoCloseable {
     private List<RankMemory> memories = List.of();
     private List<Buffer> buffers;
     private long deviceBytesPerRank;
+    private double openSeconds;
 
     private Session(Job job, RankSource ranks, Consumer<Buffer.Builder> limits) {
         this.job = job;
@@ -43,7 +46,9 @@ public final class Session implements AutoCloseable {
         try {
             session.memories = session.team.ask(rank -> RankMemory.of(job.placement(), rank));
             long before = session.usedDeviceBytes();
+            long begin = System.nanoTime();
             session.openBuffers();
+            session.openSeconds = (System.nanoTime() - begin) / NANOS_PER_SECOND;
             session.deviceBytesPerRank =
                     (session.usedDeviceBytes() - before)
                             / job.placement().ranksPerGpu(job.numRanks());
@@ -84,6 +89,7 @@ public final class Session implements AutoCloseable {
                         .ranksPerNode(job.topology().numNvlRanks())
                         .backend(job.placement().backend())
                         .device(job.placement().device(rank))
+                        .network(job.network())
                         .dispatchConfig(job.dispatchConfig().withNumSms(job.mostSms()))
                         .combineConfig(job.combineConfig().withNumSms(job.mostSms()))
                         .timeout(job.timeout());
@@ -148,6 +154,11 @@ public final class Session implements AutoCloseable {
     /** The job. */
     public Job job() {
         return job;
+    }
+
+    /** How long opening the buffers took, until the last of this process's ranks had its own. */
+    public double openSeconds() {
+        return openSeconds;
     }
 
     /**

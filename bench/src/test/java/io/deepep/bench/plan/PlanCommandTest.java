@@ -263,7 +263,7 @@ final class PlanCommandTest {
         Process plan =
                 new ProcessBuilder(
                                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                                "--limit-modules=java.base,java.logging,java.management,java.xml",
+                                "--limit-modules=java.base,java.logging,java.management,java.xml,jdk.jfr",
                                 "-cp",
                                 bundled,
                                 Main.class.getName(),

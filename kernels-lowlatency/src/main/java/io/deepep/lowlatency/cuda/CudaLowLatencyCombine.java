@@ -11,8 +11,9 @@ import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.cuda.StatusStruct;
 import io.deepep.lowlatency.LowLatencyCombineHeader;
+import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.spi.CallFacts;
 import java.lang.foreign.Arena;
 import java.util.Objects;
 
@@ -54,14 +55,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.hooked = request.receiveHook();
         this.kernel = request.logFmt() ? state.gpu.combineLogFmt : state.gpu.combineBf16;
         this.event = new CallEvent(state.stream);
-        this.status =
-                new LowLatencyStatus(
-                        state.gpu.slots.take(this, StatusStruct.BLOCK.numBytes(), event.finished()),
-                        new LowLatencyFaults(
-                                true,
-                                state.topology.rank(),
-                                state.timeoutNanos,
-                                state.limits.numExperts()));
+        this.status = state.newStatus(this, event, true);
         this.out = request.out() != null ? request.out() : allocate();
         int sharedBytes = request.logFmt() ? LowLatencyStructs.LOG_SHARED_BYTES : 0;
         Arena arena = Arena.ofAuto();
@@ -95,6 +89,8 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .set("row_offset", layout.combineRows().offset())
                 .set("row_parity_stride", layout.combineRows().stride0())
                 .set("row_stride", layout.combineRows().recordBytes())
+                .set("outbox_row_offset", state.outboxRowOffset())
+                .set("outbox_owner_stride", layout.combineRows().sizeBytes())
                 .set("x", x.address())
                 .set("x_expert_stride", x.stride(0) * elementBytes)
                 .set("x_row_stride", x.stride(1) * elementBytes)
@@ -149,6 +145,13 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         if (failure != null) {
             throw failure;
         }
+    }
+
+    /** Where rows come from is known in device memory alone. */
+    @Override
+    public void describe(CallFacts facts, boolean completed) {
+        LowLatencyRows.combine(facts, request.logFmt(), state.limits.hidden());
+        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
     }
 
     @Override

@@ -11,9 +11,10 @@ import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.cuda.StatusStruct;
 import io.deepep.lowlatency.LowLatencyHeader;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.spi.CallFacts;
 import java.lang.foreign.Arena;
 import java.util.Objects;
 
@@ -56,14 +57,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         boolean fp8 = request.format().isFp8();
         this.kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
         this.event = new CallEvent(state.stream);
-        this.status =
-                new LowLatencyStatus(
-                        state.gpu.slots.take(this, StatusStruct.BLOCK.numBytes(), event.finished()),
-                        new LowLatencyFaults(
-                                false,
-                                state.topology.rank(),
-                                state.timeoutNanos,
-                                state.limits.numExperts()));
+        this.status = state.newStatus(this, event, false);
         int sharedBytes = (int) (scalesSharedOffset() + LowLatencyLayout.scaleBytes(hidden()));
         requireShared(sharedBytes);
         Arena arena = Arena.ofAuto();
@@ -196,6 +190,13 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
             state.bank(latestBank).phase = CudaBank.Phase.EMPTY;
             throw failure;
         }
+    }
+
+    /** What arrives is counted in device memory. */
+    @Override
+    public void describe(CallFacts facts, boolean completed) {
+        LowLatencyRows.dispatch(facts, request.format(), hidden());
+        facts.tokens(numTokens, CallFacts.UNKNOWN);
     }
 
     @Override

@@ -15,7 +15,7 @@ import io.deepep.spi.Operation;
 import java.util.List;
 
 /**
- * Low-latency mode of one rank on a GPU, one node.
+ * Low-latency mode of one rank on a GPU.
  *
  * <p>A rank that was masked because it timed out is out of step: unmask it only with {@link #reset}
  * on all ranks. Ranks that were masked and unmasked by hand and kept making the same calls are in
@@ -27,9 +27,11 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      *
      * @param context its GPU
      * @param stream the stream that all its operations are enqueued on
-     * @param topology its place, on one node
-     * @param heaps of every rank, the address as this GPU sees it; each holds a {@link
-     *     CudaLowLatencyLayout}, zeroed up to {@link CudaLowLatencyLayout#headersEnd}
+     * @param topology its place
+     * @param heaps of every rank, the address as this GPU sees it, 0 for those that only the
+     *     network reaches; each holds a {@link CudaLowLatencyLayout}, zeroed up to {@link
+     *     CudaLowLatencyLayout#headersEnd}
+     * @param network null where every heap is mapped here
      * @param ranksOnDevice ranks that share this GPU
      * @param timeoutNanos how long a kernel waits for a peer
      */
@@ -38,17 +40,39 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
             CudaStream stream,
             EpTopology topology,
             List<Long> heaps,
+            Network network,
             int ranksOnDevice,
-            long timeoutNanos) {}
+            long timeoutNanos) {
+        /** What the kernels' binaries are called after {@code lowlatency_}. */
+        String kernels() {
+            String several = topology.isInternode() ? SEVERAL_NODES : ONE_NODE;
+            return network == null ? several : network.policy() + "_";
+        }
+    }
+
+    /**
+     * How ranks of other nodes are reached.
+     *
+     * @param policy the network policy that kernels were built with, {@code ibgda} for one
+     * @param queues what the policy is told of its queues: {@code Network.queues}
+     * @param outbox bytes from this rank's heap to {@link CudaLowLatencyLayout#outboxBytes} that
+     *     the network reads
+     */
+    public record Network(String policy, long queues, long outbox) {}
+
+    private static final String ONE_NODE = "";
+    private static final String SEVERAL_NODES = "internode_";
 
     private final CudaLowLatencyState state;
 
     /**
-     * Loads the kernels of low-latency mode onto a GPU unless this process has them there. To load
-     * is to wait for every kernel of the GPU, so this comes before any that waits for another rank.
+     * Loads the kernels of low-latency mode over mapped memory onto a GPU unless this process has
+     * them there. To load is to wait for every kernel of the GPU, so this comes before any that
+     * waits for another rank.
      */
     public static void load(CudaContext context) {
-        LowLatencyGpu.of(context);
+        LowLatencyGpu.of(context, ONE_NODE);
+        LowLatencyGpu.of(context, SEVERAL_NODES);
     }
 
     /**
@@ -59,7 +83,16 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      *     call
      */
     public CudaLowLatencyKernels(Place place, LowLatencyLimits limits, boolean maskTimedOutRanks) {
-        int numLocalExperts = limits.numLocalExperts(place.topology().numRanks());
+        int numRanks = place.topology().numRanks();
+        if (numRanks > LowLatencyStructs.MAX_RANKS) {
+            throw new IllegalArgumentException(
+                    "low-latency mode on GPUs takes at most "
+                            + LowLatencyStructs.MAX_RANKS
+                            + " ranks, not "
+                            + numRanks
+                            + "; use smaller groups, or normal mode");
+        }
+        int numLocalExperts = limits.numLocalExperts(numRanks);
         if (numLocalExperts > LowLatencyStructs.MAX_LOCAL_EXPERTS) {
             throw new IllegalArgumentException(
                     "numExperts="
@@ -67,7 +100,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
                             + " are more than "
                             + LowLatencyStructs.MAX_LOCAL_EXPERTS
                             + " on each of "
-                            + place.topology().numRanks()
+                            + numRanks
                             + " ranks");
         }
         this.state = new CudaLowLatencyState(place, limits, maskTimedOutRanks);

@@ -8,15 +8,15 @@ import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
 
 /**
- * Low-latency mode's part of each rank's symmetric memory on GPUs of one node. Every rank stores
- * straight into every other's, nobody reads a peer's.
+ * Low-latency mode's part of each rank's symmetric memory on GPUs. Every rank stores straight into
+ * every other's, or puts there by a network; nobody reads a peer's.
  *
  * <pre>
  *   acks             [R]        the epochs whose slots that rank has freed, by kind and parity: 4 x u32
  *   dispatchHeaders  [2][R]     what the source announces, words of epoch | value &lt;&lt; 32, by parity of the epoch
  *   dispatchFlags    [2][R][T]  epoch | (number of the row's first selection, token) &lt;&lt; 32 of a complete row
  *   combineHeaders   [2][R]     what the sender announces, likewise words
- *   combineFlags     [2][T][K]  u32 per part of a row: the epoch when it is complete
+ *   combineFlags     [2][T][K]  u32, or across nodes u64, per part of a row: the epoch when it is complete
  *   dispatchRows     [2][R][T]  i-th token the source sends here: elements, scales, u32 selection[K]
  *   combineRows      [2][T][K]  result of selection k of token t, BF16 or LogFMT
  * </pre>
@@ -65,9 +65,10 @@ public record CudaLowLatencyLayout(
                         (long) Long.BYTES * LowLatencyStructs.COMBINE_HEADER_WORDS,
                         PARITIES,
                         numRanks);
+        // A network sets flags of 64 bits.
+        int flagBytes = topology.isInternode() ? Long.BYTES : Integer.BYTES;
         Region combineFlags =
-                builder.region(
-                        "combineFlags", Integer.BYTES * numParts, PARITIES, numTokens, numTopk);
+                builder.region("combineFlags", flagBytes * numParts, PARITIES, numTokens, numTopk);
         long headersEnd = Layout.alignToLine(combineFlags.end());
         Region dispatchRows =
                 builder.region(
@@ -89,6 +90,14 @@ public record CudaLowLatencyLayout(
                 combineFlags,
                 dispatchRows,
                 combineRows);
+    }
+
+    /**
+     * Bytes of the outbox of a rank that reaches others by a network: everything up to the rows of
+     * combine, and these for each rank.
+     */
+    public long outboxBytes(int numRanks) {
+        return combineRows.offset() + combineRows.sizeBytes() * numRanks;
     }
 
     /** Fixed words, the receiver's experts filled up to an even number, all experts likewise. */

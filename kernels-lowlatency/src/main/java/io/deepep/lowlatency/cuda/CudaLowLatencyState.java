@@ -2,11 +2,16 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
+import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.KernelParams;
+import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.NetworkStructs;
+import io.deepep.cuda.StatusStruct;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Region;
@@ -56,7 +61,7 @@ final class CudaLowLatencyState implements AutoCloseable {
         this.timeoutNanos = place.timeoutNanos();
         this.layout = CudaLowLatencyLayout.of(limits, topology);
         this.checks = new LowLatencyChecks(limits, topology, context.device());
-        this.gpu = LowLatencyGpu.of(context);
+        this.gpu = LowLatencyGpu.of(context, place.kernels());
         this.memory = new DevicePool(stream);
         int numRanks = topology.numRanks();
         for (int i = 0; i < BANKS; i++) {
@@ -70,6 +75,17 @@ final class CudaLowLatencyState implements AutoCloseable {
                         numRanks,
                         maskedAddress,
                         gpu.slots.take(this, (long) Integer.BYTES * numRanks, null));
+    }
+
+    /**
+     * Where the runs of {@code operation} say what went wrong; {@code end} is that of the latest.
+     */
+    LowLatencyStatus newStatus(Object operation, CallEvent end, boolean combine) {
+        return new LowLatencyStatus(
+                gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end.finished()),
+                memory.allocateZeroed(Integer.BYTES),
+                stream,
+                new LowLatencyFaults(combine, topology.rank(), timeoutNanos, limits.numExperts()));
     }
 
     long heap() {
@@ -95,6 +111,10 @@ final class CudaLowLatencyState implements AutoCloseable {
         for (int rank = 0; rank < topology.numRanks(); rank++) {
             p.set("heap", rank, place.heaps().get(rank));
         }
+        if (place.network() != null) {
+            p.set("outbox", place.network().outbox());
+            setNetwork(params.memory(), place.network());
+        }
         Region[] headers = {layout.dispatchHeaders(), layout.combineHeaders()};
         for (int kind = 0; kind < headers.length; kind++) {
             p.set("header_offset", kind, headers[kind].offset())
@@ -103,6 +123,7 @@ final class CudaLowLatencyState implements AutoCloseable {
         }
         p.set("state", rankState.address())
                 .set("status", status.deviceAddress())
+                .set("ran", status.ranAddress())
                 .set("timed_out", mask.deviceAddress())
                 .set("timeout_ns", timeoutNanos)
                 .set("acks_offset", layout.acks().offset())
@@ -110,6 +131,22 @@ final class CudaLowLatencyState implements AutoCloseable {
                 .setInt("num_ranks", topology.numRanks())
                 .setInt("mask_timed_out", maskTimedOutRanks ? 1 : 0)
                 .setInt("phases", phases);
+    }
+
+    private void setNetwork(KernelParams params, CudaLowLatencyKernels.Network network) {
+        long at = LowLatencyStructs.GROUP.offset("network");
+        KernelStruct struct = NetworkStructs.NETWORK;
+        params.setLong(at + struct.offset("base"), heap());
+        params.setLong(at + struct.offset("queues"), network.queues());
+        params.setInt(at + struct.offset("node"), topology.rank());
+        params.setInt(at + struct.offset("num_nodes"), topology.numRanks());
+    }
+
+    /** Where rows of combine for remote ranks are composed, from the heap; 0 without a network. */
+    long outboxRowOffset() {
+        return place.network() == null
+                ? 0
+                : place.network().outbox() + layout.combineRows().offset();
     }
 
     /**

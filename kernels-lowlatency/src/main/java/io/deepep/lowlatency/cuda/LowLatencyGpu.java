@@ -16,7 +16,10 @@ final class LowLatencyGpu {
     /** Static shared memory and what the driver reserves stay below this. */
     private static final int RESERVED_SHARED_BYTES = 4096;
 
-    private static final Map<Integer, LowLatencyGpu> GPUS = new ConcurrentHashMap<>();
+    private static final Map<Key, LowLatencyGpu> GPUS = new ConcurrentHashMap<>();
+
+    /** A GPU, and which of the binaries, see {@link CudaLowLatencyKernels.Place#kernels}. */
+    private record Key(int ordinal, String kernels) {}
 
     final CudaFunction dispatchBf16;
     final CudaFunction dispatchFp8;
@@ -27,10 +30,10 @@ final class LowLatencyGpu {
     /** Dynamic shared memory a block can have. */
     final int sharedBytes;
 
-    private LowLatencyGpu(CudaContext context) {
+    private LowLatencyGpu(CudaContext context, String kernels) {
         sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
-        CudaModule dispatch = load(context, "dispatch");
-        CudaModule combine = load(context, "combine");
+        CudaModule dispatch = load(context, kernels + "dispatch");
+        CudaModule combine = load(context, kernels + "combine");
         dispatchBf16 = function(dispatch, "dispatch_bf16");
         dispatchFp8 = function(dispatch, "dispatch_fp8");
         combineBf16 = function(combine, "combine_bf16");
@@ -55,9 +58,9 @@ final class LowLatencyGpu {
     }
 
     /** The same object for every context of one GPU. */
-    static LowLatencyGpu of(CudaContext context) {
+    static LowLatencyGpu of(CudaContext context, String kernels) {
         return GPUS.computeIfAbsent(
-                context.cudaDevice().ordinal(),
-                _ -> new LowLatencyGpu(CudaContext.shared(context.cudaDevice())));
+                new Key(context.cudaDevice().ordinal(), kernels),
+                _ -> new LowLatencyGpu(CudaContext.shared(context.cudaDevice()), kernels));
     }
 }

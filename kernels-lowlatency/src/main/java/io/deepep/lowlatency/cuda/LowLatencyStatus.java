@@ -1,5 +1,7 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.cuda.StatusStruct;
@@ -11,20 +13,40 @@ import java.lang.invoke.VarHandle;
  * What an operation's launches tell the host: a {@code StatusBlock} in mapped host memory, of which
  * they write nothing unless something fails. Several runs may be under way; the first failure of
  * them is kept.
+ *
+ * <p>Replays of a graph run the operation without the host, so a launch also notes itself in device
+ * memory. The host looks there only once something has failed.
  */
 final class LowLatencyStatus {
     private static final KernelStruct STRUCT = StatusStruct.BLOCK;
     private static final long CODE = STRUCT.offset("code");
+    private static final long DONE = STRUCT.offset("done");
     private static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
     private static final System.Logger LOG = System.getLogger(LowLatencyStatus.class.getName());
 
     private final MemorySegment memory;
     private final long deviceAddress;
+    private final DevicePool.Block ran;
+    private final CudaStream stream;
     private final LowLatencyFaults faults;
     private RuntimeException failure;
 
-    /** The block at the beginning of {@code slot}. */
-    LowLatencyStatus(PinnedSlots.Slot slot, LowLatencyFaults faults) {
+    /** The launch that had run last when {@link #failure} was found. */
+    private int failedRun;
+
+    /**
+     * The block at the beginning of {@code slot}.
+     *
+     * @param ran where launches note themselves, an int of device memory
+     * @param stream that they run on
+     */
+    LowLatencyStatus(
+            PinnedSlots.Slot slot,
+            DevicePool.Block ran,
+            CudaStream stream,
+            LowLatencyFaults faults) {
+        this.ran = ran;
+        this.stream = stream;
         this.faults = faults;
         this.memory = slot.page().segment().asSlice(slot.offset(), STRUCT.numBytes());
         this.deviceAddress = slot.deviceAddress();
@@ -35,29 +57,54 @@ final class LowLatencyStatus {
         return deviceAddress;
     }
 
+    long ranAddress() {
+        return ran.address();
+    }
+
     /**
      * Forgets the failure of the run before. One that nobody has asked for is thrown now if it
      * leaves the ranks out of step; what all ranks agreed on is logged, because a rank that has
      * asked goes on.
      */
     void beginRun() {
-        if ((int) INT.getAcquire(memory, CODE) != 0) {
-            RuntimeException unseen = failure();
-            if (!LowLatencyFaults.isAgreed(unseen)) {
-                throw unseen;
-            }
+        failure = null;
+        RuntimeException unseen = takeFailure();
+        if (unseen != null && !LowLatencyFaults.isAgreed(unseen)) {
+            throw unseen;
+        }
+        if (unseen != null) {
             LOG.log(System.Logger.Level.WARNING, "nobody asked how a run ended", unseen);
         }
-        failure = null;
     }
 
-    /** What went wrong in the runs that are over, or null; the same until another run. */
+    /**
+     * What went wrong in the runs that are over, or null; once asked, the same until another run.
+     */
     RuntimeException failure() {
-        int code = (int) INT.getAcquire(memory, CODE); // pairs with the release in record_fault
-        if (code != 0) {
-            failure = faults.failure(code, memory);
-            INT.setRelease(memory, CODE, 0);
+        RuntimeException latest = takeFailure();
+        if (latest != null) {
+            failure = latest;
+            failedRun = lastRun();
+        } else if (failure != null && lastRun() != failedRun) {
+            failure = null;
         }
         return failure;
+    }
+
+    private RuntimeException takeFailure() {
+        int code = (int) INT.getAcquire(memory, CODE); // pairs with the release in record_fault
+        if (code == 0) {
+            return null;
+        }
+        RuntimeException taken = faults.failure(code, memory);
+        INT.setRelease(memory, CODE, 0);
+        return taken;
+    }
+
+    /** Waits for the stream. */
+    private int lastRun() {
+        stream.copy(memory.address() + DONE, ran.address(), Integer.BYTES);
+        stream.synchronize();
+        return (int) INT.getAcquire(memory, DONE);
     }
 }

@@ -4,6 +4,7 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.KernelHeader;
 import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.StatusStruct;
 
 /**
@@ -36,6 +37,9 @@ final class LowLatencyStructs {
 
     static final int ROW_FORMAT_WORD = 1;
 
+    /** A rank has a bit in a word, and a lane of a warp. */
+    static final int MAX_RANKS = Integer.SIZE;
+
     /** The most local experts that a selection has bits for. */
     static final int MAX_LOCAL_EXPERTS = 1 << 17;
 
@@ -47,9 +51,12 @@ final class LowLatencyStructs {
                             "Group",
                             "A rank and its peers; the same for every call, save for status and"
                                     + " phases.")
-                    .u64("heap", "peers' heaps as mapped here", EpTopology.MAX_NVL_RANKS)
+                    .struct("network", NetworkStructs.NETWORK)
+                    .u64("heap", "heaps as mapped here; 0: of another node", MAX_RANKS)
+                    .u64("outbox", "bytes from the heap to where cells are composed for a network")
                     .u64("state", "RankState")
                     .u64("status", "StatusBlock, device address of mapped host memory")
+                    .u64("ran", "u32 of the operation: the launch it ran last")
                     .u64("timed_out", "i32 [num_ranks] of mapped host memory: 1 if masked")
                     .u64("timeout_ns", "")
                     .u64("acks_offset", "u32 [num_ranks][kinds][parities]: a peer's received")
@@ -81,8 +88,8 @@ final class LowLatencyStructs {
                             KINDS * PARITIES)
                     .u32(
                             "decided",
-                            "by rank: epoch << 1 | gone, where blocks must agree",
-                            EpTopology.MAX_NVL_RANKS)
+                            "by rank: epoch << 2 | kind << 1 | gone, where blocks agree",
+                            MAX_RANKS)
                     .u32("claimed", "the launch whose fault is recorded")
                     .u32("reserved", "", 3)
                     .struct("runs", RUN, PARITIES)
@@ -94,7 +101,7 @@ final class LowLatencyStructs {
                     .u32("next_other", "the first combine that comes after it")
                     .u32("reached", "ranks that this rank's tokens were sent to")
                     .u32("present", "ranks whose tokens were received")
-                    .i32("num_selections", "from each rank", EpTopology.MAX_NVL_RANKS)
+                    .i32("num_selections", "from each rank", MAX_RANKS)
                     .build();
 
     static final KernelStruct SELECTION =
@@ -147,6 +154,8 @@ final class LowLatencyStructs {
                     .u64("row_offset", "[parity][max_tokens][max_topk]: row_stride each")
                     .u64("row_parity_stride", "bytes")
                     .u64("row_stride", "bytes")
+                    .u64("outbox_row_offset", "where a network's rows are composed: [owner]")
+                    .u64("outbox_owner_stride", "bytes")
                     .u64("x", "bf16 [local experts][num_ranks * max_tokens][hidden]")
                     .u64("x_expert_stride", "bytes")
                     .u64("x_row_stride", "bytes")
@@ -175,8 +184,10 @@ final class LowLatencyStructs {
                             "deepep::lowlatency",
                             "deepep_lowlatency_structs",
                             LowLatencyStructs.class)
+                    .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
                     .include("deepep/status_block.cuh", StatusStruct.HEADER)
-                    .constant("kMaxRanks", EpTopology.MAX_NVL_RANKS)
+                    .constant("kMaxNvlRanks", EpTopology.MAX_NVL_RANKS)
+                    .constant("kMaxRanks", MAX_RANKS)
                     .constant("kMaxTopk", NormalLimits.MAX_TOPK)
                     .constant("kThreads", THREADS)
                     .constant("kPartChannels", PART_CHANNELS)

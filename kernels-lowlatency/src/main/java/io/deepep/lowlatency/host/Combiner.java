@@ -50,6 +50,9 @@ final class Combiner {
 
     private final boolean[][] expected;
 
+    /** By parity: rows that went to each owner in that combine. */
+    private final int[][] sentRows;
+
     /** By parity: the dispatch that comes next after that combine was begun. */
     private final long[] nextDispatch = new long[2];
 
@@ -73,6 +76,7 @@ final class Combiner {
         this.reachable = new boolean[peers.count()];
         this.came = new boolean[peers.count()];
         this.expected = new boolean[2][peers.count()];
+        this.sentRows = new int[2][peers.count()];
         this.sum = new float[hidden];
         this.weights = new float[limits.maxTopk()];
         this.slots = new long[limits.maxTopk()];
@@ -107,6 +111,7 @@ final class Combiner {
         peers.awaitSlots(layout.combineAcks(), epoch - 2, "low-latency combine.slots", reachable);
         long bad = firstBadSelection(request.topkIdx());
         for (int owner = 0; owner < peers.count(); owner++) {
+            sentRows[parity][owner] = 0;
             if (!reachable[owner]) {
                 continue;
             }
@@ -144,6 +149,7 @@ final class Combiner {
         long range = bank.layoutRange.get(LONG, 8L * ((long) expert * peers.count() + owner));
         int begin = (int) range;
         int end = begin + (int) (range >>> 32);
+        sentRows[parity][owner] += end - begin;
         for (int row = begin; row < end; row++) {
             long place = 4L * ((long) expert * bank.numSlots + row);
             long slot =
@@ -192,6 +198,24 @@ final class Combiner {
             // Also after an error that every rank learned of: the slots are free again.
             acknowledge(combineEpoch);
         }
+    }
+
+    /** Rows that went to each owner in the latest combine of that epoch's parity. */
+    int[] sentRows(long combineEpoch) {
+        return sentRows[(int) (combineEpoch & 1)];
+    }
+
+    /** Rows that this rank's selections bring home from each rank. */
+    int[] homeRows(Tensor topkIdx) {
+        int[] rows = new int[peers.count()];
+        MemorySegment topk = topkIdx.segment();
+        for (long i = 0; i < topkIdx.numElements(); i++) {
+            long expert = topk.get(LONG, 8 * i);
+            if (expert >= 0) {
+                rows[(int) expert / numLocalExperts]++;
+            }
+        }
+        return rows;
     }
 
     /** The epoch of the next combine. */

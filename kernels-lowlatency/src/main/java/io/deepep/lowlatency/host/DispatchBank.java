@@ -58,6 +58,11 @@ final class DispatchBank {
     /** The ranks whose tokens were received. */
     final boolean[] present;
 
+    /** Rows that went to each rank, and that came from each. */
+    final int[] sentRows;
+
+    final int[] receivedRows;
+
     Phase phase = Phase.EMPTY;
     long epoch;
 
@@ -75,6 +80,8 @@ final class DispatchBank {
         this.hidden = limits.hidden();
         this.reached = new boolean[numRanks];
         this.present = new boolean[numRanks];
+        this.sentRows = new int[numRanks];
+        this.receivedRows = new int[numRanks];
         int groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
         int packed = (groups + Ue8m0.PER_INT - 1) / Ue8m0.PER_INT;
         long places = (long) numLocalExperts * numSlots;

@@ -76,6 +76,7 @@ final class DispatchReceiver {
             checkRoom(parity, bank);
             placeSources(parity, bank);
             for (int source = 0; source < peers.count(); source++) {
+                bank.receivedRows[source] = 0;
                 if (bank.present[source]) {
                     unpackSource(parity, source, bank);
                 }
@@ -188,6 +189,7 @@ final class DispatchReceiver {
                     (int) bank.layoutRange.get(LONG, 8L * ((long) expert * peers.count() + source));
         }
         long numRows = field(parity, source, LowLatencyHeader.NUM_ROWS);
+        bank.receivedRows[source] = (int) numRows;
         for (long i = 0; i < numRows; i++) {
             long slot = layout.dispatchRows().at(parity, source, i);
             long selection = slot + layout.selectionOffset();

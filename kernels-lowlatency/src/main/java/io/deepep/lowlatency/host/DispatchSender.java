@@ -77,6 +77,7 @@ final class DispatchSender {
                 sendToken(request, parity, token, numTopk, reached);
             }
         }
+        System.arraycopy(numRows, 0, kernels.bank(parity).sentRows, 0, numRows.length);
         announce(epoch, parity, reached);
         return epoch;
     }

@@ -6,8 +6,11 @@ import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
+import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
+import java.util.Arrays;
 import java.util.Objects;
 
 /**
@@ -20,6 +23,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     private final Tensor out;
     private LowLatencyCombineResult cached;
     private final RunsInFlight runs;
+    private long completed;
 
     HostCombine(HostLowLatencyKernels kernels, LowLatencyCombineRequest request, int hidden) {
         this.kernels = kernels;
@@ -43,7 +47,19 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
 
     @Override
     public void complete() {
-        kernels.combiner().receive(runs.take(), request, out);
+        completed = runs.take();
+        kernels.combiner().receive(completed, request, out);
+    }
+
+    /** Rows home count every selection, those of masked ranks too. */
+    @Override
+    public void describe(CallFacts facts, boolean hasCompleted) {
+        LowLatencyRows.combine(facts, request.logFmt(), (int) out.size(1));
+        int[] home = kernels.combiner().homeRows(request.topkIdx());
+        facts.tokens(out.size(0), Arrays.stream(home).sum()).directLinks(home);
+        if (hasCompleted) {
+            facts.peers(kernels.combiner().sentRows(completed), home);
+        }
     }
 
     @Override

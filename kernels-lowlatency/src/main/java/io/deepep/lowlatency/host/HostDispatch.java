@@ -3,7 +3,11 @@ package io.deepep.lowlatency.host;
 import io.deepep.Event;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
+import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import java.util.Objects;
 
 /**
@@ -16,6 +20,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[2];
     private final HostLowLatencyHandle[] handles = new HostLowLatencyHandle[2];
     private final RunsInFlight runs;
+    private long completed;
 
     HostDispatch(HostLowLatencyKernels kernels, LowLatencyDispatchRequest request) {
         this.kernels = kernels;
@@ -35,7 +40,8 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     @Override
     public void complete() {
-        kernels.receiver().receive(runs.take(), request.cumulativeStats(), request.waitCostStats());
+        completed = runs.take();
+        kernels.receiver().receive(completed, request.cumulativeStats(), request.waitCostStats());
     }
 
     @Override
@@ -58,6 +64,21 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
                         event,
                         receiveHook);
         return results[parity];
+    }
+
+    @Override
+    public void describe(CallFacts facts, boolean hasCompleted) {
+        int hidden = (int) request.x().size(1);
+        LowLatencyRows.dispatch(facts, request.format(), hidden);
+        facts.tokens(request.x().size(0), CallFacts.UNKNOWN);
+        if (hasCompleted) {
+            DispatchBank bank = kernels.bank(parity(completed));
+            int[] experts = bank.countTensor.segment().toArray(ValueLayout.JAVA_INT);
+            facts.tokens(request.x().size(0), Arrays.stream(experts).sum())
+                    .peers(bank.sentRows, bank.receivedRows)
+                    .directLinks(bank.sentRows)
+                    .experts(experts);
+        }
     }
 
     private static int parity(long epoch) {

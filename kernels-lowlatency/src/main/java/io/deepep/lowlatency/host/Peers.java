@@ -102,7 +102,7 @@ final class Peers {
                     pending[peer] = false;
                     came[peer] = true;
                     arrived++;
-                    addCost(costs, peer, start);
+                    noteWait(costs, peer, start);
                 } else if (otherFlags != null
                         && isSet(otherFlags, peer, otherEpoch)
                         // Set since, if that peer makes one call after the other.
@@ -135,10 +135,15 @@ final class Peers {
         return rdma.flag(flags.at(epoch & 1, peer)) >= epoch;
     }
 
-    private static void addCost(Tensor costs, int peer, long start) {
-        if (costs != null && start != 0) {
+    private void noteWait(Tensor costs, int peer, long start) {
+        if (start == 0) {
+            return;
+        }
+        long nanos = System.nanoTime() - start;
+        waiter.addWaited(peer, nanos);
+        if (costs != null) {
             MemorySegment stats = costs.segment();
-            stats.set(LONG, 8L * peer, stats.get(LONG, 8L * peer) + System.nanoTime() - start);
+            stats.set(LONG, 8L * peer, stats.get(LONG, 8L * peer) + nanos);
         }
     }
 
@@ -153,7 +158,7 @@ final class Peers {
                         rank, peer, phase, epoch, seen, waiter.timeoutNanos());
             }
             masked[peer] = true;
-            addCost(costs, peer, start);
+            noteWait(costs, peer, start);
             LOG.log(
                     System.Logger.Level.WARNING,
                     "rank {0} masks rank {1}: it did not come in {2} ({3}: expected={4} observed={5})",

@@ -34,7 +34,7 @@ record CombineShape(
 
     static CombineShape of(CudaNormalState state, Config config, int rowBytes) {
         boolean internode = state.internode != null;
-        CudaFunction kernel = internode ? state.kernels.internodeCombine : state.kernels.combine;
+        CudaFunction kernel = internode ? state.internode.kernels.combine() : state.kernels.combine;
         int ringBytes =
                 internode ? DispatchShape.RING_STATE_BYTES * state.topology.numRdmaRanks() : 0;
         int fewest = Math.ceilDiv(rowBytes, MAX_CHUNK_BYTES);

@@ -13,6 +13,8 @@ import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.StatusStruct;
 import io.deepep.normal.NormalConfigs;
+import io.deepep.normal.NormalRows;
+import io.deepep.spi.CallFacts;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
@@ -225,6 +227,13 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         if (failure != null) {
             throw failure;
         }
+    }
+
+    /** Where rows come from is known in device memory alone. */
+    @Override
+    public void describe(CallFacts facts, boolean completed) {
+        NormalRows.describe(facts, DType.BF16, handle.hidden());
+        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
     }
 
     @Override

@@ -14,6 +14,8 @@ import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalConfigs;
+import io.deepep.normal.NormalRows;
+import io.deepep.spi.CallFacts;
 import java.lang.foreign.Arena;
 
 /**
@@ -237,6 +239,17 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
         if (failure != null) {
             throw failure;
+        }
+    }
+
+    /** How rows spread over the ranks is known in device memory alone. */
+    @Override
+    public void describe(CallFacts facts, boolean completed) {
+        NormalRows.describe(facts, request.x().dtype(), handle.hidden());
+        boolean exact = handle.numWorstTokens() == 0;
+        facts.tokens(handle.numTokens(), exact ? handle.numRecvTokens() : CallFacts.UNKNOWN);
+        if (completed && !cached) {
+            outputs.describe(facts);
         }
     }
 

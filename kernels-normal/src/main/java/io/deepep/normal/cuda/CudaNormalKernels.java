@@ -17,6 +17,7 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
+import io.deepep.cuda.RdmaHeaps;
 import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.Operation;
@@ -35,7 +36,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      * @param topology its place
      * @param heaps of every rank, the address as this GPU sees it; each holds a {@link
      *     CudaNvlLayout}, its cleared part zeroed. Only those of its own node are used
-     * @param rdmaHeaps likewise, each a zeroed {@link CudaRdmaLayout}; empty on one node
+     * @param rdmaHeaps each a zeroed {@link CudaRdmaLayout}; none on one node
      * @param peersReachPlainMemory whether kernels of the ranks of this node can read what {@code
      *     cuMemAlloc} gives this process on its GPU
      * @param ranksOnDevice the most ranks that share a GPU; the same on all ranks
@@ -46,7 +47,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
             CudaStream stream,
             EpTopology topology,
             List<Long> heaps,
-            List<Long> rdmaHeaps,
+            RdmaHeaps rdmaHeaps,
             boolean peersReachPlainMemory,
             int ranksOnDevice,
             long timeoutNanos) {}
@@ -68,6 +69,11 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      */
     public static void load(CudaContext context) {
         NormalGpu.of(context);
+    }
+
+    /** Whether this build has the kernels that reach other nodes through NVSHMEM. */
+    public static boolean haveNetworkKernels() {
+        return InternodeKernels.areBuilt();
     }
 
     @Override

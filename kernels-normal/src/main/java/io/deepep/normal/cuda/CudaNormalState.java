@@ -77,6 +77,7 @@ final class CudaNormalState implements AutoCloseable {
                                 limits,
                                 dispatchConfig.covering(combineConfig),
                                 place.rdmaHeaps(),
+                                kernels,
                                 memory,
                                 stream)
                         : null;

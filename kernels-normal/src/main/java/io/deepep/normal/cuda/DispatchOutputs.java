@@ -10,8 +10,10 @@ import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.cuda.StatusStruct;
+import io.deepep.spi.CallFacts;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /**
  * What a dispatch hands out: views of the heap, or memory of its own that grows with what arrives.
@@ -109,6 +111,13 @@ final class DispatchOutputs {
                     counts.segment(),
                     0,
                     4L * handle.numLocalExperts());
+        }
+    }
+
+    /** The counts that {@link #copyCounts} brought. */
+    void describe(CallFacts facts) {
+        if (counts != null) {
+            facts.experts(counts.segment().toArray(ValueLayout.JAVA_INT));
         }
     }
 

@@ -48,7 +48,7 @@ record DispatchShape(
         return fit(
                 state,
                 config,
-                state.kernels.internodeDispatch,
+                state.internode.kernels.dispatch(),
                 new long[] {
                     bases, bases + Layout.alignToLine(rings), (long) INTERNODE_STAGES * rowStride
                 },

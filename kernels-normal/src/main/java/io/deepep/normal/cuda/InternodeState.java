@@ -8,19 +8,23 @@ import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.NetworkStructs;
+import io.deepep.cuda.RdmaHeaps;
 import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.util.List;
 
 /** What the operations of one rank share beyond one node: its RDMA buffer and its peers'. */
 final class InternodeState {
     final CudaRdmaLayout layout;
+    final InternodeKernels kernels;
     private final EpTopology topology;
     private final int maxTokens;
-    private final long base;
+    private final RdmaHeaps heaps;
+
+    /** Null where a library reaches the peers. */
     private final DevicePool.Block peers;
+
     private final DevicePool.Block plan;
     private final DevicePool.Block blockCounts;
     private final DevicePool.Block blockBases;
@@ -28,32 +32,42 @@ final class InternodeState {
     /**
      * Allocates scratch and tells the GPU where the peers are.
      *
-     * @param rdmaHeaps of every rank, the address as this GPU sees it; each holds a {@link
-     *     CudaRdmaLayout}, zeroed
+     * @param heaps each a {@link CudaRdmaLayout}, zeroed
+     * @param module of this GPU
      */
     InternodeState(
             EpTopology topology,
             NormalLimits limits,
             Config envelope,
-            List<Long> rdmaHeaps,
+            RdmaHeaps heaps,
+            NormalModule module,
             DevicePool memory,
             CudaStream stream) {
         this.topology = topology;
         this.layout = CudaRdmaLayout.of(envelope, limits, topology);
         this.maxTokens = limits.maxTokens();
-        this.base = rdmaHeaps.get(topology.rank());
-        this.peers = memory.allocate((long) Long.BYTES * topology.numRdmaRanks());
+        this.heaps = heaps;
+        this.kernels =
+                heaps.library()
+                        .map(library -> InternodeKernels.over(library, module.sharedBytes))
+                        .orElse(module.overPeerMemory);
+        this.peers =
+                heaps.library().isPresent()
+                        ? null
+                        : memory.allocate((long) Long.BYTES * topology.numRdmaRanks());
         this.plan = memory.allocateZeroed(InternodeStructs.PLAN.numBytes());
         this.blockCounts = memory.allocate(placesBytes(topology));
         this.blockBases = memory.allocate(placesBytes(topology));
-        uploadPeers(rdmaHeaps, stream);
+        if (peers != null) {
+            uploadPeers(stream);
+        }
     }
 
-    private void uploadPeers(List<Long> rdmaHeaps, CudaStream stream) {
+    private void uploadPeers(CudaStream stream) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment table = arena.allocate(ValueLayout.JAVA_LONG, topology.numRdmaRanks());
             for (int node = 0; node < topology.numRdmaRanks(); node++) {
-                long peer = rdmaHeaps.get(topology.rankOf(node, topology.nvlRank()));
+                long peer = heaps.addresses().get(topology.rankOf(node, topology.nvlRank()));
                 table.setAtIndex(ValueLayout.JAVA_LONG, node, peer);
             }
             stream.copy(peers.address(), table.address(), table.byteSize());
@@ -88,7 +102,7 @@ final class InternodeState {
             int slotBytes,
             int numTopk) {
         Between b = new Between(params, struct.offset("between"));
-        b.network(base, peers.address(), layout.outbox().offset(), topology);
+        fillNetwork(b);
         b.cells("headers", layout.headers())
                 .cells("header_flags", layout.headerFlags())
                 .cells("records", layout.records())
@@ -113,6 +127,19 @@ final class InternodeState {
                 .setInt("send_chunk", rings.sendChunk());
     }
 
+    private void fillNetwork(Between b) {
+        b.setNetwork("base", heaps.addresses().get(topology.rank()))
+                .setNetwork("peers", peers == null ? 0 : peers.address())
+                .setNetwork("outbox", layout.outbox().offset())
+                .setNetworkInt("node", topology.rdmaRank())
+                .setNetworkInt("num_nodes", topology.numRdmaRanks());
+        heaps.library()
+                .ifPresent(
+                        library ->
+                                b.setNetworkInt("first_pe", library.firstPe())
+                                        .setNetworkInt("pe_stride", library.peStride()));
+    }
+
     /** The {@code Internode} inside a launch's parameters. */
     private record Between(KernelParams params, long at) {
         private static final KernelStruct STRUCT = InternodeStructs.INTERNODE;
@@ -134,14 +161,18 @@ final class InternodeState {
             return this;
         }
 
-        void network(long base, long peers, long outbox, EpTopology topology) {
-            long network = at + STRUCT.offset("network");
-            KernelStruct struct = NetworkStructs.NETWORK;
-            params.setLong(network + struct.offset("base"), base);
-            params.setLong(network + struct.offset("peers"), peers);
-            params.setLong(network + struct.offset("outbox"), outbox);
-            params.setInt(network + struct.offset("node"), topology.rdmaRank());
-            params.setInt(network + struct.offset("num_nodes"), topology.numRdmaRanks());
+        Between setNetwork(String field, long value) {
+            params.setLong(network(field), value);
+            return this;
+        }
+
+        Between setNetworkInt(String field, int value) {
+            params.setInt(network(field), value);
+            return this;
+        }
+
+        private long network(String field) {
+            return at + STRUCT.offset("network") + NetworkStructs.NETWORK.offset(field);
         }
     }
 }

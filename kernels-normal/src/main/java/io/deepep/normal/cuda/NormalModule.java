@@ -19,8 +19,7 @@ final class NormalModule {
     final CudaFunction stage;
     final CudaFunction layout;
     final CudaFunction offsets;
-    final CudaFunction internodeDispatch;
-    final CudaFunction internodeCombine;
+    final InternodeKernels overPeerMemory;
 
     /** Dynamic shared memory a block can have. */
     final int sharedBytes;
@@ -33,10 +32,12 @@ final class NormalModule {
         stage = load(context, "normal_stage", NormalStructs.HEADER);
         layout = load(context, "normal_layout", NormalStructs.HEADER);
         offsets = load(context, "normal_offsets", NormalStructs.HEADER);
-        internodeDispatch = load(context, "internode_dispatch", InternodeStructs.HEADER);
-        internodeCombine = load(context, "internode_combine", InternodeStructs.HEADER);
-        internodeDispatch.setMaxDynamicSharedBytes(sharedBytes);
-        internodeCombine.setMaxDynamicSharedBytes(sharedBytes);
+        overPeerMemory =
+                new InternodeKernels(
+                        load(context, "internode_dispatch", InternodeStructs.HEADER),
+                        load(context, "internode_combine", InternodeStructs.HEADER));
+        overPeerMemory.dispatch().setMaxDynamicSharedBytes(sharedBytes);
+        overPeerMemory.combine().setMaxDynamicSharedBytes(sharedBytes);
         dispatch.setMaxDynamicSharedBytes(sharedBytes);
         combine.setMaxDynamicSharedBytes(sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);

@@ -12,8 +12,11 @@ import io.deepep.host.HostWait;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalHeaders;
+import io.deepep.normal.NormalRows;
+import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
+import java.util.Arrays;
 
 /** A combine with the routing of a handle. */
 final class CombineOperation implements Operation<CombineResult> {
@@ -110,6 +113,19 @@ final class CombineOperation implements Operation<CombineResult> {
             int peer = state.nodeRank(nvlRank);
             waiter.untilAtLeast(
                     nvl, state.nvlLayout.combineFlags().at(peer), epoch, peer, "combine.end");
+        }
+    }
+
+    /** Rows take the ways of the dispatch back. */
+    @Override
+    public void describe(CallFacts facts, boolean completed) {
+        NormalRows.describe(facts, DType.BF16, handle.hidden());
+        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        if (completed) {
+            int[] home = handle.routing().scan().tokensPerRank();
+            facts.tokens(handle.numTokens(), Arrays.stream(home).sum())
+                    .peers(handle.receivedRows(), home);
+            handle.describeLinks(facts);
         }
     }
 

@@ -9,6 +9,8 @@ import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalHeaders;
 import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.NormalRows;
+import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
 
 /** A dispatch with routing of its own or a handle's ("cached"). */
@@ -142,7 +144,7 @@ final class DispatchOperation implements Operation<DispatchResult> {
         if (handle.groups() != null) {
             handle.groups().place(headers);
         }
-        handle.validate(state.exchange.epoch(), headers.numRows(state.topology.rank()));
+        handle.validate(state.exchange.epoch(), headers);
         outputs.setCounts(headers);
     }
 
@@ -163,6 +165,18 @@ final class DispatchOperation implements Operation<DispatchResult> {
                             handle.numReceived());
         }
         outputs.finish();
+    }
+
+    @Override
+    public void describe(CallFacts facts, boolean completed) {
+        NormalRows.describe(facts, request.x().dtype(), handle.hidden());
+        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        if (completed) {
+            facts.tokens(handle.numTokens(), handle.numReceived())
+                    .peers(handle.routing().scan().tokensPerRank(), handle.receivedRows());
+            handle.describeLinks(facts);
+            outputs.describe(facts);
+        }
     }
 
     @Override

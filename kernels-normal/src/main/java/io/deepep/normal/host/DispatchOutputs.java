@@ -8,6 +8,7 @@ import io.deepep.Event;
 import io.deepep.Fp8E4m3;
 import io.deepep.Tensor;
 import io.deepep.normal.NormalHeaders;
+import io.deepep.spi.CallFacts;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -219,6 +220,12 @@ final class DispatchOutputs {
                     weightMemory.segment().set(ValueLayout.JAVA_FLOAT, 4 * out, weight);
                 }
             }
+        }
+    }
+
+    void describe(CallFacts facts) {
+        if (countsPerExpert != null) {
+            facts.experts(countsPerExpert.segment().toArray(ValueLayout.JAVA_INT));
         }
     }
 

@@ -1,6 +1,9 @@
 package io.deepep.normal.host;
 
 import io.deepep.DispatchHandle;
+import io.deepep.EpTopology;
+import io.deepep.normal.NormalHeaders;
+import io.deepep.spi.CallFacts;
 
 /** The routing of one request's latest dispatch, on the host. */
 final class HostDispatchHandle implements DispatchHandle {
@@ -11,6 +14,7 @@ final class HostDispatchHandle implements DispatchHandle {
     private final int numTopk;
     private final int numExperts;
     private final int numWorstTokens;
+    private final int[] receivedRows;
     private int numReceived;
     private long epoch;
 
@@ -29,6 +33,7 @@ final class HostDispatchHandle implements DispatchHandle {
         this.numTopk = numTopk;
         this.numExperts = numExperts;
         this.numWorstTokens = numWorstTokens;
+        this.receivedRows = new int[owner.topology.numRanks()];
     }
 
     /** The handle as one of {@code state}'s. */
@@ -45,10 +50,13 @@ final class HostDispatchHandle implements DispatchHandle {
         epoch = 0;
     }
 
-    /** The routing is that of the dispatch {@code atEpoch}, which brought {@code rows} rows. */
-    void validate(long atEpoch, int rows) {
+    /** The routing is that of the dispatch {@code atEpoch}, which had these headers. */
+    void validate(long atEpoch, NormalHeaders headers) {
         epoch = atEpoch;
-        numReceived = rows;
+        numReceived = headers.numRows(owner.topology.rank());
+        for (int source = 0; source < receivedRows.length; source++) {
+            receivedRows[source] = headers.tokens(source, owner.topology.rank());
+        }
     }
 
     void requireValid() {
@@ -75,6 +83,27 @@ final class HostDispatchHandle implements DispatchHandle {
     /** Rows in the receive region, however many the result shows. */
     int numReceived() {
         return numReceived;
+    }
+
+    /** [R] Rows that came from each rank. */
+    int[] receivedRows() {
+        return receivedRows;
+    }
+
+    /** Sets what this rank's tokens put on links, on their way out or home. */
+    void describeLinks(CallFacts facts) {
+        EpTopology topology = owner.topology;
+        long nvlink = 0;
+        long rdma = 0;
+        for (int node = 0; node < topology.numRdmaRanks(); node++) {
+            for (int token = 0; token < numTokens(); token++) {
+                int mask = routing.scan().mask(token, node);
+                // The rank with this nvlRank has the token in every node that it reaches.
+                nvlink += Integer.bitCount(mask & ~(1 << topology.nvlRank()));
+                rdma += mask != 0 && node != topology.rdmaRank() ? 1 : 0;
+            }
+        }
+        facts.links(nvlink, rdma);
     }
 
     /** Rows of the result: received, expanded, or the worst case. */

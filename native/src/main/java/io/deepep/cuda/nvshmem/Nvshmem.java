@@ -83,6 +83,30 @@ public final class Nvshmem implements AutoCloseable {
         return startup.start(NvshmemDevice.of(context), communicator, timeout);
     }
 
+    /**
+     * Prepares for the end of the process, with or without the peers. Each start leaves a function
+     * behind that runs when the process exits and takes down what is open; after two starts it
+     * would run twice, and end the process with an error.
+     */
+    synchronized void endWithProcess() {
+        if (closed) {
+            return;
+        }
+        try {
+            // With a lost context the call would end the process with an error.
+            worker.run("cuCtxSynchronize", device::synchronize);
+            worker.run("nvshmem_global_exit", library::globalExit);
+        } catch (DeepEpException e) {
+            LOG.log(System.Logger.Level.DEBUG, "NVSHMEM was not ended: {0}", e.getMessage());
+        }
+        giveUp("the process ends");
+    }
+
+    /** Whether it has been closed or given up. */
+    public synchronized boolean isClosed() {
+        return closed;
+    }
+
     /** Ranks and PEs. */
     public PeMap peMap() {
         return peMap;

@@ -34,6 +34,7 @@ final class NvshmemLibrary {
     private final MethodHandle initAttr;
     private final MethodHandle initStatus;
     private final MethodHandle hostFinalize;
+    private final MethodHandle globalExit;
     private final MethodHandle align;
     private final MethodHandle free;
     private final MethodHandle pointer;
@@ -58,6 +59,7 @@ final class NvshmemLibrary {
         initAttr = library.bind("nvshmemx_hostlib_init_attr", number(JAVA_INT, ADDRESS));
         initStatus = library.bind("nvshmemx_init_status", number());
         hostFinalize = library.bind("nvshmemx_hostlib_finalize", nothing());
+        globalExit = library.bind("nvshmem_global_exit", nothing(JAVA_INT));
         align =
                 library.bind(
                         "nvshmem_align", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_LONG));
@@ -168,6 +170,18 @@ final class NvshmemLibrary {
     void shutDown() {
         try {
             hostFinalize.invokeExact();
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    /**
+     * With the bootstrap by unique id this ends nothing but NVSHMEM's proxy thread, and keeps its
+     * functions at exit from taking down what is open.
+     */
+    void globalExit() {
+        try {
+            globalExit.invokeExact(0);
         } catch (Throwable t) {
             throw rethrow(t);
         }

@@ -109,6 +109,28 @@ public record NvshmemOptions(
         }
     }
 
+    /** Whether a start with these options has what one with {@code wanted} would have. */
+    boolean serves(NvshmemOptions wanted) {
+        return numQpsPerPe >= wanted.numQpsPerPe
+                && qpDepth >= wanted.qpDepth
+                && equals(wanted.withQueues(numQpsPerPe, qpDepth));
+    }
+
+    private NvshmemOptions withQueues(int newNumQpsPerPe, int newQpDepth) {
+        return new NvshmemOptions(
+                transport,
+                newNumQpsPerPe,
+                newQpDepth,
+                hcas,
+                nicHandler,
+                gidIndex,
+                trafficClass,
+                serviceLevel,
+                usePeerAccess,
+                numTeams,
+                bootstrapInterface);
+    }
+
     /** The environment that says all this to NVSHMEM, sorted by name. */
     Map<String, String> environment() {
         Map<String, String> variables = new TreeMap<>();

@@ -51,7 +51,7 @@ public enum NvshmemTransport {
     }
 
     /** Whether NICs are taken from a list of RDMA devices. */
-    boolean usesHcaList() {
+    public boolean usesHcaList() {
         return this == IBRC || this == IBDEVX || this == IBGDA;
     }
 }

@@ -29,6 +29,17 @@ public record PeMap(EpTopology topology, World world) {
         return world == World.GLOBAL ? topology.numRanks() : topology.numRdmaRanks();
     }
 
+    /** Whether the ranks of {@code other} are the same PEs, however they are divided into nodes. */
+    boolean hasSamePes(PeMap other) {
+        boolean global = world == World.GLOBAL && other.world == World.GLOBAL;
+        return equals(other) || (global && pe() == other.pe() && numPes() == other.numPes());
+    }
+
+    /** Whether a rank is a PE of this rank's world. */
+    public boolean includes(int rank) {
+        return world == World.GLOBAL || topology.withRank(rank).nvlRank() == topology.nvlRank();
+    }
+
     /**
      * The PE of a rank.
      *
@@ -39,7 +50,7 @@ public record PeMap(EpTopology topology, World world) {
         if (world == World.GLOBAL) {
             return rank;
         }
-        if (of.nvlRank() != topology.nvlRank()) {
+        if (!includes(rank)) {
             throw new IllegalArgumentException(
                     "rank="
                             + rank

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.EpTopology;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.stream.IntStream;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
@@ -23,6 +24,8 @@ class PeMapProperties {
             assertThat(map.peOf(map.rankOf(pe))).isEqualTo(pe);
         }
         assertThat(map.rankOf(map.pe())).isEqualTo(any % numRanks);
+        long numIncluded = IntStream.range(0, numRanks).filter(map::includes).count();
+        assertThat(numIncluded).isEqualTo(map.numPes());
         assertThatThrownBy(() -> map.rankOf(map.numPes()))
                 .hasMessage("pe=" + map.numPes() + " is not in [0, " + map.numPes() + ")");
         assertThatThrownBy(() -> map.rankOf(-1)).isInstanceOf(IllegalArgumentException.class);

@@ -39,7 +39,7 @@ public abstract class LowLatencyAgreementConformance {
     protected abstract TestBackend backend();
 
     private void run(Ranks.Body body) {
-        Ranks.run(backend(), SHAPE.topology(), b -> b.lowLatency(SHAPE.limits()), body);
+        Ranks.run(backend(), Ranks.four(backend()), b -> b.lowLatency(SHAPE.limits()), body);
     }
 
     private static void requireOrder(ThrowingCallable call, String why) {

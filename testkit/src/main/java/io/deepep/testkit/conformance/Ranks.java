@@ -87,6 +87,7 @@ final class Ranks {
                 .ranksPerNode(topology.numNvlRanks())
                 .backend(backend.kind())
                 .device(backend.device(communicator.rank(), communicator.size()))
+                .network(backend.network())
                 .timeout(TIMEOUT);
     }
 

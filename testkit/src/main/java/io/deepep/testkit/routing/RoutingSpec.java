@@ -93,6 +93,21 @@ public record RoutingSpec(
                 seed);
     }
 
+    /** With another number of tokens per rank. */
+    public RoutingSpec withNumTokens(int number) {
+        return new RoutingSpec(
+                numRanks,
+                number,
+                numExperts,
+                numTopk,
+                gate,
+                maskedShare,
+                duplicateShare,
+                varyingTokens,
+                numIdleRanks,
+                seed);
+    }
+
     /** With a chance that a selection becomes -1. */
     public RoutingSpec withMaskedShare(double share) {
         return with(share, duplicateShare, varyingTokens, numIdleRanks, seed);

@@ -1,0 +1,64 @@
+package io.deepep.bench;
+
+import io.deepep.bench.run.LaunchedGroup;
+import io.deepep.bench.run.UsageException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.Callable;
+import jdk.jfr.Recording;
+import picocli.CommandLine.Option;
+
+/** Writes a flight recording of what a command runs, with all of the library's events. */
+final class FlightRecorderOption {
+    private static final List<String> EVENTS =
+            List.of("io.deepep.Operation", "io.deepep.Peer", "io.deepep.ExpertLoad");
+
+    @Option(
+            names = "--jfr",
+            paramLabel = "FILE",
+            description =
+                    "Also writes a flight recording of every call; deepep report reads it. Recording costs"
+                            + " time, so do not quote times of such a run. Launched processes add .rankN.")
+    private Path jfr;
+
+    /**
+     * Runs {@code command}, recorded if that was asked for.
+     *
+     * @throws UsageException if the file cannot be written
+     */
+    <T> T record(Callable<T> command) throws Exception {
+        if (jfr == null) {
+            return command.call();
+        }
+        Path file = fileOfThisProcess();
+        Path folder = file.toAbsolutePath().getParent();
+        if (!Files.isDirectory(folder)) {
+            throw new UsageException("--jfr=" + jfr + ": there is no folder " + folder);
+        }
+        try (Recording recording = new Recording()) {
+            EVENTS.forEach(recording::enable);
+            recording.start();
+            T result = command.call();
+            recording.stop();
+            dump(recording, file);
+            return result;
+        }
+    }
+
+    private static void dump(Recording recording, Path file) {
+        try {
+            recording.dump(file);
+        } catch (IOException unwritable) {
+            throw new UsageException(
+                    "--jfr: cannot write " + file + ": " + unwritable.getMessage());
+        }
+    }
+
+    private Path fileOfThisProcess() {
+        return LaunchedGroup.processRank()
+                .map(rank -> jfr.resolveSibling(jfr.getFileName() + ".rank" + rank))
+                .orElse(jfr);
+    }
+}

@@ -1,0 +1,41 @@
+package io.deepep.bench.cuda;
+
+import io.deepep.CallOptions;
+import io.deepep.Event;
+import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.RankTeam;
+import io.deepep.cuda.CudaGraph;
+import java.util.List;
+
+/** What an operation enqueues, captured once on every rank and replayed as a graph. */
+public final class GraphOperation implements Operation, AutoCloseable {
+    private final RankTeam team;
+    private final CudaStopwatch stopwatch;
+    private final List<CudaGraph> graphs;
+
+    /** Captures an operation that has been called before. */
+    public GraphOperation(RankTeam team, CudaStopwatch stopwatch, Operation operation) {
+        this.team = team;
+        this.stopwatch = stopwatch;
+        this.graphs = team.ask(rank -> capture(rank, operation));
+    }
+
+    private CudaGraph capture(int rank, Operation operation) {
+        CudaGraph graph =
+                CudaGraph.capture(
+                        stopwatch.stream(rank), () -> operation.call(rank, CallOptions.async()));
+        graph.upload(stopwatch.stream(rank));
+        return graph;
+    }
+
+    @Override
+    public Event call(int rank, CallOptions options) {
+        graphs.get(rank).launch(stopwatch.stream(rank));
+        return stopwatch.stream(rank).record();
+    }
+
+    @Override
+    public void close() {
+        team.run(rank -> graphs.get(rank).close());
+    }
+}

@@ -1,0 +1,189 @@
+package io.deepep.bench.cuda;
+
+import io.deepep.bench.cuda.PutRanks.Load;
+import io.deepep.bench.cuda.PutRanks.Pattern;
+import io.deepep.bench.measure.BenchOptions;
+import io.deepep.bench.measure.BenchReport;
+import io.deepep.bench.measure.Build;
+import io.deepep.bench.measure.Samples;
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.UsageException;
+import io.deepep.cuda.CudaDriver;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/**
+ * Bandwidth and latency of puts with a signal by message size, and the traffic of a sparse dispatch
+ * and combine, over the memory of peers.
+ */
+public final class PutBench {
+    private static final String TRANSPORT = "peer memory";
+    private static final Duration TIMEOUT = Duration.ofSeconds(10);
+    private static final int WARPS = 8;
+    private static final int ROUND_TRIPS = 200;
+    private static final long BYTES_PER_RUN = 128L << 20;
+    private static final int MAX_ROWS = 256;
+    private static final int DISPATCHED_BYTES = 7424;
+    private static final int COMBINED_BYTES = 14_336;
+    private static final double GIGA = 1e9;
+
+    private final Console console;
+    private final Request request;
+    private final BenchOptions options;
+    private final List<PutRecord> records = new ArrayList<>();
+
+    /**
+     * What to measure.
+     *
+     * @param ranks at least 2; ranks share GPUs where there are fewer
+     * @param sms blocks of a rank
+     * @param sizes of messages, multiples of 16
+     * @param sparseRows to each peer in the sparse pattern
+     */
+    public record Request(int ranks, int sms, List<Integer> sizes, int sparseRows) {
+        /** Checks the values. */
+        public Request {
+            if (ranks < 2) {
+                throw new UsageException("--ranks=" + ranks + ": puts take at least 2 ranks");
+            }
+            if (sms < 1 || sparseRows < 1) {
+                throw new UsageException(
+                        "--sms=" + sms + " and --rows=" + sparseRows + " must be at least 1");
+            }
+            for (int size : sizes) {
+                if (size < 16 || size % 16 != 0) {
+                    throw new UsageException(
+                            "--sizes: " + size + " is not a positive multiple of 16");
+                }
+            }
+            sizes = List.copyOf(sizes);
+        }
+
+        long maxSize() {
+            return sizes.stream().mapToInt(Integer::intValue).max().orElse(16);
+        }
+    }
+
+    private PutBench(Console console, Request request, BenchOptions options) {
+        this.console = console;
+        this.request = request;
+        this.options = options;
+    }
+
+    /**
+     * Measures all, prints a line for each figure, and writes the records where they are asked for.
+     */
+    public static void run(Console console, Request request, BenchOptions options) {
+        CudaDriver.ensureAvailable();
+        PutBench bench = new PutBench(console, request, options);
+        bench.measure();
+        if (options.json() != null) {
+            BenchReport.write(options.json(), bench.records);
+        }
+    }
+
+    private int gpus() {
+        return Math.min(request.ranks(), CudaDriver.numDevices());
+    }
+
+    private void measure() {
+        int slots = Math.max(request.sms() * WARPS, 2 * request.sparseRows());
+        long cellBytes =
+                Math.max(
+                        request.sms() * WARPS * request.maxSize(),
+                        2L * request.sparseRows() * COMBINED_BYTES);
+        try (PutRanks ranks = new PutRanks(request.ranks(), cellBytes, slots, TIMEOUT)) {
+            console.line(
+                    "puts with a signal over %s: %d ranks on %d x %s, %s",
+                    TRANSPORT,
+                    request.ranks(),
+                    gpus(),
+                    ranks.context().cudaDevice().name(),
+                    DriverText.get());
+            console.line(
+                    "%-10s %10s %12s %12s %12s", "pattern", "bytes", "p50 us", "p99 us", "GB/s");
+            for (int size : request.sizes()) {
+                bandwidth(ranks, size);
+            }
+            for (int size : request.sizes()) {
+                latency(ranks, size);
+            }
+            sparse(ranks);
+        }
+    }
+
+    private void bandwidth(PutRanks ranks, int size) {
+        int warps = request.sms() * WARPS;
+        int rows = Math.clamp(BYTES_PER_RUN / warps / size, 2, MAX_ROWS);
+        Load load = new Load(Pattern.BANDWIDTH, 2, request.sms(), WARPS, rows, size, 0, size);
+        Load sender = new Load(load.pattern(), 1, load.blocks(), WARPS, rows, size, 0, size);
+        Samples samples = samples(ranks, sender, 1);
+        ranks.requireArrived((warps - 1L) * size, size);
+        long messages = (long) warps * rows;
+        report(ranks, load, messages, messages * size, samples);
+    }
+
+    private void latency(PutRanks ranks, int size) {
+        Load load = new Load(Pattern.LATENCY, 2, 1, 1, ROUND_TRIPS, size, 0, size);
+        report(ranks, load, 1, size, samples(ranks, load, 2 * ROUND_TRIPS));
+    }
+
+    private void sparse(PutRanks ranks) {
+        int rows = request.sparseRows();
+        Load load =
+                new Load(
+                        Pattern.SPARSE,
+                        request.ranks(),
+                        request.sms(),
+                        WARPS,
+                        rows,
+                        DISPATCHED_BYTES,
+                        COMBINED_BYTES,
+                        COMBINED_BYTES);
+        Samples samples = samples(ranks, load, 1);
+        long toPeers = (long) rows * (request.ranks() - 1);
+        report(ranks, load, 2 * toPeers, toPeers * (DISPATCHED_BYTES + COMBINED_BYTES), samples);
+    }
+
+    private Samples samples(PutRanks ranks, Load load, int parts) {
+        long[] nanos = new long[options.repeats()];
+        for (int i = -options.warmups(); i < nanos.length; i++) {
+            double micros = ranks.micros(load);
+            if (i >= 0) {
+                nanos[i] = Math.round(micros * 1e3 / parts);
+            }
+        }
+        return Samples.of(nanos);
+    }
+
+    private void report(PutRanks ranks, Load load, long messages, long bytes, Samples samples) {
+        double bytesPerSecond = samples.bytesPerSecond(bytes);
+        String pattern = load.pattern().name().toLowerCase(Locale.ROOT);
+        console.line(
+                "%-10s %10d %12.2f %12.2f %12.2f",
+                pattern,
+                load.rowBytes(),
+                samples.percentileMicros(50),
+                samples.percentileMicros(99),
+                bytesPerSecond / GIGA);
+        Build build = Build.current();
+        records.add(
+                new PutRecord(
+                        TRANSPORT,
+                        pattern,
+                        load.rowBytes(),
+                        load.ranks(),
+                        Math.min(load.ranks(), gpus()),
+                        load.blocks(),
+                        messages,
+                        samples.percentileMicros(50),
+                        samples.percentileMicros(99),
+                        bytesPerSecond,
+                        ranks.context().cudaDevice().name(),
+                        DriverText.get(),
+                        build.version(),
+                        build.commit()));
+    }
+}

@@ -1,0 +1,92 @@
+package io.deepep.bench.lowlatency;
+
+import io.deepep.LowLatencyFormat;
+import io.deepep.bench.cuda.CudaStopwatch;
+import io.deepep.bench.cuda.DriverText;
+import io.deepep.bench.cuda.LinkCeiling;
+import io.deepep.bench.measure.Ceiling;
+import io.deepep.bench.measure.GpuFigures;
+import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.measure.Timing;
+import io.deepep.bench.run.Placement;
+import io.deepep.bench.run.Session;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** Against what a bare copy of the same rows between the same ranks reaches in the same run. */
+final class CudaLowLatencyMeter extends LowLatencyMeter {
+    /** By the bytes of their rows. */
+    private final Map<Long, Ceiling> ceilings;
+
+    private CudaLowLatencyMeter(
+            Session session, CudaStopwatch stopwatch, Map<Long, Ceiling> ceilings) {
+        super(session, stopwatch);
+        this.ceilings = ceilings;
+    }
+
+    static CudaLowLatencyMeter open(LowLatencySetup setup) {
+        Session session = setup.session();
+        LowLatencyBytes bytes = new LowLatencyBytes(setup.job());
+        CudaStopwatch stopwatch = CudaStopwatch.open(session);
+        Map<Long, Ceiling> ceilings = new TreeMap<>();
+        for (long row :
+                new long[] {
+                    bytes.dispatchWireRowBytes(LowLatencyFormat.FP8), bytes.combineRowBytes(false)
+                }) {
+            ceilings.put(
+                    row,
+                    LinkCeiling.measure(
+                            stopwatch,
+                            session,
+                            Math.toIntExact(row),
+                            LowLatencyBench.measuredSms(setup.job())));
+        }
+        return new CudaLowLatencyMeter(session, stopwatch, ceilings);
+    }
+
+    /** By length of row. */
+    Collection<Ceiling> ceilings() {
+        return ceilings.values();
+    }
+
+    @Override
+    OperationRecord record(
+            OperationRecord.Context context,
+            LowLatencyOperation operation,
+            OperationRecord.Subject subject,
+            Timing timing,
+            LowLatencyBytes bytes) {
+        Placement placement = session.job().placement();
+        Ceiling ceiling = ceiling(operation.wireRowBytes(bytes));
+        double sameSms = ceiling.at(operation.sms(), true);
+        long linkBytes = operation.busiestLinkBytes(bytes);
+        double bytesPerSecond = timing.work().bytesPerSecond(linkBytes);
+        return context.onGpus(
+                subject,
+                timing.work(),
+                operation.total(bytes),
+                new GpuFigures(
+                        placement.gpu().name(),
+                        placement.numGpus(),
+                        session.numProcesses(),
+                        DriverText.get(),
+                        linkBytes,
+                        bytesPerSecond,
+                        ceiling.best(),
+                        bytesPerSecond / ceiling.best(),
+                        sameSms,
+                        bytesPerSecond / sameSms,
+                        timing.calls().percentileMicros(50),
+                        timing.enqueues().percentileMicros(50),
+                        session.deviceBytesPerRank()));
+    }
+
+    /** Of the rows whose length is nearest. */
+    private Ceiling ceiling(long rowBytes) {
+        return ceilings.values().stream()
+                .min(Comparator.comparingLong(each -> Math.abs(each.rowBytes() - rowBytes)))
+                .orElseThrow();
+    }
+}

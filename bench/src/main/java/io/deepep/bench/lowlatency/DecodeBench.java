@@ -1,0 +1,161 @@
+package io.deepep.bench.lowlatency;
+
+import io.deepep.bench.cuda.CudaStopwatch;
+import io.deepep.bench.cuda.DriverText;
+import io.deepep.bench.cuda.GraphOperation;
+import io.deepep.bench.measure.BenchOptions;
+import io.deepep.bench.measure.BenchReport;
+import io.deepep.bench.measure.Build;
+import io.deepep.bench.measure.Samples;
+import io.deepep.bench.measure.Stopwatch;
+import io.deepep.bench.measure.Timing;
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.Job;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+
+/** {@code bench decode}: the layers of a decoding step, enqueued one after the other. */
+public final class DecodeBench {
+    private DecodeBench() {}
+
+    /**
+     * Measures, then verifies the last layer's results; returns true.
+     *
+     * @param tokens numbers of tokens per rank, at most the job's
+     */
+    public static boolean run(
+            Console console, Job job, List<Integer> tokens, int layers, BenchOptions options) {
+        try (LowLatencySetup setup = LowLatencySetup.open(job)) {
+            console.line("decoding, %s, %s", job.placement().describe(), job.describe());
+            console.line("microseconds per layer (a dispatch and a combine), %d layers", layers);
+            List<DecodeRecord> records = new ArrayList<>();
+            for (int number : tokens) {
+                for (int sms : LowLatencyBench.measuredSms(job)) {
+                    DecodeRecord record =
+                            measure(setup.withNumTokens(number), layers, sms, options);
+                    print(console, record);
+                    records.add(record);
+                }
+            }
+            if (options.json() != null) {
+                BenchReport.write(options.json(), records);
+            }
+            return true;
+        }
+    }
+
+    private static DecodeRecord measure(
+            LowLatencySetup setup, int layers, int sms, BenchOptions options) {
+        DecodeLoop loop = new DecodeLoop(setup, layers, sms);
+        DecodeRecord record =
+                setup.job().placement().isCuda()
+                        ? onGpus(setup, loop, layers, sms, options)
+                        : onHost(setup, loop, layers, sms, options);
+        setup.session().team().run(loop::verify);
+        setup.session().dropUnusedResults();
+        return record;
+    }
+
+    private static DecodeRecord onHost(
+            LowLatencySetup setup, DecodeLoop loop, int layers, int sms, BenchOptions options) {
+        try (Stopwatch stopwatch = Stopwatch.ofHost(setup.session().team())) {
+            Timing step = stopwatch.measure(loop, options.warmups(), options.repeats());
+            double launched = per(step.calls(), layers);
+            return record(
+                    setup, loop, layers, sms, options, null, launched, null, null, null, null);
+        }
+    }
+
+    private static DecodeRecord onGpus(
+            LowLatencySetup setup, DecodeLoop loop, int layers, int sms, BenchOptions options) {
+        int warmups = options.warmups();
+        int repeats = options.repeats();
+        try (CudaStopwatch stopwatch = CudaStopwatch.open(setup.session())) {
+            Timing bare =
+                    stopwatch.measure(stopwatch.bareLaunches(loop.numCalls()), warmups, repeats);
+            Timing step = stopwatch.measure(loop, warmups, repeats);
+            try (GraphOperation graph =
+                    new GraphOperation(setup.session().team(), stopwatch, loop)) {
+                Timing replay = stopwatch.measure(graph, warmups, repeats);
+                return record(
+                        setup,
+                        loop,
+                        layers,
+                        sms,
+                        options,
+                        per(step.work(), layers),
+                        per(step.calls(), layers),
+                        per(replay.work(), layers),
+                        per(replay.calls(), layers),
+                        per(step.enqueues(), loop.numCalls()),
+                        per(bare.enqueues(), loop.numCalls()));
+            }
+        }
+    }
+
+    private static double per(Samples samples, int number) {
+        return samples.percentileMicros(50) / number;
+    }
+
+    private static DecodeRecord record(
+            LowLatencySetup setup,
+            DecodeLoop loop,
+            int layers,
+            int sms,
+            BenchOptions options,
+            Double gpuMicros,
+            double launchedMicros,
+            Double graphMicros,
+            Double graphLaunchedMicros,
+            Double callMicros,
+            Double bareLaunchMicros) {
+        Job job = setup.job();
+        Build build = Build.current();
+        boolean cuda = job.placement().isCuda();
+        return new DecodeRecord(
+                cuda ? "cuda" : "host",
+                cuda ? job.placement().gpu().name() : null,
+                job.placement().numGpus(),
+                job.numRanks(),
+                job.routing().maxTokens(),
+                job.hidden(),
+                job.routing().numTopk(),
+                job.routing().numExperts(),
+                sms,
+                layers,
+                options.repeats(),
+                gpuMicros,
+                launchedMicros,
+                graphMicros,
+                graphLaunchedMicros,
+                callMicros,
+                bareLaunchMicros,
+                loop.bytesPerCall(),
+                cuda ? DriverText.get() : null,
+                build.version(),
+                build.commit(),
+                Instant.now().toString());
+    }
+
+    private static void print(Console console, DecodeRecord each) {
+        if (each.gpuMicros() == null) {
+            console.line(
+                    "%4d tokens: %.1f us; %.1f bytes of garbage a call",
+                    each.tokens(), each.launchedMicros(), each.bytesPerCall());
+            return;
+        }
+        console.line(
+                "%4d tokens, %3d SMs: GPU %.1f, launched by the host %.1f, as a graph %.1f (launched %.1f);"
+                        + " host %.2f a call, a bare launch %.2f; %.1f bytes of garbage a call",
+                each.tokens(),
+                each.sms(),
+                each.gpuMicros(),
+                each.launchedMicros(),
+                each.graphMicros(),
+                each.graphLaunchedMicros(),
+                each.callMicros(),
+                each.bareLaunchMicros(),
+                each.bytesPerCall());
+    }
+}

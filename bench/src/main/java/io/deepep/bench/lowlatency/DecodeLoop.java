@@ -1,0 +1,125 @@
+package io.deepep.bench.lowlatency;
+
+import com.sun.management.ThreadMXBean;
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.Event;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.Session;
+import java.lang.management.ManagementFactory;
+import java.util.IdentityHashMap;
+import java.util.List;
+
+/**
+ * The layers of a decoding step, each a dispatch of FP8 rows and a combine of BF16 rows that lie in
+ * the buffer, with reused requests.
+ */
+final class DecodeLoop implements Operation {
+    /** Results are kept for two dispatches, so every second one finds the memory of the first. */
+    private static final int NUM_PREPARED = 2;
+
+    private final Session session;
+    private final Verifier verifier;
+    private final int layers;
+    private final List<Rank> ranks;
+
+    DecodeLoop(LowLatencySetup setup, int layers, int sms) {
+        this.session = setup.session();
+        this.verifier = setup.verifier();
+        this.layers = layers;
+        this.ranks = session.team().ask(rank -> new Rank(rank, sms));
+        session.team().run(rank -> ranks.get(rank).run(NUM_PREPARED, CallOptions.sync()));
+    }
+
+    /** One rank's requests and latest results. */
+    private final class Rank {
+        private final int rank;
+        private final Buffer buffer;
+        private final int sms;
+        private final LowLatencyDispatchRequest dispatch;
+        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> combines =
+                new IdentityHashMap<>();
+        private LowLatencyDispatchResult received;
+        private LowLatencyCombineResult home;
+
+        Rank(int rank, int sms) {
+            this.rank = rank;
+            this.sms = sms;
+            this.buffer = session.buffer(rank);
+            this.dispatch =
+                    LowLatencyDispatchRequest.builder(
+                                    verifier.workload().x(rank), verifier.workload().topkIdx(rank))
+                            .format(LowLatencyFormat.FP8)
+                            .numSms(sms)
+                            .build();
+        }
+
+        void run(int number, CallOptions options) {
+            for (int layer = 0; layer < number; layer++) {
+                received = buffer.lowLatencyDispatch(dispatch, options);
+                LowLatencyCombineRequest combine = combines.get(received.handle());
+                if (combine == null) {
+                    combine = combineOf(received.handle());
+                    combines.put(received.handle(), combine);
+                }
+                home = buffer.lowLatencyCombine(combine, options);
+            }
+        }
+
+        private LowLatencyCombineRequest combineOf(LowLatencyHandle handle) {
+            LowLatencyWorkload workload = verifier.workload();
+            var input = buffer.getNextLowLatencyCombineBuffer(handle);
+            workload.copyOutputs(rank, input);
+            return LowLatencyCombineRequest.builder(
+                            input, workload.topkIdx(rank), workload.topkWeights(rank), handle)
+                    .zeroCopy(true)
+                    .numSms(sms)
+                    .build();
+        }
+    }
+
+    @Override
+    public Event call(int rank, CallOptions options) {
+        ranks.get(rank).run(layers, options);
+        return ranks.get(rank).home.event();
+    }
+
+    /** How many calls of {@link Buffer} a step makes. */
+    int numCalls() {
+        return 2 * layers;
+    }
+
+    /** Bytes that a call leaves on the Java heap, the least of several steps of the first rank. */
+    double bytesPerCall() {
+        long[] least = {Long.MAX_VALUE};
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        for (int step = 0; step < 5; step++) {
+            session.team()
+                    .run(
+                            rank -> {
+                                long before = threads.getCurrentThreadAllocatedBytes();
+                                call(rank, CallOptions.async());
+                                long made = threads.getCurrentThreadAllocatedBytes() - before;
+                                session.buffer(rank).communicationStream().synchronize();
+                                if (rank == session.team().localRanks().getFirst()) {
+                                    least[0] = Math.min(least[0], made);
+                                }
+                            });
+        }
+        return (double) least[0] / numCalls();
+    }
+
+    /** Holds what the last layer gave {@code rank} against the oracle. */
+    void verify(int rank) {
+        Rank mine = ranks.get(rank);
+        mine.home.event().synchronize();
+        verifier.dispatched(rank, LowLatencyFormat.FP8, mine.received);
+        verifier.combined(rank, false, mine.home.x());
+    }
+}

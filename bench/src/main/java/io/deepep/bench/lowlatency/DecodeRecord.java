@@ -1,0 +1,42 @@
+package io.deepep.bench.lowlatency;
+
+import com.fasterxml.jackson.annotation.JsonInclude;
+
+/**
+ * What a decoding step took, a layer: medians, of the slowest rank, in microseconds.
+ *
+ * @param layers of a step
+ * @param gpuMicros on the GPU alone, everything enqueued before it starts; left out on the host
+ * @param launchedMicros from the host's first call until the results are there
+ * @param graphMicros the step as a graph, everything on the GPU; left out on the host
+ * @param graphLaunchedMicros the same from the host's launch of it
+ * @param callMicros the host's time for a call of the buffer; left out on the host backend, where
+ *     calls do the work
+ * @param bareLaunchMicros the host's time for launching an empty kernel and recording an event,
+ *     which every call does too
+ * @param bytesPerCall garbage of a call
+ */
+@JsonInclude(JsonInclude.Include.NON_NULL)
+record DecodeRecord(
+        String backend,
+        String gpu,
+        int gpus,
+        int ranks,
+        int tokens,
+        int hidden,
+        int topk,
+        int experts,
+        int sms,
+        int layers,
+        int repeats,
+        Double gpuMicros,
+        double launchedMicros,
+        Double graphMicros,
+        Double graphLaunchedMicros,
+        Double callMicros,
+        Double bareLaunchMicros,
+        double bytesPerCall,
+        String driver,
+        String version,
+        String commit,
+        String time) {}

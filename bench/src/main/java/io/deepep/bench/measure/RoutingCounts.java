@@ -1,0 +1,48 @@
+package io.deepep.bench.measure;
+
+import io.deepep.testkit.routing.Routing;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Who sends how much to whom by the routing of a run.
+ *
+ * @param rows [R][R] tokens of the first rank that go to the second, however many of its experts
+ *     they select
+ * @param expertTokens [E] selections of each expert
+ */
+public record RoutingCounts(List<List<Integer>> rows, List<Integer> expertTokens) {
+    /** Counts what {@code routing} says. */
+    public static RoutingCounts of(Routing routing) {
+        int numRanks = routing.numRanks();
+        int[][] rows = new int[numRanks][numRanks];
+        int[] expertTokens = new int[routing.numExperts()];
+        for (int src = 0; src < numRanks; src++) {
+            for (int token = 0; token < routing.numTokens(src); token++) {
+                for (int rank = 0; rank < numRanks; rank++) {
+                    rows[src][rank] += routing.goesTo(src, token, rank) ? 1 : 0;
+                }
+                for (int k = 0; k < routing.numTopk(); k++) {
+                    long expert = routing.expert(src, token, k);
+                    if (expert >= 0) {
+                        expertTokens[(int) expert]++;
+                    }
+                }
+            }
+        }
+        return new RoutingCounts(
+                Arrays.stream(rows).map(RoutingCounts::list).toList(), list(expertTokens));
+    }
+
+    private static List<Integer> list(int[] counts) {
+        return Arrays.stream(counts).boxed().toList();
+    }
+
+    /** The records of a run of that routing: the first of them carries its counts. */
+    public static List<OperationRecord> addTo(List<OperationRecord> records, Routing routing) {
+        List<OperationRecord> counted = new ArrayList<>(records);
+        counted.set(0, counted.getFirst().with(of(routing)));
+        return counted;
+    }
+}

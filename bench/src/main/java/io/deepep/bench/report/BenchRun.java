@@ -1,0 +1,112 @@
+package io.deepep.bench.report;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.measure.RoutingCounts;
+import io.deepep.bench.run.UsageException;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What one run of a bench recorded.
+ *
+ * @param name the file's, without its extension
+ * @param records in the order of the file
+ */
+record BenchRun(String name, List<OperationRecord> records) {
+    private static final ObjectMapper JSON =
+            new ObjectMapper().disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
+
+    /**
+     * Reads what {@code --json} wrote.
+     *
+     * @throws UsageException if it is nothing of the kind
+     */
+    static BenchRun read(Path file) {
+        try {
+            List<OperationRecord> records =
+                    List.of(JSON.readValue(file.toFile(), OperationRecord[].class));
+            if (records.isEmpty() || records.stream().anyMatch(each -> each.op() == null)) {
+                throw new UsageException(file + " holds no records of deepep bench --json");
+            }
+            return new BenchRun(stem(file), records);
+        } catch (JsonProcessingException malformed) {
+            throw new UsageException(
+                    file
+                            + " is not what deepep bench --json writes: "
+                            + malformed.getOriginalMessage());
+        } catch (IOException unreadable) {
+            throw new UsageException("cannot read " + file + ": " + unreadable.getMessage());
+        }
+    }
+
+    private static String stem(Path file) {
+        String name = file.getFileName().toString();
+        int dot = name.lastIndexOf('.');
+        return dot < 0 ? name : name.substring(0, dot);
+    }
+
+    OperationRecord any() {
+        return records.getFirst();
+    }
+
+    /** Of each operation and dtype the fastest, in the order of the file. */
+    List<OperationRecord> fastest() {
+        Map<String, OperationRecord> best = new LinkedHashMap<>();
+        for (OperationRecord each : records) {
+            best.merge(
+                    OperationNames.of(each),
+                    each,
+                    (a, b) -> a.p50Micros() <= b.p50Micros() ? a : b);
+        }
+        return new ArrayList<>(best.values());
+    }
+
+    /** Those with {@code sms} multiprocessors. */
+    List<OperationRecord> withSms(int sms) {
+        List<OperationRecord> chosen = records.stream().filter(each -> each.sms() == sms).toList();
+        if (chosen.isEmpty()) {
+            throw new UsageException("no record of " + name + " has sms=" + sms);
+        }
+        return chosen;
+    }
+
+    /** The share of the ceiling: a bare copy on GPUs, a memory copy on the host; NaN if unknown. */
+    static double share(OperationRecord each) {
+        if (each.gpu() != null) {
+            return each.gpu().ceilingShare();
+        }
+        return each.memoryCopyShare() == null ? Double.NaN : each.memoryCopyShare();
+    }
+
+    /** Counts of the routing, or null where the run is too old to carry them. */
+    RoutingCounts routing() {
+        return any().routing();
+    }
+
+    /** GPU or processor, ranks and nodes, as in {@code 4 x NVIDIA H200, 1 x 4 ranks}. */
+    String machine() {
+        OperationRecord any = any();
+        String where = any.gpu() == null ? any.cpu() : any.gpu().gpus() + " x " + any.gpu().gpu();
+        return where + ", " + any.nodes() + " x " + any.ranks() / any.nodes() + " ranks";
+    }
+
+    /** As in {@code 4096 tokens per rank, hidden 7168, top-8 of 256 experts}. */
+    String shape() {
+        OperationRecord any = any();
+        return any.tokens()
+                + " tokens per rank, hidden "
+                + any.hidden()
+                + ", top-"
+                + any.topk()
+                + " of "
+                + any.experts()
+                + " experts";
+    }
+}

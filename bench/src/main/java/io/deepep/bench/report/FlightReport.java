@@ -1,0 +1,155 @@
+package io.deepep.bench.report;
+
+import io.deepep.bench.report.Page.Grid;
+import io.deepep.bench.report.Page.Plot;
+import io.deepep.bench.report.Page.Section;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/** The sections about a flight recording. */
+final class FlightReport {
+    private static final double MEGA = 1e6;
+    private static final String ONE_DIGIT = "%.1f";
+
+    private FlightReport() {}
+
+    static void add(Page page, FlightSummary flight) {
+        addTimes(page, flight);
+        addWaits(page, flight);
+        flight.traffic().forEach((operation, bytes) -> addTraffic(page, operation, bytes));
+        int numRanks = flight.traffic().values().stream().mapToInt(m -> m.length).max().orElse(1);
+        flight.experts()
+                .forEach(
+                        (mode, tokens) ->
+                                ExpertLoad.add(
+                                        page,
+                                        "Flight recording: expert load, " + mode + " mode",
+                                        "flight-experts-" + mode + ".png",
+                                        "Tokens of each expert over all recorded dispatches.",
+                                        tokens,
+                                        numRanks));
+    }
+
+    private static void addTimes(Page page, FlightSummary flight) {
+        Section section =
+                page.section(
+                        "Flight recording: time by operation",
+                        "All recorded calls of all ranks, tests and warm-ups included: the time that host threads"
+                                + " spent in a call, waits for other ranks included, and the time of its kernels where"
+                                + " there are GPUs.");
+        Grid grid =
+                new Grid("Calls")
+                        .text("operation")
+                        .number("calls")
+                        .number("failed")
+                        .number("end not seen")
+                        .number("host p50 µs")
+                        .number("host p99 µs")
+                        .number("GPU p50 µs")
+                        .number("NVLink MB")
+                        .number("RDMA MB");
+        List<String> names = new ArrayList<>();
+        List<Double> medians = new ArrayList<>();
+        flight.calls()
+                .forEach(
+                        (name, calls) -> {
+                            names.add(name);
+                            medians.add(calls.hostMicros(50));
+                            grid.row(
+                                    false,
+                                    name,
+                                    calls.count(),
+                                    calls.failed(),
+                                    calls.unfinished(),
+                                    RunReport.format(ONE_DIGIT, calls.hostMicros(50)),
+                                    RunReport.format(ONE_DIGIT, calls.hostMicros(99)),
+                                    RunReport.format(ONE_DIGIT, calls.deviceMicros(50)),
+                                    RunReport.format(ONE_DIGIT, calls.nvlinkBytes() / MEGA),
+                                    RunReport.format(ONE_DIGIT, calls.rdmaBytes() / MEGA));
+                        });
+        section.plots.add(
+                new Plot(
+                        "flight-time.png",
+                        "Median host time of each operation",
+                        Charts.bars(
+                                "Host time by operation",
+                                "µs, median of all calls",
+                                names,
+                                medians)));
+        section.tables.add(grid);
+    }
+
+    /** Rows are those who waited, columns those who kept them. */
+    private static void addWaits(Page page, FlightSummary flight) {
+        long[][] waits = flight.waits();
+        if (waits.length == 0) {
+            page.section(
+                    "Flight recording: who waited for whom",
+                    "No waits were recorded: on GPUs they happen inside kernels, and older recordings may lack"
+                            + " the events.");
+            return;
+        }
+        double[][] millis = scaled(waits, 1e-6);
+        double[] caused = new double[waits.length];
+        for (double[] row : millis) {
+            for (int peer = 0; peer < row.length; peer++) {
+                caused[peer] += row[peer];
+            }
+        }
+        int slowest = 0;
+        for (int peer = 0; peer < caused.length; peer++) {
+            slowest = caused[peer] > caused[slowest] ? peer : slowest;
+        }
+        double all = Arrays.stream(caused).sum();
+        Section section =
+                page.section(
+                        "Flight recording: who waited for whom",
+                        "Milliseconds in which a rank could only wait because another was missing. "
+                                + (all == 0
+                                        ? "Nobody waited."
+                                        : RunReport.format(
+                                                "Rank "
+                                                        + slowest
+                                                        + " kept the others longest: %.0f %% of all waits.",
+                                                100 * caused[slowest] / all)));
+        section.plots.add(
+                new Plot(
+                        "flight-waits.png",
+                        "Milliseconds that each rank waited for each rank",
+                        Charts.heatMap(
+                                "Waits, ms", "rank that waited", "rank waited for", millis)));
+        Grid grid =
+                new Grid("By rank").number("rank").number("waited ms").number("was waited for ms");
+        for (int rank = 0; rank < millis.length; rank++) {
+            grid.row(
+                    false,
+                    rank,
+                    RunReport.format(ONE_DIGIT, Arrays.stream(millis[rank]).sum()),
+                    RunReport.format(ONE_DIGIT, caused[rank]));
+        }
+        section.tables.add(grid);
+    }
+
+    private static void addTraffic(Page page, String operation, long[][] bytes) {
+        Section section =
+                page.section(
+                        "Flight recording: traffic matrix of " + operation,
+                        "Megabytes over all recorded calls. What a rank keeps is on the diagonal.");
+        section.plots.add(
+                new Plot(
+                        "flight-traffic-" + operation.replace(' ', '-') + ".png",
+                        "Megabytes from each rank to each rank",
+                        Charts.heatMap(
+                                "MB, " + operation,
+                                "from rank",
+                                "to rank",
+                                scaled(bytes, 1 / MEGA))));
+    }
+
+    private static double[][] scaled(long[][] values, double factor) {
+        return Arrays.stream(values)
+                .map(row -> Arrays.stream(row).mapToDouble(value -> value * factor).toArray())
+                .toArray(double[][]::new);
+    }
+}

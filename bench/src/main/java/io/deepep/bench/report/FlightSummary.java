@@ -1,0 +1,187 @@
+package io.deepep.bench.report;
+
+import io.deepep.bench.run.UsageException;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.TreeMap;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+
+/** Sums of the library's events in flight recordings. */
+final class FlightSummary {
+    private final Map<String, Calls> calls = new TreeMap<>();
+
+    /** By operation: bytes that went from rank to rank. */
+    private final Map<String, long[][]> traffic = new TreeMap<>();
+
+    /** By mode: tokens of each expert. */
+    private final Map<String, long[]> experts = new TreeMap<>();
+
+    /** Nanoseconds that a rank waited for another. */
+    private long[][] waits = new long[0][0];
+
+    private boolean anyWait;
+
+    /** All calls of one operation, over all ranks. */
+    static final class Calls {
+        private long count;
+        private long failed;
+        private long unfinished;
+        private long[] hostNanos = new long[16];
+        private long[] deviceNanos = new long[16];
+        private int numDevice;
+        private long nvlinkBytes;
+        private long rdmaBytes;
+
+        long count() {
+            return count;
+        }
+
+        long failed() {
+            return failed;
+        }
+
+        long unfinished() {
+            return unfinished;
+        }
+
+        long nvlinkBytes() {
+            return nvlinkBytes;
+        }
+
+        long rdmaBytes() {
+            return rdmaBytes;
+        }
+
+        /** Time of host threads in the call, microseconds; NaN without calls. */
+        double hostMicros(double percent) {
+            return percentile(hostNanos, (int) count, percent);
+        }
+
+        /** Time of its kernels, microseconds; NaN where none was measured. */
+        double deviceMicros(double percent) {
+            return percentile(deviceNanos, numDevice, percent);
+        }
+
+        private static double percentile(long[] nanos, int size, double percent) {
+            if (size == 0) {
+                return Double.NaN;
+            }
+            long[] sorted = Arrays.copyOf(nanos, size);
+            Arrays.sort(sorted);
+            return sorted[Math.max(1, (int) Math.ceil(percent / 100 * size)) - 1] / 1e3;
+        }
+
+        private void add(RecordedEvent event) {
+            hostNanos = grown(hostNanos, (int) count);
+            hostNanos[(int) count++] = nanos(event, "beginTime") + nanos(event, "completeTime");
+            long device = nanos(event, "deviceTime");
+            if (device > 0) {
+                deviceNanos = grown(deviceNanos, numDevice);
+                deviceNanos[numDevice++] = device;
+            }
+            boolean error = event.getString("error") != null;
+            failed += error ? 1 : 0;
+            unfinished += error || event.getBoolean("finished") ? 0 : 1;
+            nvlinkBytes += Math.max(0, event.getLong("nvlinkBytes"));
+            rdmaBytes += Math.max(0, event.getLong("rdmaBytes"));
+        }
+
+        private static long[] grown(long[] values, int size) {
+            return size < values.length ? values : Arrays.copyOf(values, 2 * size);
+        }
+    }
+
+    /** Reads a recording, one of several of the same job. */
+    void add(Path file) {
+        try (RecordingFile recording = new RecordingFile(file)) {
+            while (recording.hasMoreEvents()) {
+                add(recording.readEvent());
+            }
+        } catch (IOException unreadable) {
+            throw new UsageException(
+                    "cannot read " + file + " as a flight recording: " + unreadable.getMessage());
+        }
+    }
+
+    private void add(RecordedEvent event) {
+        switch (event.getEventType().getName()) {
+            case "io.deepep.Operation" ->
+                    calls.computeIfAbsent(
+                                    operation(event) + " " + event.getString("format"),
+                                    name -> new Calls())
+                            .add(event);
+            case "io.deepep.Peer" -> addPeer(event);
+            case "io.deepep.ExpertLoad" -> addExpert(event);
+            default -> {} // events of others
+        }
+    }
+
+    private static String operation(RecordedEvent event) {
+        return event.getString("mode") + " " + event.getString("operation");
+    }
+
+    /** 0 where the event has no such time. */
+    private static long nanos(RecordedEvent event, String field) {
+        Duration duration = event.getDuration(field);
+        return duration.toSeconds() == Long.MIN_VALUE ? 0 : duration.toNanos();
+    }
+
+    private void addPeer(RecordedEvent event) {
+        int rank = event.getInt("rank");
+        int peer = event.getInt("peer");
+        long sent = event.getLong("sentBytes");
+        if (sent >= 0) {
+            long[][] known = traffic.getOrDefault(operation(event), new long[0][0]);
+            traffic.put(operation(event), with(known, rank, peer, sent));
+        }
+        if (event.getDuration("waitTime").toSeconds() != Long.MIN_VALUE) {
+            anyWait = true;
+            waits = with(waits, rank, peer, nanos(event, "waitTime"));
+        }
+    }
+
+    /** The matrix with {@code value} added, made larger if need be. */
+    private static long[][] with(long[][] matrix, int row, int column, long value) {
+        int size = Math.max(matrix.length, Math.max(row, column) + 1);
+        long[][] result = matrix;
+        if (size > matrix.length) {
+            result = new long[size][size];
+            for (int i = 0; i < matrix.length; i++) {
+                System.arraycopy(matrix[i], 0, result[i], 0, matrix.length);
+            }
+        }
+        result[row][column] += value;
+        return result;
+    }
+
+    private void addExpert(RecordedEvent event) {
+        int expert = event.getInt("expert");
+        long[] counts = experts.getOrDefault(event.getString("mode"), new long[0]);
+        if (expert >= counts.length) {
+            counts = Arrays.copyOf(counts, expert + 1);
+        }
+        counts[expert] += event.getInt("tokens");
+        experts.put(event.getString("mode"), counts);
+    }
+
+    Map<String, Calls> calls() {
+        return calls;
+    }
+
+    Map<String, long[][]> traffic() {
+        return traffic;
+    }
+
+    Map<String, long[]> experts() {
+        return experts;
+    }
+
+    /** [waiting rank][rank waited for], or empty if no wait was measured. */
+    long[][] waits() {
+        return anyWait ? waits : new long[0][0];
+    }
+}

@@ -1,0 +1,152 @@
+package io.deepep.bench.report;
+
+import io.deepep.bench.measure.OperationRecord;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+
+/** Records as Markdown. Times are of the slowest rank, medians. */
+final class MarkdownTables {
+    private static final double GIGA = 1e9;
+    private static final String BEST = "best";
+
+    private MarkdownTables() {}
+
+    /** Where a figure comes from: the machine, its driver, the commit, the shape. */
+    static String facts(BenchRun run) {
+        OperationRecord any = run.any();
+        StringBuilder out = new StringBuilder("| | |\n|---|---|\n");
+        line(out, "Machine", run.machine());
+        if (any.gpu() != null) {
+            line(out, "Driver", any.gpu().driver());
+        }
+        line(out, "Commit", "`" + any.commit() + "`");
+        line(out, "Shape", run.shape());
+        line(out, "Runs", any.repeats() + " of each operation, " + any.time().substring(0, 10));
+        if (any.gpu() != null) {
+            line(
+                    out,
+                    "Best bare copy",
+                    RunReport.format("%.0f GB/s", any.gpu().ceilingBytesPerSecond() / GIGA));
+        } else if (any.memoryCopyBytesPerSecond() != null) {
+            line(
+                    out,
+                    "Memory copy",
+                    RunReport.format("%.1f GB/s", any.memoryCopyBytesPerSecond() / GIGA)
+                            + " read and written");
+        }
+        return out.toString();
+    }
+
+    /** The records of one number of multiprocessors, or of each operation the fastest. */
+    static List<OperationRecord> chosen(BenchRun run, String sms) {
+        return sms.equals(BEST) ? run.fastest() : run.withSms(Integer.parseInt(sms));
+    }
+
+    /** Time, bandwidth and share of the ceiling by operation. */
+    static String times(BenchRun run, String sms) {
+        boolean gpu = run.any().gpu() != null;
+        StringBuilder out = new StringBuilder();
+        line(
+                out,
+                "operation",
+                "SMs",
+                "time",
+                gpu ? "rows that cross links" : "rows read and written",
+                gpu ? "of the best bare copy" : "of a memory copy");
+        line(out, "---", "--:", "--:", "--:", "--:");
+        for (OperationRecord each : chosen(run, sms)) {
+            double perSecond =
+                    gpu
+                            ? each.gpu().linkBytesPerSecond()
+                            : each.movedBytes() / each.p50Micros() * 1e6;
+            line(
+                    out,
+                    OperationNames.of(each),
+                    Integer.toString(each.sms()),
+                    time(each),
+                    RunReport.format(gpu ? "%.0f GB/s" : "%.1f GB/s", perSecond / GIGA),
+                    RunReport.format("%.0f %%", 100 * BenchRun.share(each)));
+        }
+        return out.toString();
+    }
+
+    static String time(OperationRecord each) {
+        return each.p50Micros() < 10_000
+                ? RunReport.format("%.0f µs", each.p50Micros())
+                : RunReport.format("%.1f ms", each.p50Micros() / 1e3);
+    }
+
+    /** Microseconds, and the share of the ceiling, by operation and number of multiprocessors. */
+    static String sweep(BenchRun run) {
+        Set<Integer> numbers = new TreeSet<>();
+        Map<String, Map<Integer, OperationRecord>> byName = new LinkedHashMap<>();
+        for (OperationRecord each : run.records()) {
+            numbers.add(each.sms());
+            byName.computeIfAbsent(OperationNames.of(each), name -> new LinkedHashMap<>())
+                    .put(each.sms(), each);
+        }
+        StringBuilder out = new StringBuilder();
+        List<String> head = new ArrayList<>(List.of("SMs"));
+        numbers.forEach(number -> head.add(number.toString()));
+        line(out, head.toArray(String[]::new));
+        rule(out, head.size());
+        byName.forEach(
+                (name, bySms) -> {
+                    List<String> cells = new ArrayList<>(List.of(name));
+                    for (int number : numbers) {
+                        OperationRecord each = bySms.get(number);
+                        cells.add(
+                                each == null
+                                        ? ""
+                                        : RunReport.format("%.0f", each.p50Micros())
+                                                + RunReport.format(
+                                                        " (%.0f %%)", 100 * BenchRun.share(each)));
+                    }
+                    line(out, cells.toArray(String[]::new));
+                });
+        return out.toString();
+    }
+
+    /** A row for each run, named by its file, and a column for each operation. */
+    static String shapes(List<BenchRun> runs, String sms) {
+        Set<String> operations = new LinkedHashSet<>();
+        runs.forEach(
+                run -> chosen(run, sms).forEach(each -> operations.add(OperationNames.of(each))));
+        StringBuilder out = new StringBuilder();
+        List<String> head = new ArrayList<>(List.of("run", "tokens, ranks"));
+        head.addAll(operations);
+        line(out, head.toArray(String[]::new));
+        rule(out, head.size());
+        for (BenchRun run : runs) {
+            Map<String, OperationRecord> byName = new LinkedHashMap<>();
+            chosen(run, sms).forEach(each -> byName.put(OperationNames.of(each), each));
+            List<String> cells = new ArrayList<>();
+            cells.add(run.name());
+            cells.add(run.any().tokens() + ", " + run.any().ranks());
+            for (String operation : operations) {
+                OperationRecord each = byName.get(operation);
+                cells.add(
+                        each == null
+                                ? ""
+                                : time(each)
+                                        + RunReport.format(
+                                                ", %.0f %%", 100 * BenchRun.share(each)));
+            }
+            line(out, cells.toArray(String[]::new));
+        }
+        return out.toString();
+    }
+
+    private static void rule(StringBuilder out, int columns) {
+        out.append("|---").append("|--:".repeat(columns - 1)).append("|\n");
+    }
+
+    private static void line(StringBuilder out, String... cells) {
+        out.append("| ").append(String.join(" | ", cells)).append(" |\n");
+    }
+}

@@ -1,0 +1,123 @@
+package io.deepep.bench.report;
+
+import io.deepep.bench.measure.Build;
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.UsageException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** {@code deepep report}: a page and plots of what runs recorded. */
+@Command(
+        name = "report",
+        description = {
+            "Makes an HTML page and PNGs of what runs recorded: time by operation, share of the ceiling,"
+                    + " traffic matrix, who waited for whom, expert load.",
+            "deepep report readme brings the tables and plots of README and docs up to date."
+        },
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+public final class ReportCommand implements Runnable {
+    private final Console console;
+
+    @Parameters(
+            paramLabel = "RECORDS",
+            arity = "0..*",
+            description =
+                    "Files that bench wrote with --json (any name) and test or bench with --jfr (*.jfr,"
+                            + " *.jfr.rankN). All recordings are taken as those of one job.")
+    private List<Path> files = List.of();
+
+    @Option(
+            names = "--out",
+            paramLabel = "DIR",
+            description = "Folder for report.html and the PNGs; made if need be.")
+    private Path out;
+
+    private ReportCommand(Console console) {
+        this.console = console;
+    }
+
+    /** The command with its subcommand. */
+    public static CommandLine create(Console console) {
+        CommandLine line = new CommandLine(new ReportCommand(console));
+        line.addSubcommand("readme", new ReadmeCommand(console));
+        return line;
+    }
+
+    @Override
+    public void run() {
+        // A subcommand needs neither, so picocli cannot ask for them.
+        if (files.isEmpty() || out == null) {
+            throw new UsageException(
+                    "give RECORDS and --out=DIR, or a subcommand: readme; see deepep report --help");
+        }
+        requireDrawable();
+        List<BenchRun> runs = new ArrayList<>();
+        List<Path> recordings = new ArrayList<>();
+        for (Path file : files) {
+            if (!Files.isRegularFile(file)) {
+                throw new UsageException("there is no file " + file);
+            }
+            if (file.getFileName().toString().matches(".*\\.jfr(\\.rank\\d+)?")) {
+                recordings.add(file);
+            } else {
+                runs.add(BenchRun.read(file));
+            }
+        }
+        Page page = page(runs, recordings);
+        write(page);
+        console.line(
+                "%s (%d sections, %d plots)",
+                out.resolve("report.html"), page.sections.size(), page.plots().size());
+    }
+
+    private static Page page(List<BenchRun> runs, List<Path> recordings) {
+        Build build = Build.current();
+        Page page =
+                new Page(
+                        "deepep report",
+                        "Made by deepep " + build.version() + ", commit " + build.commit());
+        runs.forEach(run -> RunReport.add(page, run));
+        if (!recordings.isEmpty()) {
+            FlightSummary flight = new FlightSummary();
+            recordings.forEach(flight::add);
+            if (flight.calls().isEmpty()) {
+                throw new UsageException(
+                        recordings
+                                + " hold no io.deepep.Operation events; record with --jfr, or with"
+                                + " io.deepep.Operation#enabled=true");
+            }
+            FlightReport.add(page, flight);
+        }
+        return page;
+    }
+
+    private void write(Page page) {
+        try {
+            Files.createDirectories(out);
+            Files.writeString(out.resolve("report.html"), page.html());
+            for (Page.Plot plot : page.plots()) {
+                Files.write(out.resolve(plot.file), plot.png);
+            }
+        } catch (IOException unwritable) {
+            throw new UsageException(
+                    "--out: cannot write to " + out + ": " + unwritable.getMessage());
+        }
+    }
+
+    /** Here and not in {@link Charts}, whose library the portable bundle leaves out. */
+    static void requireDrawable() {
+        if (ModuleLayer.boot().findModule("java.desktop").isEmpty()) {
+            throw new UsageException(
+                    "plots need the module java.desktop, which this Java runtime has not; bring the records"
+                            + " to a machine with a JDK and run ./deepep there");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+package io.deepep.bench.report;
+
+import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.measure.RoutingCounts;
+import io.deepep.bench.report.Page.Grid;
+import io.deepep.bench.report.Page.Plot;
+import io.deepep.bench.report.Page.Section;
+import java.util.List;
+import java.util.Locale;
+
+/** The sections about a run of a bench. */
+final class RunReport {
+    private static final double GIGA = 1e9;
+    private static final double MEGA = 1e6;
+
+    private final Page page;
+    private final BenchRun run;
+
+    private RunReport(Page page, BenchRun run) {
+        this.page = page;
+        this.run = run;
+    }
+
+    static void add(Page page, BenchRun run) {
+        RunReport report = new RunReport(page, run);
+        report.addTimes();
+        report.addShares();
+        if (run.routing() != null) {
+            report.addTraffic(run.routing());
+            report.addExperts(run.routing());
+        }
+    }
+
+    private void addTimes() {
+        OperationRecord any = run.any();
+        Section section =
+                page.section(
+                        run.name() + ": time by operation",
+                        run.machine()
+                                + ". "
+                                + run.shape()
+                                + ". Slowest rank, median of "
+                                + any.repeats()
+                                + " runs. Commit "
+                                + any.commit()
+                                + (any.gpu() == null ? "" : ", " + any.gpu().driver())
+                                + ", "
+                                + any.time()
+                                + ".");
+        List<OperationRecord> best = run.fastest();
+        section.plots.add(
+                new Plot(
+                        run.name() + "-time.png",
+                        "Time of each operation of " + run.name() + " in microseconds",
+                        Charts.bars(
+                                "Time by operation",
+                                "µs, median of the slowest rank",
+                                labels(best),
+                                best.stream().map(OperationRecord::p50Micros).toList())));
+        Grid grid =
+                new Grid("All records of " + run.name())
+                        .text("operation")
+                        .number("SMs")
+                        .number("p50 µs")
+                        .number("p99 µs")
+                        .number("max µs")
+                        .number("NVLink MB")
+                        .number("RDMA MB")
+                        .number("GB/s")
+                        .number("share of ceiling %");
+        for (OperationRecord each : run.records()) {
+            grid.row(
+                    !best.contains(each),
+                    OperationNames.of(each),
+                    each.sms(),
+                    format("%.1f", each.p50Micros()),
+                    format("%.1f", each.p99Micros()),
+                    format("%.1f", each.maxMicros()),
+                    format("%.1f", each.nvlinkBytes() / MEGA),
+                    format("%.1f", each.rdmaBytes() / MEGA),
+                    format("%.1f", bandwidth(each)),
+                    format("%.0f", 100 * BenchRun.share(each)));
+        }
+        section.tables.add(grid);
+    }
+
+    /** On GPUs of the busiest one's links, on the host of memory. */
+    private static double bandwidth(OperationRecord each) {
+        return each.gpu() != null
+                ? each.gpu().linkBytesPerSecond() / GIGA
+                : each.movedBytes() / each.p50Micros() * 1e6 / GIGA;
+    }
+
+    private List<String> labels(List<OperationRecord> records) {
+        boolean gpu = run.any().gpu() != null;
+        return records.stream()
+                .map(each -> OperationNames.of(each) + (gpu ? ", " + each.sms() + " SMs" : ""))
+                .toList();
+    }
+
+    private void addShares() {
+        List<OperationRecord> best =
+                run.fastest().stream().filter(each -> !Double.isNaN(BenchRun.share(each))).toList();
+        if (best.isEmpty()) {
+            return;
+        }
+        boolean gpu = run.any().gpu() != null;
+        Section section =
+                page.section(
+                        run.name() + ": share of the ceiling",
+                        gpu
+                                ? "Rows that cross links, against the best bare copy of the same run. An operation can"
+                                        + " be a little better than a bare copy."
+                                : "Bytes read and written, against a memory copy of the same run.");
+        section.plots.add(
+                new Plot(
+                        run.name() + "-share.png",
+                        "Share of the ceiling that each operation of " + run.name() + " reaches",
+                        Charts.bars(
+                                "Share of the ceiling",
+                                gpu ? "% of the best bare copy" : "% of memory copy",
+                                labels(best),
+                                best.stream().map(each -> 100 * BenchRun.share(each)).toList())));
+    }
+
+    private void addTraffic(RoutingCounts counts) {
+        OperationRecord any = run.any();
+        long rows = counts.rows().stream().mapToLong(RunReport::sum).sum();
+        if (!any.op().contains("dispatch") || rows == 0) {
+            return;
+        }
+        boolean perSelection = any.op().startsWith("ll-");
+        double rowBytes =
+                perSelection
+                        ? (double) any.logicalBytes() / sum(counts.expertTokens())
+                        : (double) any.logicalBytes() / rows;
+        double[][] megabytes =
+                counts.rows().stream()
+                        .map(row -> row.stream().mapToDouble(n -> n * rowBytes / MEGA).toArray())
+                        .toArray(double[][]::new);
+        Section section =
+                page.section(
+                        run.name() + ": traffic matrix",
+                        "Rows of one "
+                                + OperationNames.of(any)
+                                + " by source and destination, each row counted once per destination rank."
+                                + " What a rank keeps is on the diagonal and crosses no link.");
+        section.plots.add(
+                new Plot(
+                        run.name() + "-traffic.png",
+                        "Megabytes from each rank to each rank",
+                        Charts.heatMap(
+                                "MB of one " + OperationNames.of(any),
+                                "from rank",
+                                "to rank",
+                                megabytes)));
+    }
+
+    private static long sum(List<Integer> counts) {
+        return counts.stream().mapToLong(Integer::longValue).sum();
+    }
+
+    private void addExperts(RoutingCounts counts) {
+        long[] tokens = counts.expertTokens().stream().mapToLong(Integer::longValue).toArray();
+        ExpertLoad.add(
+                page,
+                run.name() + ": expert load",
+                run.name() + "-experts.png",
+                "Selections of each expert by the tokens of all ranks.",
+                tokens,
+                counts.rows().size());
+    }
+
+    @SuppressWarnings("AnnotateFormatMethod") // the annotation would be a dependency for this alone
+    static String format(String pattern, double value) {
+        return Double.isNaN(value) ? "" : String.format(Locale.ROOT, pattern, value);
+    }
+}

@@ -1,0 +1,48 @@
+package io.deepep.bench;
+
+import io.deepep.Backend;
+import io.deepep.EpTopology;
+import io.deepep.Network;
+import io.deepep.bench.lowlatency.LowLatencySoak;
+import io.deepep.bench.run.Job;
+import io.deepep.bench.run.Placement;
+import io.deepep.cuda.CudaDriver;
+import io.deepep.testkit.conformance.RequiredBackends;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * Chained exchanges of low-latency mode, a few hundred, or as many as {@code -Ddeepep.soak} says;
+ * {@code -Ddeepep.soak.seed} draws others.
+ */
+class CudaLowLatencySoakTest {
+    @BeforeEach
+    void needsCuda() {
+        RequiredBackends.assume(
+                Backend.CUDA,
+                CudaDriver.isAvailable(),
+                CudaDriver.unavailabilityReason().orElse(""));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1, 16, 256, 4", "3, 12, 384, 3", "4, 32, 512, 4", "8, 64, 256, 4"})
+    void everyRowAndSumIsRight(int ranks, int experts, int hidden, int topk) {
+        RoutingSpec recipe = RoutingSpec.of(ranks, 1, experts, topk);
+        Job job =
+                new Job(
+                        Placement.cuda(0),
+                        new EpTopology(0, ranks, ranks),
+                        Network.auto(),
+                        recipe.generate(),
+                        recipe,
+                        hidden,
+                        Duration.ofSeconds(20),
+                        List.of());
+        LowLatencySoak.run(
+                job, Long.getLong("deepep.soak", 300), Long.getLong("deepep.soak.seed", 1));
+    }
+}

@@ -1,0 +1,100 @@
+package io.deepep.bench.report;
+
+import static io.deepep.bench.report.ReportFixture.GPU_RECORDS;
+import static io.deepep.bench.report.ReportFixture.run;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** {@code report readme}, and that the project's own documentation shows what its records say. */
+class ReadmeCommandTest {
+    private static final Path CHECKOUT = Path.of("..");
+
+    @Test
+    void theDocumentationIsUpToDate() throws IOException {
+        assertThat(Files.readString(CHECKOUT.resolve("README.md")))
+                .contains("<!-- deepep:times ", "<!-- deepep:plot ");
+        ReportFixture.Outcome outcome = run("report", "readme", "--check", "--root", CHECKOUT);
+        assertThat(outcome.out()).isEmpty();
+        outcome.requirePassed();
+    }
+
+    /** A checkout with one record, and a README that asks for {@code block}. */
+    private static Path checkout(Path root, String block) throws IOException {
+        Path records = Files.createDirectories(root.resolve("docs/measurements/run"));
+        Files.copy(GPU_RECORDS, records.resolve("r.json"));
+        Files.writeString(
+                root.resolve("README.md"),
+                "before\n<!-- deepep:" + block + " -->\nold\n<!-- deepep:end -->\nafter\n");
+        return root;
+    }
+
+    @Test
+    void whatIsOutOfDateIsFoundAndMended(@TempDir Path folder) throws IOException {
+        Path root = checkout(folder, "times records=run/r.json sms=24");
+        ReportFixture.Outcome stale = run("report", "readme", "--check", "--root", root);
+        assertThat(stale.exitCode()).isEqualTo(1);
+        assertThat(stale.out()).contains("README.md is out of date");
+        assertThat(Files.readString(root.resolve("README.md"))).contains("old");
+        run("report", "readme", "--root", root).requirePassed();
+        assertThat(Files.readString(root.resolve("README.md")))
+                .startsWith("before\n<!-- deepep:times records=run/r.json sms=24 -->\n| operation ")
+                .contains("| dispatch BF16 | 24 | 468 µs | 342 GB/s | 97 % |\n")
+                .doesNotContain("old")
+                .endsWith("<!-- deepep:end -->\nafter\n");
+        run("report", "readme", "--check", "--root", root).requirePassed();
+        Path record = root.resolve("docs/measurements/run/r.json");
+        Files.writeString(record, Files.readString(record).replace("467.", "999."));
+        Files.writeString(record, Files.readString(record).replace("468.", "999."));
+        assertThat(run("report", "readme", "--check", "--root", root).exitCode()).isEqualTo(1);
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = ';',
+            value = {
+                "sweep records=run/r.json; | SMs | 8 | 12 | 16 | 24 | 32 | 64 |",
+                "sweep records=run/r.json; | dispatch FP8 | 300 (78 %) | 253 (92 %) |",
+                "shapes records=run sms=8; | r | 4096, 4 | 300 µs, 78 % |",
+                "facts records=run/r.json; | Commit | `2264fca0e8d8` |",
+                "times records=run/r.json; | dispatch FP8 | 32 | 251 µs |"
+            })
+    void views(String block, String row, @TempDir Path folder) throws IOException {
+        Path root = checkout(folder, block);
+        run("report", "readme", "--root", root).requirePassed();
+        assertThat(Files.readString(root.resolve("README.md"))).contains("\n" + row);
+    }
+
+    @Test
+    void plotsAreDrawnBesideTheText(@TempDir Path folder) throws IOException {
+        Path root = checkout(folder, "plot records=run/r.json what=share file=docs/p.png");
+        ReportFixture.Outcome missing = run("report", "readme", "--check", "--root", root);
+        assertThat(missing.exitCode()).isEqualTo(2);
+        assertThat(missing.err()).contains("README.md", "p.png is missing");
+        run("report", "readme", "--root", root).requirePassed();
+        assertThat(Files.readString(root.resolve("README.md")))
+                .contains("![Share of the ceiling: dispatch FP8 93 %; ", "(docs/p.png)");
+        assertThat(Files.readAllBytes(root.resolve("docs/p.png"))).startsWith(0x89, 'P', 'N', 'G');
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "pie records=run/r.json, deepep:pie is not one of facts",
+        "times sms=24, lacks records=",
+        "times records=run/none.json, cannot read",
+        "times records=run/r.json sms=7, has sms=7",
+        "shapes records=nowhere, cannot list"
+    })
+    void wrongBlocksAreNamed(String block, String complaint, @TempDir Path folder)
+            throws IOException {
+        ReportFixture.Outcome outcome = run("report", "readme", "--root", checkout(folder, block));
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        assertThat(outcome.err()).contains("README.md", complaint);
+    }
+}

@@ -1,0 +1,149 @@
+package io.deepep.bench.report;
+
+import static io.deepep.bench.report.ReportFixture.NUM_EXPERTS;
+import static io.deepep.bench.report.ReportFixture.NUM_RANKS;
+import static io.deepep.bench.report.ReportFixture.run;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.measure.RoutingCounts;
+import java.awt.image.BufferedImage;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.Stream;
+import javax.imageio.ImageIO;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What {@code report} makes of what a bench recorded. */
+class ReportCommandTest {
+    @TempDir static Path folder;
+
+    @BeforeAll
+    static void record() {
+        ReportFixture.record(folder);
+        ReportFixture.report(folder);
+    }
+
+    @Test
+    void everyPlotIsAPictureAndInThePage() throws IOException {
+        String page = Files.readString(folder.resolve("report/report.html"));
+        List<Path> plots;
+        try (Stream<Path> files = Files.list(folder.resolve("report"))) {
+            plots = files.filter(file -> file.toString().endsWith(".png")).toList();
+        }
+        assertThat(plots)
+                .extracting(file -> file.getFileName().toString())
+                .containsExactlyInAnyOrder(
+                        "4096-tokens-time.png",
+                        "4096-tokens-share.png",
+                        "host-time.png",
+                        "host-share.png",
+                        "host-traffic.png",
+                        "host-experts.png",
+                        "flight-time.png",
+                        "flight-waits.png",
+                        "flight-traffic-normal-dispatch.png",
+                        "flight-traffic-normal-combine.png",
+                        "flight-experts-normal.png");
+        for (Path plot : plots) {
+            BufferedImage image = ImageIO.read(plot.toFile());
+            assertThat(image.getWidth()).isGreaterThan(600);
+            assertThat(colours(image)).as("colours of %s", plot).isGreaterThan(3);
+        }
+        assertThat(page.split("data:image/png;base64,", -1)).hasSize(plots.size() + 1);
+        assertThat(page)
+                .contains("dispatch FP8, cached", "NVIDIA H200", "Show every number of SMs")
+                .doesNotContain("http://", "https://");
+    }
+
+    private static long colours(BufferedImage image) {
+        int[] pixels =
+                image.getRGB(0, 0, image.getWidth(), image.getHeight(), null, 0, image.getWidth());
+        return Arrays.stream(pixels).distinct().limit(10).count();
+    }
+
+    /** The records carry the routing, and the flight recorder saw the same. */
+    @Test
+    void recordingAgreesWithTheRecords() {
+        BenchRun run = BenchRun.read(folder.resolve("host.json"));
+        RoutingCounts counts = run.routing();
+        assertThat(counts.rows()).hasSize(NUM_RANKS);
+        assertThat(counts.expertTokens()).hasSize(NUM_EXPERTS);
+        assertThat(run.records().stream().skip(1)).allMatch(each -> each.routing() == null);
+        FlightSummary flight = new FlightSummary();
+        flight.add(folder.resolve("host.jfr"));
+        FlightSummary.Calls combines = flight.calls().get("normal combine bf16");
+        assertThat(combines.failed()).isZero();
+        assertThat(combines.hostMicros(50)).isPositive();
+        OperationRecord combine = run.records().getLast();
+        assertThat(combine.op()).startsWith("combine");
+        // All ranks together move in each combine what the record says.
+        assertThat(combines.nvlinkBytes())
+                .isEqualTo(combine.nvlinkBytes() * combines.count() / NUM_RANKS);
+        long[][] sent = flight.traffic().get("normal combine");
+        long perCombine = combine.logicalBytes() / rows(counts);
+        for (int from = 0; from < NUM_RANKS; from++) {
+            for (int to = 0; to < NUM_RANKS; to++) {
+                assertThat(sent[from][to])
+                        .as("bytes home from rank %d to rank %d", from, to)
+                        .isEqualTo(
+                                counts.rows().get(to).get(from)
+                                        * perCombine
+                                        * (combines.count() / NUM_RANKS));
+            }
+        }
+        assertThat(flight.waits()).hasDimensions(NUM_RANKS, NUM_RANKS);
+        long[] experts = flight.experts().get("normal");
+        for (int expert = 0; expert < NUM_EXPERTS; expert++) {
+            assertThat(experts[expert] * counts.expertTokens().getFirst())
+                    .isEqualTo(experts[0] * counts.expertTokens().get(expert));
+        }
+    }
+
+    private static long rows(RoutingCounts counts) {
+        return counts.rows().stream().flatMap(List::stream).mapToLong(Integer::longValue).sum();
+    }
+
+    @Test
+    void wrongFilesAreRefused(@TempDir Path other) throws IOException {
+        Path text = Files.writeString(other.resolve("notes.json"), "not JSON");
+        Path empty = Files.writeString(other.resolve("empty.json"), "[]");
+        Path foreign = Files.writeString(other.resolve("plan.json"), "[{\"mode\": \"normal\"}]");
+        Path noRecording = Files.writeString(other.resolve("x.jfr"), "nothing");
+        requireRefused("there is no file", other.resolve("absent.json"));
+        requireRefused("is not what deepep bench --json writes", text);
+        requireRefused("holds no records", empty);
+        requireRefused("holds no records", foreign);
+        requireRefused("as a flight recording", noRecording);
+    }
+
+    private static void requireRefused(String complaint, Path file) {
+        ReportFixture.Outcome outcome = run("report", file, "--out", folder.resolve("none"));
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        assertThat(outcome.err()).contains(complaint, file.getFileName().toString());
+        assertThat(folder.resolve("none")).doesNotExist();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"report", "report x.json", "report --out y"})
+    void missingArgumentsAreNamed(String command) {
+        ReportFixture.Outcome outcome = run((Object[]) command.split(" ", -1));
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        assertThat(outcome.err()).contains("RECORDS", "--out");
+    }
+
+    @Test
+    void aRecordingNeedsAFolder() {
+        ReportFixture.Outcome outcome =
+                run("bench", "normal", "--backend", "host", "--jfr", folder.resolve("no/x.jfr"));
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        assertThat(outcome.err()).contains("--jfr=", "there is no folder");
+    }
+}

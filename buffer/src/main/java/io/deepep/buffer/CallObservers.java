@@ -1,0 +1,84 @@
+package io.deepep.buffer;
+
+import io.deepep.BufferOptions;
+import io.deepep.spi.BufferObserver;
+import io.deepep.spi.ObservedCall;
+import java.util.List;
+
+/**
+ * Who is told of one rank's calls: the flight recorder, if a recording runs that asks for the
+ * events, and the observers of the buffer.
+ */
+final class CallObservers {
+    private static final System.Logger LOG = System.getLogger(CallObservers.class.getName());
+
+    private final BufferOptions options;
+    private final List<BufferObserver> observers;
+
+    /** Never committed: the flight recorder answers through an event whether it wants any. */
+    private final OperationEvent operations = new OperationEvent();
+
+    private final PeerEvent peers = new PeerEvent();
+    private final ExpertEvent experts = new ExpertEvent();
+    private long calls;
+    private boolean failureLogged;
+
+    CallObservers(BufferOptions options) {
+        this.options = options;
+        this.observers = options.observers();
+    }
+
+    BufferOptions options() {
+        return options;
+    }
+
+    /** Whether anybody wants to know; costs next to nothing and allocates nothing. */
+    boolean any() {
+        return !observers.isEmpty()
+                || operations.isEnabled()
+                || peers.isEnabled()
+                || experts.isEnabled();
+    }
+
+    /**
+     * Tells everybody.
+     *
+     * @param event begun with the call, ended with it
+     */
+    void tell(OperationEvent event, ObservedCall seen) {
+        long number = nextCall();
+        if (event.shouldCommit()) {
+            event.fill(number, seen);
+            event.commit();
+        }
+        if (peers.isEnabled()) {
+            PeerEvent.commitAll(number, seen);
+        }
+        if (experts.isEnabled()) {
+            ExpertEvent.commitAll(number, seen);
+        }
+        for (BufferObserver observer : observers) {
+            try {
+                observer.observe(seen);
+            } catch (RuntimeException failed) {
+                logOnce(observer, failed);
+            }
+        }
+    }
+
+    /** One warning is enough: the next calls will most likely fare the same. */
+    private synchronized void logOnce(BufferObserver observer, RuntimeException failed) {
+        if (!failureLogged) {
+            failureLogged = true;
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "an observer failed; the calls go on, and further failures are not logged: "
+                            + observer,
+                    failed);
+        }
+    }
+
+    private synchronized long nextCall() {
+        return ++calls;
+    }
+}

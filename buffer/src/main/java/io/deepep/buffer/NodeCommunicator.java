@@ -1,0 +1,42 @@
+package io.deepep.buffer;
+
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * The ranks of one node as a group of their own, numbered by nvlRank. Its calls are collective
+ * among the ranks of all nodes, each in its own group.
+ *
+ * @param all the whole group, not closed with this
+ * @param topology this rank's place in it
+ */
+record NodeCommunicator(Communicator all, EpTopology topology) implements Communicator {
+    @Override
+    public int rank() {
+        return topology.nvlRank();
+    }
+
+    @Override
+    public int size() {
+        return topology.numNvlRanks();
+    }
+
+    private int first() {
+        return topology.rankOf(topology.rdmaRank(), 0);
+    }
+
+    @Override
+    public List<byte[]> allGather(byte[] message, Duration timeout) {
+        return all.allGather(message, timeout).subList(first(), first() + size());
+    }
+
+    @Override
+    public boolean isAlive(int rank) {
+        return all.isAlive(first() + rank);
+    }
+
+    @Override
+    public void close() {}
+}

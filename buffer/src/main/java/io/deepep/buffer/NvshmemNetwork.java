@@ -1,0 +1,30 @@
+package io.deepep.buffer;
+
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.NetworkLibrary;
+import io.deepep.cuda.nvshmem.NvshmemWorld;
+import io.deepep.cuda.nvshmem.PeMap;
+
+/** NVSHMEM as the kernels of one buffer see it. */
+record NvshmemNetwork(NvshmemWorld world, PeMap peMap, CudaContext context)
+        implements NetworkLibrary {
+    @Override
+    public CudaModule load(Class<?> owner, String resource) {
+        return world.load(resource, () -> CudaModule.loadResource(context, owner, resource));
+    }
+
+    @Override
+    public int firstPe() {
+        return peOfNode(0);
+    }
+
+    @Override
+    public int peStride() {
+        return peOfNode(1) - peOfNode(0);
+    }
+
+    private int peOfNode(int node) {
+        return peMap.peOf(peMap.topology().rankOf(node, peMap.topology().nvlRank()));
+    }
+}

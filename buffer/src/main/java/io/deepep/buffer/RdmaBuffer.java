@@ -1,0 +1,103 @@
+package io.deepep.buffer;
+
+import io.deepep.BufferOptions;
+import io.deepep.Network;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.RdmaHeaps;
+import io.deepep.cuda.nvshmem.NvshmemInstallation;
+import io.deepep.cuda.nvshmem.NvshmemWorld;
+import io.deepep.cuda.nvshmem.PeMap;
+import io.deepep.cuda.topology.HostTopology;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.Layout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * The RDMA buffer of one rank on a GPU, zeroed: memory that all ranks reach, or a piece of
+ * NVSHMEM's symmetric heap.
+ *
+ * @param rank whose
+ * @param heaps of all ranks, as this one reaches them
+ * @param release gives this rank's back, without waiting for anybody
+ */
+record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCloseable {
+    /** Allocates {@code options.numRdmaBytes()} and meets the peers: collective. */
+    static RdmaBuffer open(
+            BufferOptions options, CudaContext context, CudaStream stream, GpuSharing sharing) {
+        boolean crosses = options.topology().isInternode();
+        if (crosses && options.network() instanceof Network.Nvshmem network) {
+            return overNvshmem(options, network, context, stream, sharing);
+        }
+        CudaHeaps peers =
+                CudaHeaps.open(CudaHeaps.Ranks.of(options), context, options.numRdmaBytes(), CudaHeaps.Reach.GROUP);
+        return new RdmaBuffer(
+                options.topology().rank(), RdmaHeaps.ofPeers(peers.addresses()), peers::close);
+    }
+
+    /** Starts NVSHMEM, unless this process is in the world that the buffer needs. */
+    private static RdmaBuffer overNvshmem(
+            BufferOptions options,
+            Network.Nvshmem network,
+            CudaContext context,
+            CudaStream stream,
+            GpuSharing sharing) {
+        NvshmemInstallation installation =
+                NvshmemInstallation.find()
+                        .orElseThrow(
+                                () ->
+                                        new DeepEpUnavailableException(
+                                                "NVSHMEM was not found",
+                                                NvshmemInstallation.CURE,
+                                                null));
+        PeMap peMap = NvshmemSettings.peMap(options, sharing);
+        NvshmemWorld world =
+                NvshmemWorld.join(
+                        installation,
+                        NvshmemSettings.of(
+                                options,
+                                network,
+                                context.cudaDevice().pciBusId(),
+                                HostTopology.read(HostTopology.SYSFS)),
+                        peMap,
+                        context,
+                        options.communicator(),
+                        options.timeout());
+        int allocation =
+                world.allocate(
+                        options.numRdmaBytes(),
+                        Layout.LINE_BYTES,
+                        options.communicator(),
+                        options.timeout());
+        stream.fillBytes(world.address(allocation), (byte) 0, options.numRdmaBytes());
+        stream.synchronize();
+        return new RdmaBuffer(
+                options.topology().rank(),
+                new RdmaHeaps(
+                        addresses(options, world, allocation),
+                        Optional.of(new NvshmemNetwork(world, peMap, context))),
+                () -> world.release(allocation));
+    }
+
+    private static List<Long> addresses(BufferOptions options, NvshmemWorld world, int allocation) {
+        List<Long> addresses = new ArrayList<>();
+        for (int peer = 0; peer < options.topology().numRanks(); peer++) {
+            addresses.add(
+                    peer == options.topology().rank()
+                            ? world.address(allocation)
+                            : world.peerAddress(allocation, peer).orElse(0));
+        }
+        return addresses;
+    }
+
+    long localAddress() {
+        return heaps.addresses().get(rank);
+    }
+
+    @Override
+    public void close() {
+        release.run();
+    }
+}

@@ -1,0 +1,159 @@
+package io.deepep.buffer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.BufferOptions;
+import io.deepep.Config;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Network;
+import io.deepep.NormalLimits;
+import io.deepep.cuda.nvshmem.NvshmemOptions;
+import io.deepep.cuda.nvshmem.NvshmemTransport;
+import io.deepep.cuda.nvshmem.PeMap;
+import io.deepep.cuda.topology.HostTopology;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.testkit.sysfs.SysfsTree;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** What NVSHMEM is started with for a buffer: on a host whose devices were recorded. */
+class NvshmemSettingsTest {
+    private static final NormalLimits NORMAL = NormalLimits.of(4096, 7168, 8, 256);
+    private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(128, 7168, 256, 8);
+
+    @TempDir private Path folder;
+
+    private HostTopology host;
+
+    @BeforeEach
+    void readHost() {
+        host = HostTopology.read(SysfsTree.build("h20-8gpu-4bond.txt", folder));
+    }
+
+    private NvshmemOptions settings(int gpu, Network.Nvshmem network) {
+        String address = host.gpus().get(gpu).address().toString();
+        BufferOptions options = Placed.options(new Placed(0, 16, 8), 8, network, NORMAL, null);
+        return NvshmemSettings.of(options, network, address, host);
+    }
+
+    @Test
+    void eachGpuHasItsOwnNic() {
+        Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
+        assertThat(settings(1, network).hcas()).containsExactly("mlx5_bond_0:1");
+        assertThat(settings(3, network).hcas()).containsExactly("mlx5_bond_1:1");
+        assertThat(settings(6, network).hcas()).containsExactly("mlx5_bond_3:1");
+    }
+
+    @Test
+    void theUsersMappingGoesFirst() {
+        Network.Nvshmem network =
+                Network.nvshmem(Network.Transport.IBRC).withNicMapping("gpu1=mlx5_bond_2");
+        assertThat(settings(1, network).hcas()).containsExactly("mlx5_bond_2:1");
+        assertThatThrownBy(() -> settings(1, network.withNicMapping("gpu1=mlx5_77")))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("mlx5_77");
+    }
+
+    @Test
+    void aHostWithoutNicsIsRefusedWhereOneIsNeeded() {
+        HostTopology bare = new HostTopology(host.gpus(), List.of(), List.of());
+        Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
+        String gpu = host.gpus().getFirst().address().toString();
+        BufferOptions options = Placed.options(new Placed(0, 16, 8), 8, network, NORMAL, null);
+        assertThatThrownBy(() -> NvshmemSettings.of(options, network, gpu, bare))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContaining("over IBGDA, but this host has no RDMA port that it can use");
+        Network.Nvshmem none = Network.nvshmem(Network.Transport.NONE);
+        assertThat(NvshmemSettings.of(options, none, gpu, bare).hcas()).isEmpty();
+    }
+
+    @Test
+    void queuesFollowFromTheKernelsUnlessGiven() {
+        Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
+        Config config = Config.recommendedForDispatch(16);
+        assertThat(settings(0, network).numQpsPerPe()).isEqualTo(config.numSms());
+        assertThat(settings(0, network).qpDepth()).isEqualTo(256);
+        assertThat(settings(0, network.withQpDepth(2048)).qpDepth()).isEqualTo(2048);
+        assertThatThrownBy(() -> settings(0, network.withQpDepth(1000)))
+                .hasMessageContaining("qpDepth=1000 is not a power of two");
+    }
+
+    /** A ring told in single rows takes more entries; so does a token for each rank. */
+    @Test
+    void queuesGrowWithWhatABlockPosts() {
+        Config single = new Config(24, 6, 256, 1, 256);
+        assertThat(NvshmemQueues.normal(single)).isEqualTo(new NvshmemQueues(24, 4096));
+        assertThat(NvshmemQueues.lowLatency(LOW_LATENCY, 16))
+                .isEqualTo(new NvshmemQueues(16, 1024));
+        BufferOptions both =
+                Placed.options(
+                        new Placed(0, 16, 8),
+                        8,
+                        Network.nvshmem(Network.Transport.IBGDA),
+                        NORMAL,
+                        LOW_LATENCY);
+        assertThat(NvshmemQueues.of(both)).isEqualTo(new NvshmemQueues(20, 1024));
+        assertThat(new NvshmemQueues(20, 1024).bytesPerPe()).isEqualTo(20 * 1024 * 128);
+    }
+
+    @Test
+    void railsUnlessAllRanksMustBeReachedOrGpusAreShared() {
+        Network network = Network.nvshmem(Network.Transport.NONE);
+        BufferOptions normal = Placed.options(new Placed(1, 4, 4), 2, network, NORMAL, null);
+        BufferOptions both = Placed.options(new Placed(1, 4, 4), 2, network, NORMAL, LOW_LATENCY);
+        assertThat(NvshmemSettings.peMap(normal, new GpuSharing(1)).world())
+                .isEqualTo(PeMap.World.RAIL);
+        assertThat(NvshmemSettings.peMap(normal, new GpuSharing(2)).world())
+                .isEqualTo(PeMap.World.GLOBAL);
+        assertThat(NvshmemSettings.peMap(both, new GpuSharing(1)).world())
+                .isEqualTo(PeMap.World.GLOBAL);
+    }
+
+    @Test
+    void kernelsNumberTheirPeersByNode() {
+        Network network = Network.nvshmem(Network.Transport.NONE);
+        BufferOptions normal = Placed.options(new Placed(5, 8, 8), 4, network, NORMAL, null);
+        NvshmemNetwork rail =
+                new NvshmemNetwork(null, NvshmemSettings.peMap(normal, new GpuSharing(1)), null);
+        assertThat(rail.firstPe()).isZero();
+        assertThat(rail.peStride()).isEqualTo(1);
+        NvshmemNetwork global =
+                new NvshmemNetwork(null, NvshmemSettings.peMap(normal, new GpuSharing(2)), null);
+        assertThat(global.firstPe()).isEqualTo(1);
+        assertThat(global.peStride()).isEqualTo(4);
+    }
+
+    @Test
+    void processesOfOneHostMeetOverItsLoopback() {
+        Network.Nvshmem network = Network.nvshmem(Network.Transport.NONE);
+        assertThat(settings(0, network).bootstrapInterface()).isEmpty();
+        assertThat(settings(0, network.withBootstrapInterface("ib0")).bootstrapInterface())
+                .isEqualTo("ib0");
+        BufferOptions options = Placed.options(new Placed(0, 4, 4), 2, network, NORMAL, null);
+        String gpu = host.gpus().getFirst().address().toString();
+        assertThat(NvshmemSettings.of(options, network, gpu, host).bootstrapInterface())
+                .isEqualTo("lo");
+    }
+
+    @ParameterizedTest
+    @EnumSource(Network.Transport.class)
+    void everyTransportOfTheApiIsOneOfNvshmem(Network.Transport transport) {
+        assertThat(settings(0, Network.nvshmem(transport)).transport())
+                .isEqualTo(NvshmemTransport.valueOf(transport.name()));
+    }
+
+    @ParameterizedTest
+    @EnumSource(Network.NicHandler.class)
+    void everyHandlerOfTheApiIsOneOfNvshmem(Network.NicHandler handler) {
+        Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA).withNicHandler(handler);
+        assertThat(settings(0, network).nicHandler().name()).isEqualTo(handler.name());
+        assertThat(Arrays.asList(NvshmemOptions.NicHandler.values())).hasSize(4);
+    }
+}

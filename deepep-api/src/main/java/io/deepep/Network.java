@@ -1,0 +1,178 @@
+package io.deepep;
+
+import java.util.Objects;
+
+/**
+ * How GPUs of different nodes reach each other. GPUs of one node reach each other's memory whatever
+ * is chosen here, and the host backend needs no network.
+ */
+public sealed interface Network {
+    /**
+     * Decided when the buffer opens: {@link PeerMemory} if all ranks are on one host, which then
+     * holds several virtual nodes; else {@link Nvshmem} over {@link Transport#IBGDA}.
+     */
+    static Network auto() {
+        return new Auto();
+    }
+
+    /** All ranks are on one host and reach each other's memory over NVLink. */
+    static Network peerMemory() {
+        return new PeerMemory();
+    }
+
+    /** NVSHMEM over {@code transport}, with all else left to the library; one process per rank. */
+    static Nvshmem nvshmem(Transport transport) {
+        return new Nvshmem(
+                transport, "", NicHandler.AUTO, 0, Nvshmem.FIND_GID, 0, 0, Nvshmem.ANY_INTERFACE);
+    }
+
+    /** See {@link #auto}. */
+    record Auto() implements Network {
+        @Override
+        public String toString() {
+            return "auto";
+        }
+    }
+
+    /** See {@link #peerMemory}. */
+    record PeerMemory() implements Network {
+        @Override
+        public String toString() {
+            return "peer memory";
+        }
+    }
+
+    /** What NVSHMEM sends with to GPUs whose memory it cannot reach. */
+    enum Transport {
+        /** Nothing: all GPUs reach each other's memory. */
+        NONE,
+        /** Verbs, driven by the CPU. */
+        IBRC,
+        /** UCX, driven by the CPU. */
+        UCX,
+        /** libfabric, driven by the CPU. */
+        LIBFABRIC,
+        /** The interface of mlx5 itself, driven by the CPU. */
+        IBDEVX,
+        /** Verbs, driven by the GPU. */
+        IBGDA
+    }
+
+    /** Who rings the doorbells of NICs under {@link Transport#IBGDA}. */
+    enum NicHandler {
+        /** The GPU where the driver allows it, else the CPU. */
+        AUTO,
+        /** The GPU; {@code deepep doctor} names the driver options that it needs. */
+        GPU,
+        /** The CPU, through memory that GDRCopy maps. */
+        CPU,
+        /** The CPU, through host memory. */
+        CPU_HOST_MEMORY
+    }
+
+    /**
+     * NVSHMEM; see {@link #nvshmem}. What ranks have in common must be equal on all of them: all
+     * but the mapping and the interface.
+     *
+     * @param transport to other nodes
+     * @param nicMapping which NICs each GPU of this host uses, as {@code
+     *     gpu0=mlx5_0,gpu1=mlx5_2:1,*=mlx5_4}; empty to map them by what the host is built like
+     * @param nicHandler under IBGDA
+     * @param qpDepth entries of a queue, a power of two from 128 to 32768; 0 for what the kernels
+     *     need
+     * @param gidIndex address of a RoCE port; {@link #FIND_GID} for the IPv4-mapped RoCE v2 one
+     * @param trafficClass of RoCE, 0 to 255
+     * @param serviceLevel of InfiniBand or RoCE, 0 to 15
+     * @param bootstrapInterface interface over which processes meet at the start, as {@code eth0};
+     *     {@link #ANY_INTERFACE} for the first that is not the loopback
+     */
+    record Nvshmem(
+            Transport transport,
+            String nicMapping,
+            NicHandler nicHandler,
+            int qpDepth,
+            int gidIndex,
+            int trafficClass,
+            int serviceLevel,
+            String bootstrapInterface)
+            implements Network {
+        /** Lets NVSHMEM find the address of a port. */
+        public static final int FIND_GID = -1;
+
+        /** Lets NVSHMEM choose the interface. */
+        public static final String ANY_INTERFACE = "";
+
+        /** Rejects nulls; what the values may be is checked when the buffer opens. */
+        public Nvshmem {
+            Objects.requireNonNull(transport, "transport");
+            Objects.requireNonNull(nicMapping, "nicMapping");
+            Objects.requireNonNull(nicHandler, "nicHandler");
+            Objects.requireNonNull(bootstrapInterface, "bootstrapInterface");
+        }
+
+        /** With NICs of the user's choice. */
+        public Nvshmem withNicMapping(String mapping) {
+            return new Nvshmem(
+                    transport,
+                    mapping,
+                    nicHandler,
+                    qpDepth,
+                    gidIndex,
+                    trafficClass,
+                    serviceLevel,
+                    bootstrapInterface);
+        }
+
+        /** With another driver of the doorbells. */
+        public Nvshmem withNicHandler(NicHandler handler) {
+            return new Nvshmem(
+                    transport,
+                    nicMapping,
+                    handler,
+                    qpDepth,
+                    gidIndex,
+                    trafficClass,
+                    serviceLevel,
+                    bootstrapInterface);
+        }
+
+        /** With longer or shorter queues. */
+        public Nvshmem withQpDepth(int depth) {
+            return new Nvshmem(
+                    transport,
+                    nicMapping,
+                    nicHandler,
+                    depth,
+                    gidIndex,
+                    trafficClass,
+                    serviceLevel,
+                    bootstrapInterface);
+        }
+
+        /** With an address and a quality of service. */
+        public Nvshmem withQuality(int newGidIndex, int newTrafficClass, int newServiceLevel) {
+            return new Nvshmem(
+                    transport,
+                    nicMapping,
+                    nicHandler,
+                    qpDepth,
+                    newGidIndex,
+                    newTrafficClass,
+                    newServiceLevel,
+                    bootstrapInterface);
+        }
+
+        /** With an interface to meet over. */
+        public Nvshmem withBootstrapInterface(String name) {
+            return new Nvshmem(
+                    transport,
+                    nicMapping,
+                    nicHandler,
+                    qpDepth,
+                    gidIndex,
+                    trafficClass,
+                    serviceLevel,
+                    name);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+package io.deepep.djl;
+
+import io.deepep.Buffer;
+import java.lang.management.ManagementFactory;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicLongArray;
+import javax.management.JMException;
+import javax.management.ObjectName;
+
+/** Written by the exchange's thread, read by whoever asks. */
+final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
+    private static final AtomicLong NEXT_ID = new AtomicLong();
+
+    private final Buffer buffer;
+    private final String mode;
+    private final ObjectName name;
+    private final AtomicLong exchanges = new AtomicLong();
+    private final AtomicLong failures = new AtomicLong();
+    private final AtomicLong tokensSent = new AtomicLong();
+    private final AtomicLong rowsReceived = new AtomicLong();
+    private final AtomicLong nanos = new AtomicLong();
+    private final AtomicLong expertNanos = new AtomicLong();
+    private volatile AtomicLongArray expertRows = new AtomicLongArray(0);
+    private volatile String lastFailure = "";
+
+    private ExchangeCounters(Buffer buffer, String mode, ObjectName name) {
+        this.buffer = buffer;
+        this.mode = mode;
+        this.name = name;
+    }
+
+    /** Counters that are on the platform's MBean server until they are closed. */
+    static ExchangeCounters register(Buffer buffer, String mode) {
+        try {
+            ObjectName name =
+                    new ObjectName(
+                            "io.deepep:type=ExpertExchange,rank="
+                                    + buffer.topology().rank()
+                                    + ",id="
+                                    + NEXT_ID.incrementAndGet());
+            ExchangeCounters counters = new ExchangeCounters(buffer, mode, name);
+            ManagementFactory.getPlatformMBeanServer().registerMBean(counters, name);
+            return counters;
+        } catch (JMException refused) {
+            throw new IllegalStateException("the counters cannot be registered", refused);
+        }
+    }
+
+    void begun(long numTokens) {
+        exchanges.incrementAndGet();
+        tokensSent.addAndGet(numTokens);
+    }
+
+    void expert(int localExpert, int numLocalExperts, long rows, long spentNanos) {
+        AtomicLongArray perExpert = expertRows;
+        if (perExpert.length() != numLocalExperts) {
+            // Layers of one exchange have as many experts; an array of another model's starts anew.
+            perExpert = new AtomicLongArray(numLocalExperts);
+            expertRows = perExpert;
+        }
+        perExpert.addAndGet(localExpert, rows);
+        rowsReceived.addAndGet(rows);
+        expertNanos.addAndGet(spentNanos);
+    }
+
+    void ended(long spentNanos) {
+        nanos.addAndGet(spentNanos);
+        lastFailure = "";
+    }
+
+    void failed(Throwable failure) {
+        failures.incrementAndGet();
+        lastFailure = failure.toString();
+    }
+
+    @Override
+    public int getRank() {
+        return buffer.topology().rank();
+    }
+
+    @Override
+    public int getNumRanks() {
+        return buffer.topology().numRanks();
+    }
+
+    @Override
+    public String getBackend() {
+        return buffer.options().backend().name();
+    }
+
+    @Override
+    public String getMode() {
+        return mode;
+    }
+
+    @Override
+    public boolean isHealthy() {
+        return lastFailure.isEmpty();
+    }
+
+    @Override
+    public String getLastFailure() {
+        return lastFailure;
+    }
+
+    @Override
+    public long getExchanges() {
+        return exchanges.get();
+    }
+
+    @Override
+    public long getFailures() {
+        return failures.get();
+    }
+
+    @Override
+    public long getTokensSent() {
+        return tokensSent.get();
+    }
+
+    @Override
+    public long getRowsReceived() {
+        return rowsReceived.get();
+    }
+
+    @Override
+    public long[] getExpertRows() {
+        AtomicLongArray perExpert = expertRows;
+        long[] rows = new long[perExpert.length()];
+        for (int e = 0; e < rows.length; e++) {
+            rows[e] = perExpert.get(e);
+        }
+        return rows;
+    }
+
+    @Override
+    public long getNanos() {
+        return nanos.get();
+    }
+
+    @Override
+    public long getExpertNanos() {
+        return expertNanos.get();
+    }
+
+    @Override
+    public void close() {
+        try {
+            ManagementFactory.getPlatformMBeanServer().unregisterMBean(name);
+        } catch (JMException gone) {
+            throw new IllegalStateException("the counters " + name + " are not there", gone);
+        }
+    }
+}

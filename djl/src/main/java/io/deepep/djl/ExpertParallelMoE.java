@@ -1,0 +1,231 @@
+package io.deepep.djl;
+
+import ai.djl.MalformedModelException;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.AbstractBlock;
+import ai.djl.nn.Block;
+import ai.djl.training.ParameterStore;
+import ai.djl.util.PairList;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.IntFunction;
+
+/**
+ * A mixture-of-experts layer whose experts are spread over ranks: gate, dispatch, this rank's
+ * experts, combine, plus a shared expert that runs while tokens are on their way. Input and output
+ * are FLOAT32 or FLOAT16 [...,H]; the number of tokens may differ between ranks and be 0.
+ *
+ * <p>Of E experts, rank r of R holds {@code r*E/R} to {@code (r+1)*E/R - 1}, and has only those as
+ * children: {@code gate}, {@code shared_experts} and {@code experts.N} with N the global number, as
+ * DeepSeek's checkpoints call them, so that {@link SafetensorsParameters} finds a rank's own.
+ *
+ * <p>Forward is collective: all ranks run it, in the same order of layers. Inference only: nothing
+ * flows back through dispatch and combine.
+ */
+public final class ExpertParallelMoE extends AbstractBlock {
+    private static final byte VERSION = 1;
+
+    private final int numExperts;
+    private final ExpertExchange exchange;
+    private final Block gate;
+    private final Block sharedExpert;
+    private final List<Block> experts = new ArrayList<>();
+
+    private ExpertParallelMoE(Builder from) {
+        super(VERSION);
+        numExperts = from.numExperts;
+        exchange = from.exchange;
+        gate = addChildBlock("gate", from.gate);
+        sharedExpert =
+                from.sharedExpert == null
+                        ? null
+                        : addChildBlock("shared_experts", from.sharedExpert);
+        for (int e = firstExpert(); e < firstExpert() + numLocalExperts(); e++) {
+            experts.add(addChildBlock("experts." + e, from.experts.apply(e)));
+        }
+    }
+
+    /**
+     * Starts a layer.
+     *
+     * @param exchange of this rank; layers of a model share one
+     * @param numExperts E of all ranks, a multiple of the number of ranks
+     */
+    public static Builder builder(ExpertExchange exchange, int numExperts) {
+        return new Builder(exchange, numExperts);
+    }
+
+    /** First global expert of this rank. */
+    public int firstExpert() {
+        return exchange.topology().rank() * numLocalExperts();
+    }
+
+    /** E/R. */
+    public int numLocalExperts() {
+        return numExperts / exchange.topology().numRanks();
+    }
+
+    @Override
+    protected NDList forwardInternal(
+            ParameterStore store,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> params) {
+        if (training) {
+            throw new UnsupportedOperationException(
+                    "ExpertParallelMoE has no backward pass; run it for inference (training=false)");
+        }
+        NDArray input = inputs.singletonOrThrow();
+        Shape shape = input.getShape();
+        long hidden = shape.get(shape.dimension() - 1);
+        NDArray x = input.stopGradient().reshape(shape.size() / hidden, hidden);
+        NDList routing = gate.forward(store, new NDList(x), false);
+        NDArray[] shared = new NDArray[1];
+        NDArray routed =
+                exchange.exchange(
+                        x,
+                        routing.get(0),
+                        routing.get(1),
+                        numExperts,
+                        (e, rows) -> run(experts.get(e), store, rows),
+                        () -> shared[0] = runShared(store, x));
+        NDArray y = shared[0] == null ? routed : routed.add(shared[0]);
+        return new NDList(y.reshape(shape));
+    }
+
+    private NDArray runShared(ParameterStore store, NDArray x) {
+        return sharedExpert == null || x.getShape().get(0) == 0
+                ? null
+                : run(sharedExpert, store, x);
+    }
+
+    private static NDArray run(Block expert, ParameterStore store, NDArray rows) {
+        return expert.forward(store, new NDList(rows), false).singletonOrThrow();
+    }
+
+    @Override
+    public Shape[] getOutputShapes(Shape[] inputShapes) {
+        return inputShapes;
+    }
+
+    @Override
+    protected void initializeChildBlocks(
+            NDManager manager, DataType dataType, Shape... inputShapes) {
+        Shape input = inputShapes[0];
+        Shape rows = new Shape(1, input.get(input.dimension() - 1));
+        // Gates compute in FLOAT32.
+        gate.initialize(manager, DataType.FLOAT32, rows);
+        if (sharedExpert != null) {
+            sharedExpert.initialize(manager, dataType, rows);
+        }
+        experts.forEach(expert -> expert.initialize(manager, dataType, rows));
+    }
+
+    /**
+     * Writes the gate, the shared expert and this rank's experts: all of them where there is one
+     * rank, so a model saved unpartitioned loads on any number.
+     */
+    @Override
+    public void saveParameters(DataOutputStream out) throws IOException {
+        out.write(VERSION);
+        saveMetadata(out);
+        gate.saveParameters(out);
+        out.writeBoolean(sharedExpert != null);
+        if (sharedExpert != null) {
+            sharedExpert.saveParameters(out);
+        }
+        ExpertRecords.save(experts, firstExpert(), numExperts, out);
+    }
+
+    /**
+     * Reads what {@link #saveParameters} wrote. Experts of other ranks are skipped over unread.
+     *
+     * @throws MalformedModelException if an expert of this rank is not in the stream
+     */
+    @Override
+    public void loadParameters(NDManager manager, DataInputStream in)
+            throws IOException, MalformedModelException {
+        loadMetadata(in.readByte(), in);
+        gate.loadParameters(manager, in);
+        if (in.readBoolean() != (sharedExpert != null)) {
+            throw new MalformedModelException(
+                    sharedExpert == null
+                            ? "the model was saved with a shared expert; give the layer one"
+                            : "the model was saved without a shared expert; leave it out of the layer");
+        }
+        if (sharedExpert != null) {
+            sharedExpert.loadParameters(manager, in);
+        }
+        ExpertRecords.load(experts, firstExpert(), numExperts, manager, in);
+    }
+
+    /** Collects the parts of a layer. */
+    public static final class Builder {
+        private final ExpertExchange exchange;
+        private final int numExperts;
+        private Block gate;
+        private Block sharedExpert;
+        private IntFunction<? extends Block> experts;
+
+        private Builder(ExpertExchange exchange, int numExperts) {
+            this.exchange = Objects.requireNonNull(exchange, "exchange");
+            int numRanks = exchange.topology().numRanks();
+            if (numExperts < 1 || numExperts % numRanks != 0) {
+                throw new IllegalArgumentException(
+                        "numExperts="
+                                + numExperts
+                                + " is not a positive multiple of numRanks="
+                                + numRanks);
+            }
+            this.numExperts = numExperts;
+        }
+
+        /**
+         * The gate, with the same weights on every rank: a {@link SoftmaxGate}, a {@link
+         * DeepSeekV3Gate}, or any block that makes {@code topkIdx} INT64 [T,K] and {@code
+         * topkWeights} FLOAT32 [T,K] of tokens [T,H].
+         */
+        public Builder gate(Block block) {
+            if (block instanceof Gate known && known.rule().numExperts() != numExperts) {
+                throw new IllegalArgumentException(
+                        "the gate chooses among numExperts="
+                                + known.rule().numExperts()
+                                + ", the layer has numExperts="
+                                + numExperts);
+            }
+            this.gate = block;
+            return this;
+        }
+
+        /**
+         * The experts: any blocks that map rows [n,H] to [n,H].
+         *
+         * @param make called with the global number of each expert of this rank
+         */
+        public Builder experts(IntFunction<? extends Block> make) {
+            this.experts = make;
+            return this;
+        }
+
+        /** An expert that every token goes through on its own rank; none by default. */
+        public Builder sharedExpert(Block block) {
+            this.sharedExpert = block;
+            return this;
+        }
+
+        /** The layer. */
+        public ExpertParallelMoE build() {
+            Objects.requireNonNull(gate, "gate");
+            Objects.requireNonNull(experts, "experts");
+            return new ExpertParallelMoE(this);
+        }
+    }
+}

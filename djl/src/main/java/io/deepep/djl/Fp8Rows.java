@@ -1,0 +1,55 @@
+package io.deepep.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import io.deepep.Fp8E4m3;
+
+/** Rows as FP8 with a FLOAT32 scale per 128 channels, in libtorch's operations. */
+final class Fp8Rows {
+    private static final int CHANNELS = Fp8E4m3.CHANNELS_PER_SCALE;
+    private static final float MAX = 448;
+
+    /** A block of zeros has this for its largest, as in DeepEP, so that nothing is divided by 0. */
+    private static final float LEAST = 1e-4f;
+
+    private Fp8Rows() {}
+
+    static int numScales(int hidden) {
+        if (hidden % CHANNELS != 0) {
+            throw new IllegalArgumentException(
+                    "hidden="
+                            + hidden
+                            + " is not a multiple of "
+                            + CHANNELS
+                            + ", as FP8 transport needs; use Transport.BF16");
+        }
+        return hidden / CHANNELS;
+    }
+
+    /**
+     * Casts rows.
+     *
+     * @param x [T,H]
+     * @param rows FP8 [T,H] to write
+     * @param scales FLOAT32 [T,H/128] to write: a block's largest magnitude / 448
+     */
+    static void quantize(NDArray x, NDArray rows, NDArray scales, NDManager scope) {
+        if (x.getShape().get(0) == 0) {
+            return;
+        }
+        NDArray values = x.toType(DataType.FLOAT32, true);
+        values.attach(scope);
+        NDArray blocks = values.reshape(-1, CHANNELS);
+        NDArray blockScales = blocks.abs().max(new int[] {1}, true).maximum(LEAST).div(MAX);
+        TorchTensors.cast(blocks.div(blockScales).reshape(x.getShape()), rows);
+        TorchTensors.cast(blockScales.reshape(scales.getShape()), scales);
+    }
+
+    /** The FLOAT32 values of FP8 rows [n,H] with scales [n,H/128], both with any strides. */
+    static NDArray dequantize(NDArray rows, NDArray scales) {
+        long count = rows.getShape().get(0);
+        NDArray blocks = rows.toType(DataType.FLOAT32, false).reshape(count, -1, CHANNELS);
+        return blocks.mul(scales.expandDims(2)).reshape(rows.getShape());
+    }
+}

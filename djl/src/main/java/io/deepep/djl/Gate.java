@@ -1,0 +1,95 @@
+package io.deepep.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.AbstractBlock;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.core.Linear;
+import ai.djl.training.ParameterStore;
+import ai.djl.util.PairList;
+
+/**
+ * Chooses the experts of every token: tokens [T,H] in; out {@code topkIdx} INT64 [T,K], global
+ * experts, and {@code topkWeights} FLOAT32 [T,K]. Has the parameter {@code weight} FLOAT32 [E,H]
+ * and scores in FLOAT32 whatever the tokens are.
+ *
+ * <p>{@link ExpertParallelMoE} takes any block with such outputs; this one saves writing all but
+ * {@link #select}.
+ */
+public abstract class Gate extends AbstractBlock {
+    private final TopkRule rule;
+    private final Parameter weight;
+
+    /** A gate with one parameter; subclasses may add others. */
+    @SuppressWarnings("this-escape") // DJL's way of adding parameters
+    protected Gate(TopkRule rule) {
+        this.rule = rule;
+        weight =
+                addParameter(
+                        Parameter.builder()
+                                .setName("weight")
+                                .setType(Parameter.Type.WEIGHT)
+                                .build());
+    }
+
+    /** The selection's numbers. */
+    public final TopkRule rule() {
+        return rule;
+    }
+
+    /**
+     * Chooses from what the linear layer gave.
+     *
+     * @param logits FLOAT32 [T,E], T at least 1
+     * @param parameter gives the value of a parameter that the subclass added
+     * @return {@code topkIdx} and {@code topkWeights}, neither normalised nor scaled
+     */
+    protected abstract NDList select(NDArray logits, Values parameter);
+
+    /** Values of parameters on the device of the tokens. */
+    @FunctionalInterface
+    protected interface Values {
+        /** The value. */
+        NDArray of(Parameter parameter);
+    }
+
+    @Override
+    protected final NDList forwardInternal(
+            ParameterStore store,
+            NDList inputs,
+            boolean training,
+            PairList<String, Object> params) {
+        NDArray x = inputs.singletonOrThrow();
+        if (x.getShape().get(0) == 0) {
+            Shape none = new Shape(0, rule.numTopk());
+            NDManager manager = x.getManager();
+            return new NDList(
+                    manager.create(none, DataType.INT64), manager.create(none, DataType.FLOAT32));
+        }
+        Values values = parameter -> store.getValue(parameter, x.getDevice(), training);
+        NDArray tokens = x.toType(DataType.FLOAT32, false);
+        NDArray logits = Linear.linear(tokens, values.of(weight)).singletonOrThrow();
+        NDList selected = select(logits, values);
+        NDArray weights = selected.get(1);
+        if (rule.normalized()) {
+            // As the models' own code: sigmoids may all be 0.
+            weights = weights.div(weights.sum(new int[] {1}, true).add(1e-20f));
+        }
+        return new NDList(selected.get(0), weights.mul(rule.scalingFactor()));
+    }
+
+    @Override
+    protected void prepare(Shape[] inputShapes) {
+        Shape tokens = inputShapes[0];
+        weight.setShape(new Shape(rule.numExperts(), tokens.get(tokens.dimension() - 1)));
+    }
+
+    @Override
+    public final Shape[] getOutputShapes(Shape[] inputShapes) {
+        Shape shape = new Shape(inputShapes[0].get(0), rule.numTopk());
+        return new Shape[] {shape, shape};
+    }
+}

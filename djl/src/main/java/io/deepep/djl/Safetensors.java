@@ -1,0 +1,136 @@
+package io.deepep.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/**
+ * The tensors of a {@code .safetensors} file, or of a folder with {@code
+ * model.safetensors.index.json} or one {@code model.safetensors}. Files are mapped, and only those
+ * that are read from: a rank that loads its own experts touches no other pages. For one thread.
+ */
+public final class Safetensors implements AutoCloseable {
+    private static final String INDEX = "model.safetensors.index.json";
+    private static final String SINGLE = "model.safetensors";
+
+    private final Path where;
+    private final Map<String, Path> fileOf;
+    private final Map<Path, SafetensorsFile> open = new HashMap<>();
+
+    private Safetensors(Path where, Map<String, Path> fileOf) {
+        this.where = where;
+        this.fileOf = fileOf;
+    }
+
+    /**
+     * Reads the index of a folder, or the header of a file.
+     *
+     * @throws IOException if it is missing or not well formed
+     */
+    public static Safetensors open(Path fileOrFolder) throws IOException {
+        Path index = fileOrFolder.resolve(INDEX);
+        if (Files.isRegularFile(index)) {
+            return new Safetensors(fileOrFolder, readIndex(index));
+        }
+        Path file = Files.isDirectory(fileOrFolder) ? fileOrFolder.resolve(SINGLE) : fileOrFolder;
+        if (!Files.isRegularFile(file)) {
+            throw new IOException(
+                    fileOrFolder
+                            + " is no .safetensors file, nor a folder with "
+                            + INDEX
+                            + " or "
+                            + SINGLE);
+        }
+        SafetensorsFile only = SafetensorsFile.open(file);
+        Map<String, Path> fileOf =
+                only.entries().keySet().stream().collect(Collectors.toMap(name -> name, _ -> file));
+        Safetensors tensors = new Safetensors(fileOrFolder, fileOf);
+        tensors.open.put(file, only);
+        return tensors;
+    }
+
+    private static Map<String, Path> readIndex(Path index) throws IOException {
+        try {
+            JsonObject map =
+                    JsonParser.parseString(Files.readString(index))
+                            .getAsJsonObject()
+                            .getAsJsonObject("weight_map");
+            if (map == null) {
+                throw new IOException(index + " has no weight_map");
+            }
+            Map<String, Path> fileOf = new LinkedHashMap<>();
+            map.asMap()
+                    .forEach(
+                            (name, file) ->
+                                    fileOf.put(name, index.resolveSibling(file.getAsString())));
+            return fileOf;
+        } catch (JsonParseException | IllegalStateException | ClassCastException wrong) {
+            throw new IOException(index + " is not an index of safetensors: " + wrong, wrong);
+        }
+    }
+
+    /** Names of all tensors, read or not. */
+    public Set<String> names() {
+        return Collections.unmodifiableSet(fileOf.keySet());
+    }
+
+    /**
+     * An array over the mapped file, read-only: writing to it ends the process. Valid until this is
+     * closed; {@link TorchTensors#cast} copies it out.
+     *
+     * @throws IllegalArgumentException if there is no such tensor, or of a type that weights have
+     *     not; FP8 weights come with scales that would be lost
+     */
+    public NDArray view(NDManager manager, String name) throws IOException {
+        Path path = fileOf.get(name);
+        if (path == null) {
+            throw new IllegalArgumentException(
+                    where
+                            + " has no tensor "
+                            + name
+                            + "; it has "
+                            + fileOf.size()
+                            + ", "
+                            + similar(name));
+        }
+        SafetensorsFile file = open.get(path);
+        if (file == null) {
+            file = SafetensorsFile.open(path);
+            open.put(path, file);
+        }
+        return file.view(manager, name);
+    }
+
+    /** Number of files that have been mapped. */
+    int numOpenFiles() {
+        return open.size();
+    }
+
+    /** Names that end alike: the usual mistake is the prefix. */
+    private String similar(String name) {
+        String end = name.substring(name.lastIndexOf('.', name.lastIndexOf('.') - 1) + 1);
+        return fileOf.keySet().stream()
+                .filter(other -> other.endsWith(end))
+                .sorted()
+                .limit(3)
+                .collect(Collectors.joining(", ", "among them ending alike: ", ""));
+    }
+
+    /** Unmaps the files. Arrays over them must not be used any more. Idempotent. */
+    @Override
+    public void close() {
+        open.values().forEach(SafetensorsFile::close);
+        open.clear();
+    }
+}

@@ -1,0 +1,173 @@
+package io.deepep.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * One mapped file: the length of the header (8 bytes, little-endian), the header as JSON with
+ * dtype, shape and data_offsets of each tensor, then the data.
+ */
+final class SafetensorsFile implements AutoCloseable {
+    private static final ValueLayout.OfLong LENGTH =
+            ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final String METADATA = "__metadata__";
+
+    private final Path path;
+    private final Arena arena;
+    private final MemorySegment data;
+    private final Map<String, Entry> entries;
+
+    /** One tensor: bytes [begin, end) of the data. */
+    record Entry(String dtype, Shape shape, long begin, long end) {}
+
+    private SafetensorsFile(
+            Path path, Arena arena, MemorySegment data, Map<String, Entry> entries) {
+        this.path = path;
+        this.arena = arena;
+        this.data = data;
+        this.entries = entries;
+    }
+
+    static SafetensorsFile open(Path path) throws IOException {
+        Arena arena = Arena.ofShared();
+        try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
+            MemorySegment file =
+                    channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size(), arena);
+            long length = file.byteSize() < Long.BYTES ? -1 : file.get(LENGTH, 0);
+            if (length < 0 || length > file.byteSize() - Long.BYTES) {
+                throw new IOException(
+                        path
+                                + " has "
+                                + file.byteSize()
+                                + " bytes and a header of "
+                                + length
+                                + "; it is cut off, or no .safetensors file");
+            }
+            byte[] header = file.asSlice(Long.BYTES, length).toArray(ValueLayout.JAVA_BYTE);
+            MemorySegment data = file.asSlice(Long.BYTES + length);
+            return new SafetensorsFile(path, arena, data, parse(path, header, data.byteSize()));
+        } catch (IOException | RuntimeException failure) {
+            arena.close();
+            throw failure;
+        }
+    }
+
+    private static Map<String, Entry> parse(Path path, byte[] header, long dataBytes)
+            throws IOException {
+        Map<String, Entry> entries = new LinkedHashMap<>();
+        try {
+            JsonObject root =
+                    JsonParser.parseString(new String(header, StandardCharsets.UTF_8))
+                            .getAsJsonObject();
+            for (Map.Entry<String, JsonElement> tensor : root.entrySet()) {
+                if (!tensor.getKey().equals(METADATA)) {
+                    Entry entry = entry(tensor.getValue().getAsJsonObject());
+                    if (entry.begin < 0 || entry.end < entry.begin || entry.end > dataBytes) {
+                        throw new IOException(
+                                path
+                                        + ": "
+                                        + tensor.getKey()
+                                        + " has data_offsets ["
+                                        + entry.begin
+                                        + ", "
+                                        + entry.end
+                                        + "), not within the "
+                                        + dataBytes
+                                        + " bytes of data");
+                    }
+                    entries.put(tensor.getKey(), entry);
+                }
+            }
+        } catch (JsonParseException | IllegalStateException | NullPointerException wrong) {
+            throw new IOException(path + ": the header is not as safetensors has it", wrong);
+        }
+        return entries;
+    }
+
+    private static Entry entry(JsonObject json) {
+        JsonArray sizes = json.getAsJsonArray("shape");
+        long[] shape = new long[sizes.size()];
+        for (int d = 0; d < shape.length; d++) {
+            shape[d] = sizes.get(d).getAsLong();
+        }
+        JsonArray offsets = json.getAsJsonArray("data_offsets");
+        return new Entry(
+                json.get("dtype").getAsString(),
+                new Shape(shape),
+                offsets.get(0).getAsLong(),
+                offsets.get(1).getAsLong());
+    }
+
+    Map<String, Entry> entries() {
+        return entries;
+    }
+
+    /** An array over the file's memory. */
+    NDArray view(NDManager manager, String name) {
+        Entry entry = entries.get(name);
+        if (entry == null) {
+            throw new IllegalArgumentException(
+                    path + " has no tensor " + name + ", though the index says so");
+        }
+        int torchType;
+        int elementBytes;
+        switch (entry.dtype) {
+            case "BF16" -> {
+                torchType = LibTorch.BFLOAT16;
+                elementBytes = 2;
+            }
+            case "F16" -> {
+                torchType = LibTorch.FLOAT16;
+                elementBytes = 2;
+            }
+            case "F32" -> {
+                torchType = LibTorch.FLOAT32;
+                elementBytes = 4;
+            }
+            default ->
+                    throw new IllegalArgumentException(
+                            path
+                                    + ": "
+                                    + name
+                                    + " has dtype "
+                                    + entry.dtype
+                                    + "; weights are read from BF16, F16 and F32: convert it first");
+        }
+        if (entry.end - entry.begin != Math.multiplyExact(entry.shape.size(), elementBytes)) {
+            throw new IllegalArgumentException(
+                    path
+                            + ": "
+                            + name
+                            + " has "
+                            + (entry.end - entry.begin)
+                            + " bytes for "
+                            + entry.shape.size()
+                            + " elements of "
+                            + entry.dtype);
+        }
+        MemorySegment memory = data.asSlice(entry.begin, entry.end - entry.begin);
+        return TorchTensors.view(manager, memory, torchType, entry.shape.getShape());
+    }
+
+    @Override
+    public void close() {
+        arena.close();
+    }
+}

@@ -1,0 +1,95 @@
+package io.deepep.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.BlockList;
+import ai.djl.nn.Parameter;
+import ai.djl.training.initializer.Initializer;
+import java.io.IOException;
+import java.util.Locale;
+import java.util.function.UnaryOperator;
+
+/**
+ * Fills a block's parameters from safetensors by name. A parameter's name is its path: the names of
+ * the children without the number that DJL puts before them, joined by dots. An {@link
+ * ExpertParallelMoE} called {@code mlp} has {@code mlp.gate.weight}, {@code
+ * mlp.experts.17.down_proj.weight} and so on, for its own experts alone: a rank loads those and no
+ * others.
+ *
+ * <p>Loaded parameters are frozen.
+ */
+public final class SafetensorsParameters {
+    private final Safetensors tensors;
+    private final NDManager manager;
+    private final UnaryOperator<String> rename;
+
+    private SafetensorsParameters(
+            Safetensors tensors, NDManager manager, UnaryOperator<String> rename) {
+        this.tensors = tensors;
+        this.manager = manager;
+        this.rename = rename;
+    }
+
+    /**
+     * Loads a block whose parameters are called as in the file.
+     *
+     * @param prefix before every name, such as {@code model.layers.3.}; may be empty
+     * @param manager owns the values of parameters that have none yet, FLOAT32; others are
+     *     overwritten, in their type
+     * @throws IllegalArgumentException if a tensor is missing or of another shape
+     */
+    public static void load(Safetensors tensors, Block block, String prefix, NDManager manager)
+            throws IOException {
+        load(tensors, block, prefix, manager, UnaryOperator.identity());
+    }
+
+    /**
+     * {@link #load(Safetensors, Block, String, NDManager)} for files with other names.
+     *
+     * @param rename from the parameter's full name to the tensor's; Mixtral's experts for example:
+     *     {@code name -> name.replace("gate_proj", "w1")}
+     */
+    public static void load(
+            Safetensors tensors,
+            Block block,
+            String prefix,
+            NDManager manager,
+            UnaryOperator<String> rename)
+            throws IOException {
+        new SafetensorsParameters(tensors, manager, rename).load(block, prefix);
+    }
+
+    private void load(Block block, String prefix) throws IOException {
+        for (Parameter parameter : block.getDirectParameters().values()) {
+            load(parameter, rename.apply(prefix + parameter.getName()));
+        }
+        BlockList children = block.getChildren();
+        for (int i = 0; i < children.size(); i++) {
+            int digits = String.format(Locale.ROOT, "%02d", i + 1).length();
+            String name = children.keyAt(i).substring(digits);
+            load(children.valueAt(i), prefix + name + ".");
+        }
+    }
+
+    private void load(Parameter parameter, String name) throws IOException {
+        try (NDArray view = tensors.view(manager, name)) {
+            parameter.freeze(true);
+            Shape expected = parameter.getShape();
+            if (expected != null && !expected.equals(view.getShape())) {
+                throw new IllegalArgumentException(
+                        name + " has shape " + view.getShape() + ", the parameter has " + expected);
+            }
+            if (!parameter.isInitialized()) {
+                if (expected == null) {
+                    parameter.setShape(view.getShape());
+                }
+                parameter.setInitializer(Initializer.ZEROS);
+                parameter.initialize(manager, DataType.FLOAT32);
+            }
+            TorchTensors.cast(view, parameter.getArray());
+        }
+    }
+}

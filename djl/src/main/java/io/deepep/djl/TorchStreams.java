@@ -1,0 +1,58 @@
+package io.deepep.djl;
+
+import ai.djl.Device;
+import io.deepep.CallOptions;
+import io.deepep.Event;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaStream;
+
+/**
+ * Ordering of calls against libtorch's operations. On a GPU those are enqueued on the current
+ * stream of the calling thread; on the CPU they have finished when they return.
+ */
+public final class TorchStreams {
+    private TorchStreams() {}
+
+    /**
+     * The stream of {@code device} that this thread's libtorch operations run on.
+     *
+     * @param device a GPU
+     * @throws io.deepep.error.DeepEpUnavailableException if libtorch has no CUDA
+     */
+    public static CudaStream current(Device device) {
+        if (!device.isGpu()) {
+            throw new IllegalArgumentException(
+                    "device="
+                            + device
+                            + " has no streams; its operations are done when they return");
+        }
+        CudaContext context = CudaContext.shared(CudaDevice.of(device.getDeviceId()));
+        return CudaStream.wrap(context, LibTorch.currentCudaStream(device.getDeviceId()));
+    }
+
+    /** A call that comes between this thread's libtorch operations so far and its later ones. */
+    public static CallOptions between(Device device) {
+        return device.isGpu() ? CallOptions.sync().on(current(device)) : CallOptions.sync();
+    }
+
+    /**
+     * A call that comes after this thread's libtorch operations so far; later ones run beside it
+     * until {@link #await}.
+     */
+    public static CallOptions after(Device device) {
+        return device.isGpu() ? CallOptions.async().on(current(device)) : CallOptions.async();
+    }
+
+    /**
+     * Has this thread's later libtorch operations come after {@code event}. On the CPU this waits,
+     * and throws what went wrong in the call; on a GPU only the next call on the buffer tells.
+     */
+    public static void await(Device device, Event event) {
+        if (device.isGpu()) {
+            current(device).waitFor(event);
+        } else {
+            event.synchronize();
+        }
+    }
+}

@@ -1,0 +1,167 @@
+package io.deepep.djl;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.pytorch.engine.PtNDArray;
+import ai.djl.pytorch.engine.PtNDManager;
+import io.deepep.DType;
+import io.deepep.Tensor;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.ref.Cleaner;
+import java.util.stream.LongStream;
+
+/**
+ * DJL's arrays as {@link Tensor}s and back, over the same memory, on the CPU and on GPUs. The
+ * arrays are of DJL's PyTorch engine.
+ *
+ * <p>BF16 and FP8 are types that libtorch has and DJL has not: such an array computes ({@code
+ * matMul}, {@code mul}, slices, {@code toType(FLOAT32)}), but {@code getDataType()} is {@code
+ * UNKNOWN}, and what asks for the type on the Java side (printing, {@code toFloatArray}, {@code
+ * toType(BFLOAT16)}) fails or worse. Cast with {@link #cast}.
+ *
+ * <p>On a GPU libtorch runs on its current stream, see {@link TorchStreams}; nothing here waits for
+ * it.
+ */
+public final class TorchTensors {
+    private static final Cleaner CLEANER = Cleaner.create();
+
+    private TorchTensors() {}
+
+    /**
+     * A view of an array's memory. The tensor shares the ownership: the memory lives as long as the
+     * array or the tensor is in use, though the array be closed. {@code NDArray.set} gives the
+     * array other memory, and the tensor keeps what it had.
+     *
+     * @param array of BF16, FP8 (E4M3), FLOAT32, INT32, INT64 or BOOLEAN, any strides
+     * @throws IllegalArgumentException if a tensor cannot have the array's type or engine
+     */
+    public static Tensor tensorOf(NDArray array) {
+        long handle = handleOf(array);
+        DType dtype = TorchTypes.dtypeOf((int) LibTorch.DTYPE.get(handle));
+        long address = LibTorch.DATA_PTR.get(handle);
+        long[] sizes = LibTorch.sizes(handle);
+        long[] strides = LibTorch.strides(handle);
+        long numBytes = extent(sizes, strides) * dtype.sizeBytes();
+        long shared = LibTorch.NEW_HANDLE.get(handle);
+        if ((int) LibTorch.DEVICE_TYPE.get(handle) == LibTorch.CPU) {
+            MemorySegment memory =
+                    MemorySegment.ofAddress(address)
+                            .reinterpret(numBytes, Arena.ofAuto(), _ -> LibTorch.delete(shared));
+            return Tensor.strided(memory, dtype, sizes, strides);
+        }
+        Object owner = new Object();
+        CLEANER.register(owner, () -> LibTorch.delete(shared));
+        io.deepep.Device device = io.deepep.Device.cuda((int) LibTorch.DEVICE_INDEX.get(handle));
+        return Tensor.onDevice(device, address, numBytes, dtype, sizes, strides, owner);
+    }
+
+    /**
+     * An array over a tensor's memory. It holds on to the tensor, but arrays that DJL makes of it
+     * (slices, reshapes) do not: keep it, or the tensor, as long as those are used.
+     *
+     * @param manager closes the array with its others; the memory stays
+     * @throws IllegalArgumentException if the manager is not of DJL's PyTorch engine
+     */
+    public static NDArray arrayOf(NDManager manager, Tensor tensor) {
+        boolean host = tensor.device().isHost();
+        LibTorch.Kind kind =
+                new LibTorch.Kind(
+                        TorchTypes.torchType(tensor.dtype()),
+                        host ? LibTorch.CPU : LibTorch.CUDA,
+                        host ? 0 : tensor.device().index());
+        long handle = LibTorch.fromBlob(tensor.address(), kind, tensor.shape(), tensor.strides());
+        return new View(torchManager(manager), handle, tensor);
+    }
+
+    /** A new contiguous array of any type of ours, not initialised, on the manager's device. */
+    public static NDArray empty(NDManager manager, DType dtype, long... shape) {
+        Device device = manager.getDevice();
+        LibTorch.Kind kind =
+                new LibTorch.Kind(
+                        TorchTypes.torchType(dtype),
+                        device.isGpu() ? LibTorch.CUDA : LibTorch.CPU,
+                        device.isGpu() ? device.getDeviceId() : 0);
+        return new PtNDArray(
+                torchManager(manager), LibTorch.empty(kind, shape, contiguousStrides(shape)));
+    }
+
+    /**
+     * Copies an array into another of the same shape, converting the type: to BF16 and FP8 rounded
+     * to nearest even. Runs on libtorch's current stream.
+     */
+    public static void cast(NDArray from, NDArray to) {
+        if (!from.getShape().equals(to.getShape())) {
+            throw new IllegalArgumentException(
+                    "from has shape "
+                            + from.getShape()
+                            + " but to has "
+                            + to.getShape()
+                            + "; they must be the same");
+        }
+        LibTorch.copy(handleOf(to), handleOf(from));
+    }
+
+    static long[] contiguousStrides(long[] shape) {
+        long[] strides = new long[shape.length];
+        long stride = 1;
+        for (int d = shape.length - 1; d >= 0; d--) {
+            strides[d] = stride;
+            stride *= Math.max(1, shape[d]);
+        }
+        return strides;
+    }
+
+    /** Elements from the first to past the last one. */
+    private static long extent(long[] sizes, long[] strides) {
+        if (LongStream.of(sizes).anyMatch(size -> size == 0)) {
+            return 0;
+        }
+        long last = 0;
+        for (int d = 0; d < sizes.length; d++) {
+            last += (sizes[d] - 1) * strides[d];
+        }
+        return last + 1;
+    }
+
+    private static long handleOf(NDArray array) {
+        if (array instanceof PtNDArray torch) {
+            return torch.getHandle();
+        }
+        throw notTorch("array", array.getManager());
+    }
+
+    static PtNDManager torchManager(NDManager manager) {
+        if (manager instanceof PtNDManager torch) {
+            return torch;
+        }
+        throw notTorch("manager", manager);
+    }
+
+    private static IllegalArgumentException notTorch(String what, NDManager manager) {
+        return new IllegalArgumentException(
+                what
+                        + " is of DJL's engine "
+                        + manager.getEngine().getEngineName()
+                        + "; only PyTorch shares its memory (NDManager.newBaseManager(device, \"PyTorch\"))");
+    }
+
+    /** An array that keeps the memory's owner reachable. */
+    private static final class View extends PtNDArray {
+        @SuppressWarnings("unused") // held, not read
+        private final Object memory;
+
+        View(PtNDManager manager, long handle, Object memory) {
+            super(manager, handle);
+            this.memory = memory;
+        }
+    }
+
+    /** An array over memory of any libtorch type, for files. */
+    static NDArray view(NDManager manager, MemorySegment memory, int torchType, long[] shape) {
+        LibTorch.Kind kind = new LibTorch.Kind(torchType, LibTorch.CPU, 0);
+        long handle = LibTorch.fromBlob(memory.address(), kind, shape, contiguousStrides(shape));
+        return new View(torchManager(manager), handle, memory);
+    }
+}

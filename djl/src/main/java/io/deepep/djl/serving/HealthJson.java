@@ -1,0 +1,30 @@
+package io.deepep.djl.serving;
+
+import com.google.gson.JsonArray;
+import com.google.gson.JsonObject;
+import java.util.List;
+import java.util.Map;
+
+/** The answer to a health check; Gson is DJL Serving's too. */
+final class HealthJson {
+    private HealthJson() {}
+
+    static String write(boolean healthy, List<Map<String, Object>> exchanges) {
+        JsonArray ranks = new JsonArray();
+        for (Map<String, Object> exchange : exchanges) {
+            JsonObject rank = new JsonObject();
+            rank.addProperty("rank", (Integer) exchange.get("Rank"));
+            rank.addProperty("numRanks", (Integer) exchange.get("NumRanks"));
+            rank.addProperty("backend", (String) exchange.get("Backend"));
+            rank.addProperty("mode", (String) exchange.get("Mode"));
+            rank.addProperty("healthy", (Boolean) exchange.get("Healthy"));
+            rank.addProperty("exchanges", (Long) exchange.get("Exchanges"));
+            rank.addProperty("lastFailure", (String) exchange.get("LastFailure"));
+            ranks.add(rank);
+        }
+        JsonObject root = new JsonObject();
+        root.addProperty("status", healthy ? "healthy" : "failing");
+        root.add("exchanges", ranks);
+        return root.toString();
+    }
+}

@@ -1,0 +1,65 @@
+package io.deepep.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import java.lang.management.ManagementFactory;
+import java.util.Set;
+import javax.management.JMException;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import org.junit.jupiter.api.Test;
+
+/** What JMX tells of an exchange. */
+class ExchangeCountersTest {
+    /** An attribute of the only open exchange of a rank. */
+    static Object read(int rank, String attribute) {
+        try {
+            MBeanServer server = ManagementFactory.getPlatformMBeanServer();
+            return server.getAttribute(names(rank).iterator().next(), attribute);
+        } catch (JMException failure) {
+            throw new AssertionError(failure);
+        }
+    }
+
+    private static Set<ObjectName> names(int rank) throws JMException {
+        return ManagementFactory.getPlatformMBeanServer()
+                .queryNames(
+                        new ObjectName("io.deepep:type=ExpertExchange,rank=" + rank + ",*"), null);
+    }
+
+    @Test
+    void countsTokensAndRowsUntilItIsClosed() throws InterruptedException {
+        Moe.run(
+                2,
+                (communicator, buffer, manager) -> {
+                    int rank = communicator.rank();
+                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
+                        NDArray x = Moe.tokens(manager, rank, 6);
+                        // All tokens to expert 1, of rank 0, and to expert 7, of rank 1.
+                        NDArray topkIdx =
+                                manager.create(new long[] {1, 7}, new Shape(1, 2)).repeat(0, 6);
+                        NDArray weights = manager.ones(new Shape(6, 2), DataType.FLOAT32);
+                        exchange.exchange(
+                                x, topkIdx, weights, Moe.EXPERTS, (_, rows) -> rows, () -> {});
+                        assertThat(read(rank, "NumRanks")).isEqualTo(2);
+                        assertThat(read(rank, "Backend")).isEqualTo("HOST");
+                        assertThat(read(rank, "Mode")).isEqualTo("normal");
+                        assertThat(read(rank, "Healthy")).isEqualTo(true);
+                        assertThat(read(rank, "Exchanges")).isEqualTo(1L);
+                        assertThat(read(rank, "TokensSent")).isEqualTo(6L);
+                        assertThat(read(rank, "RowsReceived")).isEqualTo(12L);
+                        assertThat((long[]) read(rank, "ExpertRows"))
+                                .containsExactly(
+                                        rank == 0
+                                                ? new long[] {0, 12, 0, 0}
+                                                : new long[] {0, 0, 0, 12});
+                        assertThat((long) read(rank, "Nanos"))
+                                .isGreaterThanOrEqualTo((long) read(rank, "ExpertNanos"));
+                    }
+                    assertThat(names(rank)).isEmpty();
+                });
+    }
+}

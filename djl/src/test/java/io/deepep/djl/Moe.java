@@ -1,0 +1,125 @@
+package io.deepep.djl;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import ai.djl.training.ParameterStore;
+import io.deepep.Buffer;
+import io.deepep.Communicator;
+import io.deepep.InProcessGroup;
+import io.deepep.LowLatencyLimits;
+import io.deepep.NormalLimits;
+import java.time.Duration;
+import java.util.Random;
+
+/** A small layer's parts for tests: weights that depend on names alone, tokens on the seed. */
+final class Moe {
+    static final int HIDDEN = 128;
+    static final int INTERMEDIATE = 64;
+    static final int EXPERTS = 8;
+    static final int TOPK = 2;
+    static final int MAX_TOKENS = 64;
+
+    private Moe() {}
+
+    /** What one rank does. */
+    interface Body {
+        void run(Communicator communicator, Buffer buffer, NDManager manager) throws Exception;
+    }
+
+    /** Runs ranks as threads on the host backend, each with a manager of its own. */
+    static void run(int numRanks, Body body) throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(numRanks)) {
+            group.run(
+                    communicator -> {
+                        try (NDManager manager = manager();
+                                Buffer buffer =
+                                        Buffer.builder(communicator)
+                                                .normal(
+                                                        NormalLimits.of(
+                                                                MAX_TOKENS, HIDDEN, TOPK, EXPERTS))
+                                                .lowLatency(
+                                                        new LowLatencyLimits(
+                                                                MAX_TOKENS, HIDDEN, EXPERTS, TOPK))
+                                                .timeout(Duration.ofSeconds(20))
+                                                .open()) {
+                            body.run(communicator, buffer, manager);
+                        }
+                    });
+        }
+    }
+
+    static NDManager manager() {
+        return NDManager.newBaseManager(Device.cpu(), "PyTorch");
+    }
+
+    /** The tokens of a rank. */
+    static NDArray tokens(NDManager manager, int rank, int numTokens) {
+        return random(manager, 100 + rank, 1, numTokens, HIDDEN);
+    }
+
+    static NDArray random(NDManager manager, long seed, float scale, long... shape) {
+        Random random = new Random(seed);
+        float[] values = new float[(int) new Shape(shape).size()];
+        for (int i = 0; i < values.length; i++) {
+            values[i] = scale * (float) random.nextGaussian();
+        }
+        return manager.create(values, new Shape(shape));
+    }
+
+    /** Initialises a block, and gives its parameters values that follow from {@code seed}. */
+    static <B extends Block> B withWeights(B block, NDManager manager, long seed) {
+        block.initialize(manager, DataType.FLOAT32, new Shape(1, HIDDEN));
+        long next = seed;
+        for (Parameter parameter : block.getParameters().values()) {
+            parameter.freeze(true);
+            NDArray value = parameter.getArray();
+            value.set(random(manager, next++, 0.1f, value.getShape().getShape()).toFloatArray());
+        }
+        return block;
+    }
+
+    static Gate softmaxGate(NDManager manager) {
+        return withWeights(new SoftmaxGate(TopkRule.of(EXPERTS, TOPK)), manager, 1);
+    }
+
+    static SwiGluExpert expert(NDManager manager, int expert) {
+        return withWeights(new SwiGluExpert(HIDDEN, INTERMEDIATE), manager, 1000 + 10 * expert);
+    }
+
+    static NDArray forward(Block block, NDArray x) {
+        ParameterStore store = new ParameterStore(x.getManager(), false);
+        return block.forward(store, new NDList(x), false).singletonOrThrow();
+    }
+
+    /** The layer without any rank or transport: every expert on every token, in FLOAT32. */
+    static NDArray dense(Block gate, NDArray x, NDManager manager) {
+        ParameterStore store = new ParameterStore(manager, false);
+        NDList routing = gate.forward(store, new NDList(x), false);
+        long[] topkIdx = routing.get(0).toLongArray();
+        float[] topkWeights = routing.get(1).toFloatArray();
+        NDArray sum = x.zerosLike();
+        for (int e = 0; e < EXPERTS; e++) {
+            float[] weights = new float[(int) x.getShape().get(0)];
+            for (int i = 0; i < topkIdx.length; i++) {
+                weights[i / TOPK] += topkIdx[i] == e ? topkWeights[i] : 0;
+            }
+            NDArray output = forward(expert(manager, e), x);
+            sum = sum.add(output.mul(manager.create(weights).reshape(-1, 1)));
+        }
+        return sum;
+    }
+
+    static float maxError(NDArray a, NDArray b) {
+        return a.sub(b).abs().max().getFloat();
+    }
+
+    static float largest(NDArray a) {
+        return a.abs().max().getFloat();
+    }
+}

@@ -1,0 +1,128 @@
+package io.deepep.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import io.deepep.djl.SafetensorsWriter.Values;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class SafetensorsTest {
+    private static final float[] ELEMENTS = {0, 1, -2.5f, 0.25f, 100, -0.125f};
+
+    @TempDir Path folder;
+    private final NDManager manager = Moe.manager();
+
+    @AfterEach
+    void close() {
+        manager.close();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"F32", "BF16", "F16"})
+    void readsEveryTypeOfWeights(String dtype) throws IOException {
+        Path file = folder.resolve("a.safetensors");
+        SafetensorsWriter.write(
+                file,
+                Map.of(
+                        "w", new Values(dtype, new Shape(2, 3), ELEMENTS),
+                        "v", new Values("F32", new Shape(1), new float[] {9})));
+        try (Safetensors tensors = Safetensors.open(file)) {
+            assertThat(tensors.names()).containsExactlyInAnyOrder("v", "w");
+            NDArray view = tensors.view(manager, "w");
+            assertThat(view.getShape()).isEqualTo(new Shape(2, 3));
+            assertThat(view.toType(DataType.FLOAT32, true).toFloatArray())
+                    .containsExactly(ELEMENTS);
+        }
+    }
+
+    @Test
+    void opensOnlyTheFilesThatAreRead() throws IOException {
+        SafetensorsWriter.write(
+                folder.resolve("1.safetensors"),
+                Map.of("a", new Values("F32", new Shape(1), new float[] {1})));
+        SafetensorsWriter.writeIndex(folder, Map.of("a", "1.safetensors", "b", "2.safetensors"));
+        try (Safetensors tensors = Safetensors.open(folder)) {
+            assertThat(tensors.numOpenFiles()).isZero();
+            assertThat(tensors.view(manager, "a").getFloat(0)).isEqualTo(1);
+            assertThat(tensors.numOpenFiles()).isEqualTo(1);
+            assertThatThrownBy(() -> tensors.view(manager, "b"))
+                    .isInstanceOf(IOException.class)
+                    .hasMessageContaining("2.safetensors");
+        }
+    }
+
+    @Test
+    void missingTensorIsToldWithOthersLikeIt() throws IOException {
+        SafetensorsWriter.write(
+                folder.resolve("model.safetensors"),
+                Map.of("model.gate.weight", new Values("F32", new Shape(1), new float[] {1})));
+        try (Safetensors tensors = Safetensors.open(folder)) {
+            assertThatThrownBy(() -> tensors.view(manager, "gate.weight"))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("no tensor gate.weight")
+                    .hasMessageContaining("model.gate.weight");
+        }
+    }
+
+    @Test
+    void brokenFilesAreRefused() throws IOException {
+        assertThatThrownBy(() -> Safetensors.open(folder))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("model.safetensors");
+        assertRefused("short", new byte[3], "cut off");
+        assertRefused("long", new byte[] {100, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, "header of 100");
+        assertRefused("text", header("this is no JSON"), "header is not");
+        assertRefused("list", header("[1]"), "header is not");
+        assertRefused("lacks", header("{\"w\":{\"dtype\":\"F32\"}}"), "header is not");
+        assertRefused(
+                "past",
+                header("{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"),
+                "not within the 0 bytes");
+    }
+
+    @Test
+    void typesAndSizesThatAreNotWeightsAreRefused() throws IOException {
+        String entries =
+                "{\"f8\":{\"dtype\":\"F8_E4M3\",\"shape\":[4],\"data_offsets\":[0,4]},"
+                        + "\"few\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}";
+        byte[] file = Arrays.copyOf(header(entries), header(entries).length + 4);
+        Path path = Files.write(folder.resolve("odd.safetensors"), file);
+        try (Safetensors tensors = Safetensors.open(path)) {
+            assertThatThrownBy(() -> tensors.view(manager, "f8"))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("dtype F8_E4M3");
+            assertThatThrownBy(() -> tensors.view(manager, "few"))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("4 bytes for 2 elements");
+        }
+    }
+
+    private void assertRefused(String name, byte[] bytes, String message) throws IOException {
+        Path file = Files.write(folder.resolve(name + ".safetensors"), bytes);
+        assertThatThrownBy(() -> Safetensors.open(file))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining(file.toString())
+                .hasMessageContaining(message);
+    }
+
+    private static byte[] header(String json) {
+        byte[] bytes = new byte[8 + json.length()];
+        bytes[0] = (byte) json.length();
+        System.arraycopy(json.getBytes(StandardCharsets.US_ASCII), 0, bytes, 8, json.length());
+        return bytes;
+    }
+}

@@ -1,0 +1,113 @@
+package io.deepep.jcuda;
+
+import io.deepep.Device;
+import io.deepep.Event;
+import io.deepep.Stream;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaEvent;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.DeviceEvent;
+import jcuda.NativePointerObject;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUstream;
+import jcuda.runtime.cudaEvent_t;
+import jcuda.runtime.cudaStream_t;
+
+/**
+ * Streams and events of JCuda as the library's, and back. Both sides name the same object of the
+ * driver, and whoever created it destroys it: closing a stream or event from here does nothing.
+ *
+ * <p>The runtime API's types have twins in the driver's: {@code new CUstream(cudaStream)}, {@code
+ * new cudaStream_t(cuStream)}, and so for events.
+ *
+ * <p>Contexts: the library lives in each GPU's primary context, as the runtime API does. With the
+ * driver API retain that one ({@code cuDevicePrimaryCtxRetain}); streams, events and memory of a
+ * context of {@code cuCtxCreate} do not mix with it.
+ */
+public final class JCudaStreams {
+    private JCudaStreams() {}
+
+    /**
+     * A stream for {@link io.deepep.CallOptions#on}.
+     *
+     * @param stream of {@code device}'s primary context; {@code new CUstream()} is the legacy
+     *     default stream
+     * @throws IllegalArgumentException if the stream belongs to another context
+     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
+     */
+    public static CudaStream streamOf(Device device, CUstream stream) {
+        return CudaStream.wrap(context(device), NativePointers.get(stream));
+    }
+
+    /** {@link #streamOf(Device, CUstream)} for a stream of the runtime API. */
+    public static CudaStream streamOf(Device device, cudaStream_t stream) {
+        return CudaStream.wrap(context(device), NativePointers.get(stream));
+    }
+
+    /**
+     * A stream of the library, such as {@link io.deepep.Buffer#communicationStream}, for JCuda's
+     * calls.
+     *
+     * @throws IllegalArgumentException if it is no stream of a GPU
+     */
+    public static CUstream cuStreamOf(Stream stream) {
+        if (!(stream instanceof CudaStream cudaStream)) {
+            throw new IllegalArgumentException(
+                    "stream "
+                            + stream
+                            + " is not of a GPU; open the buffer with Backend.CUDA on a device");
+        }
+        return NativePointers.set(new CUstream(), cudaStream.handle());
+    }
+
+    /**
+     * An event for {@link io.deepep.CallOptions#after}: what it was recorded for last when the call
+     * is made is waited for.
+     *
+     * @param event of {@code device}'s primary context
+     * @throws IllegalArgumentException if it was never created
+     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
+     */
+    public static CudaEvent eventOf(Device device, CUevent event) {
+        return CudaEvent.wrap(context(device), created(event));
+    }
+
+    /** {@link #eventOf(Device, CUevent)} for an event of the runtime API. */
+    public static CudaEvent eventOf(Device device, cudaEvent_t event) {
+        return CudaEvent.wrap(context(device), created(event));
+    }
+
+    /**
+     * A result's event for JCuda's {@code cuStreamWaitEvent}. Keep the result reachable until the
+     * wait is enqueued. What went wrong in the call only {@link Event#synchronize} tells.
+     *
+     * @throws IllegalArgumentException if it is no event of a GPU
+     */
+    public static CUevent cuEventOf(Event event) {
+        if (!(event instanceof DeviceEvent deviceEvent)) {
+            throw new IllegalArgumentException(
+                    "event of "
+                            + event.getClass().getName()
+                            + " is not a GPU's; synchronize() it instead");
+        }
+        return NativePointers.set(new CUevent(), deviceEvent.cudaEvent().handle());
+    }
+
+    private static long created(NativePointerObject event) {
+        long handle = NativePointers.get(event);
+        if (handle == 0) {
+            throw new IllegalArgumentException(
+                    "event " + event + " was not created; call cuEventCreate or cudaEventCreate");
+        }
+        return handle;
+    }
+
+    private static CudaContext context(Device device) {
+        if (device.isHost()) {
+            throw new IllegalArgumentException(
+                    "device=host has no CUDA streams; give the GPU, Device.cuda(ordinal)");
+        }
+        return CudaContext.shared(CudaDevice.of(device.index()));
+    }
+}

@@ -1,0 +1,4 @@
+// Low-latency combine for ranks of several nodes whose heaps are all mapped on this GPU, as those of virtual nodes: see
+// lowlatency_combine.cu, and remote.cuh for what differs.
+#define DEEPEP_LOWLATENCY_INTERNODE
+#include "lowlatency_combine.cu"

@@ -1,0 +1,58 @@
+// How the kernels of one binary reach the other ranks, chosen where it is built.
+//
+// One node (nothing defined): at most 8 ranks, all of whose heaps are mapped here. What a rank shall find is stored there.
+// Several nodes (DEEPEP_LOWLATENCY_INTERNODE): more ranks; their heaps may all be mapped, as of virtual nodes.
+// With a network besides (DEEPEP_LOWLATENCY_NETWORK, a policy of deepep/network.cuh): ranks whose heap is 0 are on other
+// nodes. What they shall find is composed in this rank's outbox and then put. The outbox is divided as the heap is, but
+// for cells [rank], where the peer takes the place of this rank, and rows of combine, of which each peer has its own.
+// A part of the outbox is composed again when the peer has freed the slot that it went to, two epochs later.
+#pragma once
+
+#include "deepep/memory.cuh"
+#include "lowlatency_params.cuh"
+
+namespace deepep::lowlatency {
+
+#ifdef DEEPEP_LOWLATENCY_NETWORK
+constexpr bool kHasNetwork = true;
+using NetworkPolicy = DEEPEP_LOWLATENCY_NETWORK;
+#else
+constexpr bool kHasNetwork = false;
+#endif
+
+// False at compile time in a binary without a network.
+__device__ __forceinline__ bool is_remote(const Group& g, int rank) { return kHasNetwork && g.heap[rank] == 0; }
+
+// A region with a cell for each rank, in all heaps.
+struct RankCells {
+    uint64_t offset;
+    uint64_t stride;
+};
+
+// Where to store what `rank` shall find in this rank's cell.
+__device__ __forceinline__ uint64_t outgoing(const Group& g, const RankCells& cells, int rank) {
+    if (is_remote(g, rank)) return g.heap[g.rank] + g.outbox + cells.offset + rank * cells.stride;
+    return g.heap[rank] + cells.offset + g.rank * cells.stride;
+}
+
+// All lanes of a warp, after it has stored [offset, offset + num_bytes) of what the lane's rank shall find: sends it.
+__device__ __forceinline__ void send_cell(const Group& g, bool active, int rank, const RankCells& cells, uint64_t offset,
+                                          uint64_t num_bytes) {
+#ifdef DEEPEP_LOWLATENCY_NETWORK
+    __syncwarp();
+    active = active && is_remote(g, rank);
+    uint64_t from = active ? outgoing(g, cells, rank) + offset : 0;
+    NetworkPolicy::put_from(g.network, active, rank, from, cells.offset + g.rank * cells.stride + offset, num_bytes);
+#endif
+}
+
+// All lanes of a warp, the active ones for a remote rank: sends what lies at `from` to that offset in the rank's heap,
+// then sets a flag of it. What was stored there must be visible to the lane.
+__device__ __forceinline__ void send_flagged(const Group& g, bool active, int rank, uint64_t from, uint64_t to,
+                                             uint64_t num_bytes, uint64_t flag, uint64_t value) {
+#ifdef DEEPEP_LOWLATENCY_NETWORK
+    NetworkPolicy::put_signal_from(g.network, active, rank, from, to, num_bytes, flag, value);
+#endif
+}
+
+}  // namespace deepep::lowlatency

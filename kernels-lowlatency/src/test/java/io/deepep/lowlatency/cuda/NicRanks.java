@@ -1,0 +1,219 @@
+package io.deepep.lowlatency.cuda;
+
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.ibgda.GpuNicMemory;
+import io.deepep.cuda.ibgda.NicGroup;
+import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Network;
+import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Place;
+import io.deepep.spi.Operation;
+import io.deepep.testkit.nic.SoftwareNic;
+import java.io.ByteArrayOutputStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/**
+ * Two nodes of two ranks on one GPU. Ranks of one node have each other's heaps mapped; those of the
+ * other node either too, or reach them by the software network card alone.
+ */
+final class NicRanks implements AutoCloseable {
+    static final int NUM_RANKS = 4;
+    private static final int RANKS_PER_NODE = 2;
+    private static final int QUEUES_PER_RANK = 2;
+    private static final int NUM_ENTRIES = 128;
+
+    private final LowLatencyLimits limits;
+    private final CudaContext context = CudaContext.shared(CudaDevice.of(0));
+    private final GpuNicMemory memory = new GpuNicMemory(context);
+    private final List<CudaStream> streams = new ArrayList<>();
+    private final List<DevicePool> pools = new ArrayList<>();
+    private final List<CudaLowLatencyKernels> kernels = new ArrayList<>();
+    private final SoftwareNic nic;
+    private final NicGroup group;
+
+    /**
+     * Opens all ranks, and starts the card.
+     *
+     * @param nic a new one, closed by this
+     * @param byNetwork whether nodes reach each other by the card
+     */
+    NicRanks(SoftwareNic nic, LowLatencyLimits limits, boolean byNetwork, Duration timeout) {
+        this.nic = nic;
+        this.limits = limits;
+        CudaLowLatencyLayout layout = CudaLowLatencyLayout.of(limits, topology(0));
+        long heapBytes = layout.layout().sizeBytes();
+        group =
+                new NicGroup(
+                        nic,
+                        new NicGroup.Shape(NUM_RANKS, QUEUES_PER_RANK, NUM_ENTRIES, timeout),
+                        heapBytes,
+                        layout.outboxBytes(NUM_RANKS),
+                        memory::allocate,
+                        memory);
+        for (int rank = 0; rank < NUM_RANKS; rank++) {
+            CudaStream stream = CudaStream.create(context);
+            streams.add(stream);
+            pools.add(new DevicePool(stream));
+            Network network = byNetwork ? new Network("ibgda", group.table(rank), heapBytes) : null;
+            Place place =
+                    new Place(
+                            context,
+                            stream,
+                            topology(rank),
+                            heaps(rank, byNetwork),
+                            network,
+                            NUM_RANKS,
+                            timeout.toNanos());
+            kernels.add(new CudaLowLatencyKernels(place, limits, false));
+        }
+        nic.start();
+    }
+
+    private static EpTopology topology(int rank) {
+        return new EpTopology(rank, NUM_RANKS, RANKS_PER_NODE);
+    }
+
+    private List<Long> heaps(int rank, boolean byNetwork) {
+        return IntStream.range(0, NUM_RANKS)
+                .mapToObj(
+                        peer ->
+                                byNetwork && peer / RANKS_PER_NODE != rank / RANKS_PER_NODE
+                                        ? 0L
+                                        : group.memory(peer).address())
+                .toList();
+    }
+
+    NicGroup group() {
+        return group;
+    }
+
+    Tensor upload(int rank, DType dtype, MemorySegment values, long... shape) {
+        DevicePool.Block block = pools.get(rank).allocate(values.byteSize());
+        streams.get(rank).copy(block.address(), values.address(), values.byteSize());
+        streams.get(rank).synchronize();
+        return block.tensor(dtype, shape);
+    }
+
+    byte[] download(int rank, Tensor tensor, long numBytes) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment memory = arena.allocate(Math.max(numBytes, 1));
+            streams.get(rank).copy(memory.address(), tensor.address(), numBytes);
+            streams.get(rank).synchronize();
+            return memory.asSlice(0, numBytes).toArray(ValueLayout.JAVA_BYTE);
+        }
+    }
+
+    /** Dispatches on all ranks at once. */
+    List<LowLatencyDispatchResult> dispatch(
+            List<Tensor> x, List<Tensor> topkIdx, LowLatencyFormat format) {
+        List<Operation<LowLatencyDispatchResult>> operations = new ArrayList<>();
+        for (int rank = 0; rank < NUM_RANKS; rank++) {
+            operations.add(
+                    kernels.get(rank)
+                            .prepareDispatch(
+                                    LowLatencyDispatchRequest.builder(
+                                                    x.get(rank), topkIdx.get(rank))
+                                            .format(format)
+                                            .build()));
+        }
+        return run(operations);
+    }
+
+    /** Combines what experts that change nothing return. */
+    List<LowLatencyCombineResult> combine(
+            List<LowLatencyDispatchResult> dispatched,
+            List<Tensor> topkIdx,
+            List<Tensor> weights,
+            boolean logFmt) {
+        List<Operation<LowLatencyCombineResult>> operations = new ArrayList<>();
+        for (int rank = 0; rank < NUM_RANKS; rank++) {
+            LowLatencyDispatchResult result = dispatched.get(rank);
+            operations.add(
+                    kernels.get(rank)
+                            .prepareCombine(
+                                    LowLatencyCombineRequest.builder(
+                                                    result.recvX(),
+                                                    topkIdx.get(rank),
+                                                    weights.get(rank),
+                                                    result.handle())
+                                            .logFmt(logFmt)
+                                            .build()));
+        }
+        return run(operations);
+    }
+
+    private static <R> List<R> run(List<Operation<R>> operations) {
+        operations.forEach(Operation::begin);
+        RuntimeException failure = null;
+        for (Operation<R> operation : operations) {
+            try {
+                operation.complete();
+            } catch (RuntimeException e) {
+                if (failure == null) {
+                    failure = e;
+                } else {
+                    failure.addSuppressed(e);
+                }
+            }
+        }
+        if (failure != null) {
+            throw failure;
+        }
+        return operations.stream().map(operation -> operation.result(null, null)).toList();
+    }
+
+    /** Every byte that a dispatch defines at a rank. */
+    byte[] received(int rank, LowLatencyDispatchResult result, LowLatencyFormat format) {
+        int numExperts = limits.numLocalExperts(NUM_RANKS);
+        int slots = NUM_RANKS * limits.maxTokens();
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        byte[] counts = download(rank, result.recvCount(), 4L * numExperts);
+        out.writeBytes(counts);
+        out.writeBytes(download(rank, result.handle().layoutRange(), 8L * numExperts * NUM_RANKS));
+        byte[] sources = download(rank, result.handle().srcInfo(), 4L * numExperts * slots);
+        long rowBytes = (long) result.recvX().dtype().sizeBytes() * limits.hidden();
+        byte[] rows = download(rank, result.recvX(), rowBytes * numExperts * slots);
+        int groups = limits.hidden() / Fp8E4m3.CHANNELS_PER_SCALE;
+        byte[] scales =
+                format.isFp8()
+                        ? download(rank, result.recvScales(), 4L * numExperts * slots * groups)
+                        : new byte[0];
+        for (int expert = 0; expert < numExperts; expert++) {
+            int count =
+                    MemorySegment.ofArray(counts).get(ValueLayout.JAVA_INT_UNALIGNED, 4L * expert);
+            out.write(sources, 4 * expert * slots, 4 * count);
+            out.write(rows, (int) rowBytes * expert * slots, (int) rowBytes * count);
+            for (int column = 0; column < groups && scales.length > 0; column++) {
+                out.write(scales, 4 * (expert * groups + column) * slots, 4 * count);
+            }
+        }
+        return out.toByteArray();
+    }
+
+    @Override
+    public void close() {
+        streams.forEach(CudaStream::synchronize);
+        kernels.forEach(CudaLowLatencyKernels::close);
+        pools.forEach(DevicePool::close);
+        streams.forEach(CudaStream::close);
+        nic.close();
+        memory.close();
+    }
+}

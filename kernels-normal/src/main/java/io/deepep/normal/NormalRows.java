@@ -1,0 +1,15 @@
+package io.deepep.normal;
+
+import io.deepep.DType;
+import io.deepep.spi.CallFacts;
+import java.util.Locale;
+
+/** What travels in an operation, for observers. */
+public final class NormalRows {
+    private NormalRows() {}
+
+    /** Rows of {@code hidden} elements, with the scales of FP8. */
+    public static void describe(CallFacts facts, DType dtype, int hidden) {
+        facts.rows(dtype.name().toLowerCase(Locale.ROOT), NormalNvlLayout.dataBytes(dtype, hidden));
+    }
+}

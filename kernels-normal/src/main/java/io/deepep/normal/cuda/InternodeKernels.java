@@ -1,0 +1,33 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.NetworkLibrary;
+
+/** The kernels of normal mode across nodes, for one way to reach them. */
+record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
+    private static final String FOLDER = "/io/deepep/normal/nvshmem/";
+
+    /** Those that call a library. */
+    static InternodeKernels over(NetworkLibrary library, int sharedBytes) {
+        InternodeKernels kernels =
+                new InternodeKernels(
+                        load(library, "internode_dispatch_nvshmem"),
+                        load(library, "internode_combine_nvshmem"));
+        kernels.dispatch.setMaxDynamicSharedBytes(sharedBytes);
+        kernels.combine.setMaxDynamicSharedBytes(sharedBytes);
+        return kernels;
+    }
+
+    private static CudaFunction load(NetworkLibrary library, String name) {
+        CudaModule module = library.load(CudaNormalKernels.class, FOLDER + name + ".fatbin");
+        InternodeStructs.HEADER.requireSame(module);
+        return module.function("deepep_" + name);
+    }
+
+    /** Whether this build has them. */
+    static boolean areBuilt() {
+        return CudaNormalKernels.class.getResource(FOLDER + "internode_dispatch_nvshmem.fatbin")
+                != null;
+    }
+}

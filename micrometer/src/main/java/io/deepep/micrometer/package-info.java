@@ -1,0 +1,2 @@
+/** Micrometer meters of dispatch and combine: {@link io.deepep.micrometer.DeepEpMeters}. */
+package io.deepep.micrometer;

@@ -1,0 +1,23 @@
+package io.deepep.cuda;
+
+/**
+ * A library that kernels call to reach GPUs of other nodes, running in this process. Its numbers of
+ * PEs are for kernels alone: Java speaks of ranks.
+ */
+public interface NetworkLibrary {
+    /**
+     * Device code that calls the library, loaded onto this process's GPU and made part of it; the
+     * same module for every caller. It stays loaded as long as the library runs.
+     *
+     * @param owner whose jar has the code
+     * @param resource its name
+     * @throws io.deepep.error.DeepEpUnavailableException if the build has no such code
+     */
+    CudaModule load(Class<?> owner, String resource);
+
+    /** The library's number of the rank on node 0 that has this rank's place in its node. */
+    int firstPe();
+
+    /** What is added to that from node to node. */
+    int peStride();
+}

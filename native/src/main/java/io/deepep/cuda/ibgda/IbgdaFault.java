@@ -1,0 +1,71 @@
+package io.deepep.cuda.ibgda;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.deepep.error.NativeCallException;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Why a queue pair has failed, as the kernel that saw it first wrote it.
+ *
+ * @param kind what the kernel saw
+ * @param peer rank at the other end
+ * @param queue number of the queue pair
+ * @param syndrome of an error completion, otherwise 0
+ * @param vendorSyndrome likewise
+ * @param entry the 16 bits of an error completion that name its entry
+ * @param waitedFor index of the entry that had to be completed, or written, before the kernel could
+ *     go on
+ */
+record IbgdaFault(
+        int kind,
+        int peer,
+        int queue,
+        int syndrome,
+        int vendorSyndrome,
+        int entry,
+        long waitedFor) {
+    static final int ERROR_COMPLETION = 1;
+    static final int NO_ROOM = 2;
+    static final int NO_TURN = 3;
+    static final int NO_COMPLETION = 4;
+
+    /** Reads the fault; null if there is none. */
+    static IbgdaFault read(MemorySegment memory) {
+        // acquire; pairs with the fence before the kernel's store
+        int kind = (int) JAVA_INT.varHandle().getAcquire(memory, IbgdaStructs.FAULT.offset("kind"));
+        if (kind == 0) {
+            return null;
+        }
+        return new IbgdaFault(
+                kind,
+                getInt(memory, "peer"),
+                getInt(memory, "queue"),
+                getInt(memory, "syndrome"),
+                getInt(memory, "vendor_syndrome"),
+                getInt(memory, "entry"),
+                memory.get(JAVA_LONG, IbgdaStructs.FAULT.offset("waited_for")));
+    }
+
+    private static int getInt(MemorySegment memory, String field) {
+        return memory.get(JAVA_INT, IbgdaStructs.FAULT.offset(field));
+    }
+
+    /** The error for the user. */
+    NativeCallException toException() {
+        String where = "queue pair 0x" + Integer.toHexString(queue) + " to rank " + peer;
+        String name =
+                switch (kind) {
+                    case ERROR_COMPLETION ->
+                            "%s, vendor syndrome 0x%x, at entry %d"
+                                    .formatted(Syndrome.describe(syndrome), vendorSyndrome, entry);
+                    case NO_ROOM ->
+                            "the queue stayed full: entry " + (waitedFor - 1) + " did not complete";
+                    case NO_TURN -> "entries before " + waitedFor + " were never written";
+                    case NO_COMPLETION -> "entry " + (waitedFor - 1) + " did not complete";
+                    default -> "fault " + kind;
+                };
+        return new NativeCallException("put", syndrome, name, where, false);
+    }
+}

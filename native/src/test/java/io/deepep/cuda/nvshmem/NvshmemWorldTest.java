@@ -1,0 +1,209 @@
+package io.deepep.cuda.nvshmem;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import io.deepep.InProcessGroup;
+import io.deepep.cuda.FakeLibraries;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.Meeting;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Buffers that share NVSHMEM, over fake_nvshmem.c: two ranks, each in a process of its own. */
+class NvshmemWorldTest {
+    private static final Duration TIMEOUT = Duration.ofSeconds(20);
+    private static final int NUM_RANKS = 2;
+
+    @TempDir private static Path folder;
+    private static Path compiled;
+    private static int numInstallations;
+
+    private final List<Rank> ranks = List.of(new Rank(), new Rank());
+
+    /** What would be a process. */
+    private static final class Rank {
+        private final NvshmemProcess process = new NvshmemProcess();
+        private final NvshmemWorld.Slot slot = new NvshmemWorld.Slot();
+        private final FakeDevice device = new FakeDevice();
+        private FakeNvshmem fake;
+
+        NvshmemWorld join(NvshmemOptions options, Communicator communicator) {
+            return join(options, communicator, PeMap.World.GLOBAL);
+        }
+
+        NvshmemWorld join(NvshmemOptions options, Communicator communicator, PeMap.World world) {
+            PeMap map = new PeMap(new EpTopology(communicator.rank(), NUM_RANKS, 1), world);
+            Meeting meeting = NvshmemWorld.meeting(communicator, TIMEOUT);
+            return NvshmemWorld.join(
+                    slot,
+                    options,
+                    map,
+                    meeting,
+                    () ->
+                            new NvshmemStartup(process, fake.installation(), options, map, folder)
+                                    .start(device, communicator, TIMEOUT));
+        }
+
+        List<String> calls() {
+            return fake.calls().stream().map(call -> call.replaceAll(" .*", "")).toList();
+        }
+    }
+
+    @BeforeAll
+    static void compile() {
+        compiled = FakeLibraries.compile("fake_nvshmem", folder);
+    }
+
+    @BeforeEach
+    void install() {
+        ranks.forEach(
+                rank ->
+                        rank.fake =
+                                new FakeNvshmem(
+                                        compiled, folder.resolve("world" + numInstallations++)));
+    }
+
+    @AfterEach
+    void nothingWouldHaveEndedTheProcess() {
+        ranks.forEach(rank -> assertThat(rank.fake.fatal()).isEmpty());
+    }
+
+    private interface Body {
+        void run(Rank rank, Communicator communicator) throws Exception;
+    }
+
+    private void onEveryRank(Body body) throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
+            group.run(communicator -> body.run(ranks.get(communicator.rank()), communicator));
+        }
+    }
+
+    private static NvshmemOptions options(int numQps) {
+        return NvshmemOptions.builder(NvshmemTransport.IBRC).queues(numQps, 1024).build();
+    }
+
+    @Test
+    void theNextBufferFindsItRunning() throws Exception {
+        onEveryRank(
+                (rank, communicator) -> {
+                    NvshmemWorld first = rank.join(options(4), communicator);
+                    assertThat(rank.join(options(4), communicator)).isSameAs(first);
+                    assertThat(rank.join(options(2), communicator)).isSameAs(first);
+                });
+        assertThat(ranks.getFirst().calls()).containsExactly("get_uniqueid", "init");
+        assertThat(ranks.getLast().calls()).containsExactly("init");
+    }
+
+    @Test
+    void memoryIsFreedWhenAllRanksHaveGivenItBackAndMeetAgain() throws Exception {
+        CountDownLatch closed = new CountDownLatch(1);
+        onEveryRank(
+                (rank, communicator) -> {
+                    NvshmemWorld world = rank.join(options(1), communicator);
+                    int early = world.allocate(100, 128, communicator, TIMEOUT);
+                    int late = world.allocate(200, 128, communicator, TIMEOUT);
+                    world.release(early);
+                    if (communicator.rank() == 0) {
+                        world.release(late);
+                        closed.countDown();
+                    }
+                    closed.await();
+                    int third = world.allocate(300, 128, communicator, TIMEOUT);
+                    assertThat(world.address(third) % 128).isZero();
+                });
+        ranks.forEach(
+                rank ->
+                        assertThat(rank.calls())
+                                .endsWith("init", "align", "align", "free", "align"));
+    }
+
+    @Test
+    void anotherWorldMustWaitForOpenBuffers() throws Exception {
+        onEveryRank(
+                (rank, communicator) -> {
+                    NvshmemWorld world = rank.join(options(1), communicator);
+                    int used = world.allocate(100, 128, communicator, TIMEOUT);
+                    assertThatThrownBy(() -> rank.join(options(1), communicator, PeMap.World.RAIL))
+                            .isInstanceOf(DeepEpUnavailableException.class)
+                            .hasMessageContaining("rank 0: 1 open buffers use NVSHMEM with");
+                    world.release(used);
+                    assertThat(rank.join(options(1), communicator, PeMap.World.RAIL))
+                            .isNotSameAs(world);
+                });
+        assertThat(ranks.getFirst().calls())
+                .containsExactly(
+                        "get_uniqueid",
+                        "init",
+                        "align",
+                        "free",
+                        "finalize",
+                        "get_uniqueid",
+                        "init");
+    }
+
+    /** Buffers that need more queues come too late: NVSHMEM reads its environment once. */
+    @Test
+    void moreQueuesComeTooLate() throws Exception {
+        onEveryRank(
+                (rank, communicator) -> {
+                    rank.join(options(1), communicator);
+                    assertThatThrownBy(() -> rank.join(options(2), communicator))
+                            .hasMessageContaining("NVSHMEM_IB_NUM_RC_PER_DEVICE=2 comes too late");
+                });
+    }
+
+    @Test
+    void ranksFromDifferentWorldsDoNotMix() throws Exception {
+        onEveryRank((rank, communicator) -> rank.join(options(1), communicator));
+        Rank anew = new Rank();
+        anew.fake = new FakeNvshmem(compiled, folder.resolve("world" + numInstallations++));
+        try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
+            group.run(
+                    communicator -> {
+                        Rank rank = communicator.rank() == 0 ? ranks.getFirst() : anew;
+                        assertThatThrownBy(() -> rank.join(options(1), communicator))
+                                .hasMessageContaining("by rank: [SAME, NONE]");
+                    });
+        }
+    }
+
+    @Test
+    void twoRanksOfOneProcessAreRefused() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
+            group.run(
+                    communicator ->
+                            assertThatThrownBy(
+                                            () -> ranks.getFirst().join(options(1), communicator))
+                                    .hasMessageContaining(
+                                            "another rank of its process joins NVSHMEM"));
+        }
+    }
+
+    @Test
+    void theProcessEndsWithoutItsPeers() throws Exception {
+        onEveryRank((rank, communicator) -> rank.join(options(1), communicator));
+        ranks.getFirst().slot.end();
+        ranks.getFirst().slot.end();
+        assertThat(ranks.getFirst().calls()).endsWith("init", "global_exit");
+        ranks.getLast().device.lost = true;
+        ranks.getLast().slot.end();
+        assertThat(ranks.getLast().calls()).endsWith("init");
+        assertThatThrownBy(
+                        () ->
+                                onEveryRank(
+                                        (rank, communicator) ->
+                                                rank.join(options(1), communicator)))
+                .rootCause()
+                .hasMessageContaining("NVSHMEM was given up in this process");
+    }
+}

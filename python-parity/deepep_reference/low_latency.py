@@ -1,0 +1,151 @@
+"""Low-latency mode: dispatch with its FP8 casts, combine with its LogFMT, masks."""
+
+from typing import Collection, List, NamedTuple, Optional, Sequence
+
+import torch
+
+from . import fp8, logfmt
+from .layout import ranks_of_selections
+from .sums import RowSum
+
+BF16 = "bf16"
+FP8 = "fp8"
+FP8_POWER_OF_TWO = "fp8_power_of_two"
+FP8_UE8M0 = "fp8_ue8m0"
+
+
+class Received(NamedTuple):
+    """What one rank receives: a row for each selection of one of its experts.
+
+    The rows of expert 0 come first, then those of expert 1, and so on; within an expert by source
+    rank, token and selection. (A ``Buffer`` returns [El, R * max_tokens, H], of which these are
+    the rows that are defined.)
+    """
+
+    x: torch.Tensor  # bf16 [S, H], or E4M3 codes u8 [S, H]
+    scales: Optional[torch.Tensor]  # f32 [S, H / 128], or packed UE8M0 i32 [S, ceil(H / 512)]
+    count: torch.Tensor  # i32 [El]
+    src_token: torch.Tensor  # i32 [S]
+    range_count: torch.Tensor  # i32 [El, R]: rows of an expert from a source rank
+    range_begin: torch.Tensor  # i32 [El, R]: their first row in the expert; 0 where there is none
+    src_rank: torch.Tensor  # i64 [S]
+    selection: torch.Tensor  # i64 [S]
+
+
+def cast(x: torch.Tensor, row_format: str):
+    """What travels of BF16 rows: rows and scales."""
+    if row_format == BF16:
+        return x, None
+    rows = fp8.cast_rows(x, round_scale=row_format != FP8)
+    return rows.codes, fp8.pack_ue8m0(rows.scales) if row_format == FP8_UE8M0 else rows.scales
+
+
+def dispatch(
+    x: Sequence[torch.Tensor],
+    topk_idx: Sequence[torch.Tensor],
+    num_experts: int,
+    row_format: str = FP8,
+    absent: Collection[int] = (),
+) -> List[Received]:
+    """Sends every token to each of its experts.
+
+    absent: ranks that all others have masked; what they would send or receive does not exist, and
+        their own result has no rows.
+    """
+    num_ranks = len(x)
+    num_local = num_experts // num_ranks
+    for indices in topk_idx:
+        ranks_of_selections(indices, num_experts, num_ranks)  # refuses what is out of range
+    sent = [cast(rows, row_format) for rows in x]
+    received = []
+    for rank in range(num_ranks):
+        src_rank, src_token, selection = [], [], []
+        range_count = torch.zeros(num_local, num_ranks, dtype=torch.int32)
+        for expert in range(num_local):
+            for src in range(num_ranks):
+                places = (topk_idx[src] == rank * num_local + expert).nonzero()
+                if src in absent or rank in absent:
+                    places = places[:0]
+                range_count[expert, src] = len(places)
+                src_rank.append(torch.full((len(places),), src))
+                src_token.append(places[:, 0])
+                selection.append(places[:, 1])
+        src_rank, src_token = torch.cat(src_rank), torch.cat(src_token)
+        begin = (range_count.cumsum(1) - range_count).to(torch.int32)
+        received.append(
+            Received(
+                _rows([rows for rows, _ in sent], src_rank, src_token),
+                None if row_format == BF16 else _rows([s for _, s in sent], src_rank, src_token),
+                range_count.sum(dim=1, dtype=torch.int32),
+                src_token.to(torch.int32),
+                range_count,
+                begin.masked_fill(range_count == 0, 0),
+                src_rank,
+                torch.cat(selection),
+            )
+        )
+    return received
+
+
+def _rows(tensors, src_rank, src_token):
+    rows = torch.zeros((len(src_rank),) + tensors[0].shape[1:], dtype=tensors[0].dtype)
+    for src, tensor in enumerate(tensors):
+        mine = src_rank == src
+        rows[mine] = tensor[src_token[mine]]
+    return rows
+
+
+class Combined(NamedTuple):
+    """What comes home to one rank, and how far other arithmetic for the same may be off."""
+
+    x: torch.Tensor  # bf16 [T, H]
+    bound: torch.Tensor  # f32 [T, H]
+
+
+def combine(
+    received: Sequence[Received],
+    outputs: Sequence[torch.Tensor],
+    topk_idx: Sequence[torch.Tensor],
+    topk_weights: Sequence[torch.Tensor],
+    use_logfmt: bool = False,
+) -> List[Combined]:
+    """Sums, each times its weight, what the experts computed for each token.
+
+    In f32, in the order of the token's selections, products rounded before they are added, rounded
+    once to BF16: with BF16 rows this defines every bit. With LogFMT it does not, for the nearest
+    code of a number may be another one where logarithms are rounded differently.
+
+    outputs: for each rank bf16 [S, H] in the order of ``received``.
+    """
+    return [
+        _combine_home(owner, received, outputs, topk_idx[owner], topk_weights[owner], use_logfmt)
+        for owner in range(len(received))
+    ]
+
+
+def _combine_home(owner, received, outputs, topk_idx, topk_weights, use_logfmt) -> Combined:
+    num_tokens, num_topk = topk_idx.shape
+    hidden = outputs[0].shape[1]
+    rank_of = {}  # (token, selection) -> rank and row there
+    for rank, rows in enumerate(received):
+        for row in (rows.src_rank == owner).nonzero().flatten().tolist():
+            rank_of[int(rows.src_token[row]), int(rows.selection[row])] = rank, row
+    x = torch.zeros(num_tokens, hidden, dtype=torch.bfloat16)
+    bound = torch.zeros(num_tokens, hidden)
+    for token in range(num_tokens):
+        total = RowSum(hidden)
+        for selection in range(num_topk):
+            if (token, selection) not in rank_of:
+                continue
+            rank, row = rank_of[token, selection]
+            weight = float(topk_weights[token, selection])
+            output = outputs[rank][row]
+            if use_logfmt:
+                # Twice, because both sides may be off by that much.
+                error = output.double().abs() * logfmt.relative_error()
+                total.allow(2 * abs(weight) * (error + logfmt.absolute_error(output)))
+                output = logfmt.round_trip(output)
+            total.add(output, weight)
+        x[token] = total.bf16()
+        bound[token] = total.bound_of_bf16()
+    return Combined(x, bound)

@@ -1,0 +1,351 @@
+package io.deepep.testkit.conformance;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Backend;
+import io.deepep.CallOptions;
+import io.deepep.CombineRequest;
+import io.deepep.DType;
+import io.deepep.DispatchRequest;
+import io.deepep.DispatchResult;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.Tensor;
+import io.deepep.error.RoutingException;
+import io.deepep.spi.BufferObserver;
+import io.deepep.spi.CallFacts;
+import io.deepep.spi.CallKind;
+import io.deepep.spi.ObservedCall;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.oracle.Traffic;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * What observers are told of calls agrees with the oracle. A backend may not know a fact, but what
+ * it tells is right.
+ */
+@Timeout(60)
+public abstract class ObservationConformance {
+    private static final int HIDDEN = 256;
+
+    /** The backend under test. */
+    protected abstract TestBackend backend();
+
+    /** The calls that each rank's observer was told of. */
+    private static final class Told implements BufferObserver {
+        private final Map<Integer, List<ObservedCall>> calls = new ConcurrentHashMap<>();
+
+        @Override
+        public void observe(ObservedCall call) {
+            of(call.facts().topology().rank()).add(call);
+        }
+
+        List<ObservedCall> of(int rank) {
+            return calls.computeIfAbsent(rank, first -> new CopyOnWriteArrayList<>());
+        }
+
+        /** The only call that is told since the last question. */
+        ObservedCall next(int rank) {
+            List<ObservedCall> told = of(rank);
+            assertThat(told).as("calls told at rank %d", rank).hasSize(1);
+            return told.removeFirst();
+        }
+    }
+
+    private static void requireFinished(ObservedCall call, CallKind kind, TestBackend backend) {
+        assertThat(call.kind()).isEqualTo(kind);
+        assertThat(call.backend()).isEqualTo(backend.kind());
+        assertThat(call.failure()).isNull();
+        assertThat(call.finished()).isTrue();
+        assertThat(call.beginNanos()).isPositive();
+        assertThat(call.spanNanos()).isGreaterThanOrEqualTo(call.hostNanos());
+    }
+
+    /** A number that is right or unknown; the host backend knows everything. */
+    private void requireFact(long told, long expected, String what) {
+        if (told != CallFacts.UNKNOWN || backend().kind() == Backend.HOST) {
+            assertThat(told).as(what).isEqualTo(expected);
+        }
+    }
+
+    private void requireFact(Object told, Object expected, String what) {
+        if (told != null || backend().kind() == Backend.HOST) {
+            assertThat(told).as(what).isEqualTo(expected);
+        }
+    }
+
+    private static NormalWorld normal(int numRanks, DType dtype) {
+        RoutingSpec spec = RoutingSpec.of(numRanks, 24, 4 * numRanks, 4).withMaskedShare(0.2);
+        return NormalWorld.of(spec.withVaryingTokens(true).withSeed(5), HIDDEN, dtype);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1, 4, BF16", "1, 4, FP8_E4M3", "2, 2, BF16"})
+    public void normalCalls(int nodes, int ranksPerNode, DType dtype) {
+        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
+        NormalWorld world = normal(topology.numRanks(), dtype);
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                topology,
+                b -> b.normal(world.limits()).observer(told),
+                context -> {
+                    int me = context.rank();
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    DispatchResult received = rank.dispatch(rank.request(), check);
+                    ObservedCall out = told.next(me);
+                    requireFinished(out, CallKind.NORMAL_DISPATCH, backend());
+                    long row = dtype == DType.BF16 ? 2 * HIDDEN : HIDDEN + 4 * (HIDDEN / 128);
+                    requireNormal(out.facts(), world, topology, me, row);
+                    requireFact(
+                            out.facts().expertTokens(), world.oracle().counts(me, 1), "experts");
+                    rank.combine(received.handle(), check);
+                    ObservedCall home = told.next(me);
+                    requireFinished(home, CallKind.NORMAL_COMBINE, backend());
+                    requireHome(home.facts(), world, topology, me);
+                });
+    }
+
+    private void requireNormal(
+            CallFacts facts, NormalWorld world, EpTopology topology, int me, long row) {
+        assertThat(facts.rowBytes()).isEqualTo(row);
+        assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
+        requireFact(facts.numRecvTokens(), world.oracle().rows(me).size(), "rows received");
+        requireFact(facts.sentRows(), wide(world.oracle().tokensPerRank(me)), "rows sent");
+        requireFact(facts.receivedRows(), rowsFrom(world, me), "rows by source");
+        Traffic traffic = Traffic.normal(world.routing(), topology, me);
+        requireFact(facts.nvlinkBytes(), traffic.nvlinkRows() * row, "NVLink bytes");
+        requireFact(facts.rdmaBytes(), traffic.rdmaRows() * row, "RDMA bytes");
+    }
+
+    /** A combine takes the ways of its dispatch back, as BF16. */
+    private void requireHome(CallFacts facts, NormalWorld world, EpTopology topology, int me) {
+        long row = 2 * HIDDEN;
+        assertThat(facts.format()).isEqualTo("bf16");
+        assertThat(facts.rowBytes()).isEqualTo(row);
+        assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
+        long[] home = wide(world.oracle().tokensPerRank(me));
+        requireFact(facts.numRecvTokens(), Arrays.stream(home).sum(), "rows home");
+        requireFact(facts.receivedRows(), home, "rows home by rank");
+        requireFact(facts.sentRows(), rowsFrom(world, me), "rows returned");
+        Traffic traffic = Traffic.normal(world.routing(), topology, me);
+        requireFact(facts.nvlinkBytes(), traffic.nvlinkRows() * row, "NVLink bytes");
+        requireFact(facts.rdmaBytes(), traffic.rdmaRows() * row, "RDMA bytes");
+        assertThat(facts.expertTokens()).isNull();
+    }
+
+    private static long[] rowsFrom(NormalWorld world, int me) {
+        long[] rows = new long[world.routing().numRanks()];
+        world.oracle().rows(me).forEach(row -> rows[row.srcRank()]++);
+        return rows;
+    }
+
+    private static long[] wide(int[] counts) {
+        return Arrays.stream(counts).asLongStream().toArray();
+    }
+
+    /** Asynchronous calls are told of when their end has been seen, not when they return. */
+    @Test
+    public void asynchronousCalls() {
+        EpTopology topology = Ranks.topology(1, 4);
+        NormalWorld world = normal(4, DType.BF16);
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                topology,
+                b -> b.normal(world.limits()).observer(told),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchRequest request = rank.request().build();
+                    for (int i = 0; i < 3; i++) {
+                        DispatchResult result =
+                                context.buffer().dispatch(request, CallOptions.async());
+                        result.event().synchronize();
+                        result.event().synchronize();
+                        ObservedCall call = told.next(context.rank());
+                        requireFinished(call, CallKind.NORMAL_DISPATCH, backend());
+                        requireNormal(call.facts(), world, topology, context.rank(), 2 * HIDDEN);
+                    }
+                });
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1, 4, false", "1, 4, true", "2, 2, false"})
+    public void lowLatencyCalls(int nodes, int ranksPerNode, boolean hook) {
+        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, HIDDEN, 4, 8);
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()).observer(told),
+                context -> {
+                    int me = context.rank();
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyFormat format = LowLatencyFormat.FP8_UE8M0;
+                    LowLatencyDispatchResult result =
+                            context.buffer()
+                                    .lowLatencyDispatch(
+                                            rank.request(format).receiveHook(hook).build());
+                    if (hook) {
+                        assertThat(told.of(me)).as("told before the hook").isEmpty();
+                        result.receiveHook().run();
+                    }
+                    rank.verify(result, format);
+                    ObservedCall out = told.next(me);
+                    requireFinished(out, CallKind.LOW_LATENCY_DISPATCH, backend());
+                    requireLowLatency(out.facts(), world, shape.topology(), me);
+                    rank.verifyLogFmt(
+                            context.buffer()
+                                    .lowLatencyCombine(
+                                            rank.home(result.handle()).logFmt(true).build()));
+                    ObservedCall home = told.next(me);
+                    requireFinished(home, CallKind.LOW_LATENCY_COMBINE, backend());
+                    requireLowLatencyHome(home.facts(), world, me);
+                });
+    }
+
+    private void requireLowLatency(
+            CallFacts facts, LowLatencyWorld world, EpTopology topology, int me) {
+        long row = HIDDEN + 4 * (HIDDEN / 128);
+        int[] experts = world.oracle().counts(me);
+        assertThat(facts.rowBytes()).isEqualTo(row);
+        assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
+        requireFact(facts.numRecvTokens(), Arrays.stream(experts).sum(), "selections received");
+        requireFact(facts.expertTokens(), experts, "experts");
+        Traffic traffic = Traffic.lowLatency(world.routing(), topology, me);
+        requireFact(facts.nvlinkBytes(), traffic.nvlinkRows() * row, "NVLink bytes");
+        requireFact(facts.rdmaBytes(), traffic.rdmaRows() * row, "RDMA bytes");
+        long[] received = new long[topology.numRanks()];
+        for (int src = 0; src < received.length; src++) {
+            for (int token = 0; token < world.routing().numTokens(src); token++) {
+                received[src] += world.routing().goesTo(src, token, me) ? 1 : 0;
+            }
+        }
+        requireFact(facts.receivedRows(), received, "rows by source");
+    }
+
+    private void requireLowLatencyHome(CallFacts facts, LowLatencyWorld world, int me) {
+        assertThat(facts.format()).isEqualTo("logfmt10");
+        assertThat(facts.rowBytes()).isEqualTo(HIDDEN / 128 * 168);
+        int numRanks = world.routing().numRanks();
+        long[] home = new long[numRanks];
+        long[] sent = new long[numRanks];
+        for (int peer = 0; peer < numRanks; peer++) {
+            for (int expert = 0; expert < world.routing().numLocalExperts(); expert++) {
+                home[peer] += world.oracle().countFrom(peer, expert, me);
+                sent[peer] += world.oracle().countFrom(me, expert, peer);
+            }
+        }
+        requireFact(facts.receivedRows(), home, "rows home by rank");
+        requireFact(facts.sentRows(), sent, "rows returned");
+        requireFact(facts.numRecvTokens(), Arrays.stream(home).sum(), "rows home");
+    }
+
+    /** A call that fails is told of with its failure, on every rank, and so is the next one. */
+    @Test
+    public void failedCalls() {
+        NormalWorld world = normal(4, DType.BF16);
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                Ranks.topology(1, 4),
+                b -> b.normal(world.limits()).observer(told),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    long tokens = world.routing().numTokens(context.rank());
+                    Tensor bad = HostTensors.allocate(DType.I64, tokens, 4);
+                    if (tokens > 0) {
+                        bad.setLong(16, tokens - 1, 3);
+                    }
+                    DispatchRequest wrong = rank.bare().topk(context.upload(bad), null, 16).build();
+                    assertThatThrownBy(() -> context.buffer().dispatch(wrong).event().synchronize())
+                            .isInstanceOf(RoutingException.class);
+                    ObservedCall call = told.next(context.rank());
+                    assertThat(call.failure()).isInstanceOf(RoutingException.class);
+                    assertThat(call.finished()).isFalse();
+                    rank.roundTrip();
+                    assertThat(told.of(context.rank())).hasSize(2).allMatch(ObservedCall::finished);
+                });
+    }
+
+    /** What an observer throws harms nobody. */
+    @Test
+    public void failingObserver() {
+        NormalWorld world = normal(4, DType.BF16);
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                Ranks.topology(1, 4),
+                b ->
+                        b.normal(world.limits())
+                                .observer(
+                                        call -> {
+                                            throw new IllegalStateException("not my day");
+                                        })
+                                .observer(told),
+                context -> {
+                    new NormalRank(context, world).roundTrip();
+                    assertThat(told.of(context.rank())).hasSize(2);
+                });
+    }
+
+    /** A rank that comes late is the one that the others say they waited for. */
+    @Test
+    public void waitsForTheLateRank() {
+        NormalWorld world = normal(4, DType.BF16);
+        Told told = new Told();
+        int late = 2;
+        Ranks.run(
+                backend(),
+                Ranks.topology(1, 4),
+                b -> b.normal(world.limits()).observer(told),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchResult received = rank.dispatch(rank.request(), world.check());
+                    CombineRequest home =
+                            CombineRequest.builder(rank.outputs(world.check()), received.handle())
+                                    .build();
+                    context.buffer().combine(home);
+                    told.of(context.rank()).clear();
+                    for (int i = 0; i < 20; i++) {
+                        if (context.rank() == late) {
+                            Thread.sleep(5);
+                        }
+                        context.buffer().combine(home).event().synchronize();
+                    }
+                    requireWaits(told.of(context.rank()), context.rank(), late);
+                });
+    }
+
+    private static void requireWaits(List<ObservedCall> calls, int me, int late) {
+        long[] sum = new long[4];
+        for (ObservedCall call : calls) {
+            long[] waits = call.facts().waitNanos();
+            if (waits == null) {
+                return; // not measured on this backend
+            }
+            for (int peer = 0; peer < sum.length; peer++) {
+                assertThat(waits[peer]).isNotNegative();
+                sum[peer] += waits[peer];
+            }
+        }
+        if (me != late) {
+            assertThat(sum[late]).as("waits of rank %d: %s", me, Arrays.toString(sum)).isPositive();
+        }
+    }
+}
