@@ -57,7 +57,10 @@ final class CudaResources implements Resources {
                 options.numNvlBytes() == 0
                         ? null
                         : CudaHeaps.open(
-                                CudaHeaps.Ranks.of(options), context, options.numNvlBytes(), CudaHeaps.Reach.NODE);
+                                CudaHeaps.Ranks.of(options),
+                                context,
+                                options.numNvlBytes(),
+                                CudaHeaps.Reach.NODE);
         rdma =
                 options.numRdmaBytes() == 0
                         ? null

@@ -32,7 +32,10 @@ final class Gate implements AutoCloseable {
                 module,
                 timeout,
                 rank,
-                flags.addresses(rank).stream().limit(numRanks).mapToLong(Long::longValue).toArray());
+                flags.addresses(rank).stream()
+                        .limit(numRanks)
+                        .mapToLong(Long::longValue)
+                        .toArray());
     }
 
     /**

@@ -29,7 +29,6 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     /** As in combine_stage.cuh. */
     private static final int CHUNKS_PER_BATCH = 8;
 
-
     private final CudaNormalState state;
     private final CombineRequest request;
     private final CudaDispatchHandle handle;
