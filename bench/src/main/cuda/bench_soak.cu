@@ -48,7 +48,7 @@ __device__ __forceinline__ float output_of(const SoakParams& p, int expert, int 
 }
 
 // The first complaint is kept: what, and where.
-__device__ __noinline__ void complain(const SoakParams& p, What what, int first, int second, int third) {
+__device__ __forceinline__ void complain(const SoakParams& p, What what, int first, int second, int third) {
     auto errors = at<unsigned long long>(p.errors);
     if (atomicAdd_system(errors, 1) != 0) return;
     errors[1] = p.exchange;

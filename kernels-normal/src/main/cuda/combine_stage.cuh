@@ -1,5 +1,6 @@
-// Combine of rows that lie where peers cannot read them: one thread of each block brings them into this rank's heap by
-// bulk copies while the peers are pulling what is there already.
+// Combine of rows that lie where peers cannot read them: some blocks bring them into this rank's heap by bulk copies
+// while the peers are pulling what is there already. Whole blocks, because an SM's copy engine works in order: a local
+// copy would wait behind the pulls of the same SM, which take ten times as long.
 //
 // Rows travel in batches, in the order in which they are needed: the first rows of each peer's tokens, then the next.
 // When a batch is in the heap, a flag in its reader's heap says so. A rank's own tokens are summed from where the rows
@@ -12,7 +13,8 @@
 
 namespace deepep::normal {
 
-constexpr int kStageDepth = 4;       // chunks in shared memory
+constexpr int kStageWarps = 4;      // of a staging block, each for itself
+constexpr int kStageDepth = 3;      // chunks that a warp has in shared memory
 constexpr int kChunksPerBatch = 8;  // a batch has so many, or one row where a row has more
 
 // What is in a stage, and whether a batch ends with it.
@@ -32,7 +34,7 @@ __device__ __forceinline__ uint64_t* staged_flag(const CombineParams& p, int hol
     return at<uint64_t>(p.group.heap[holder], p.staged_flag_offset + stager * p.staged_flag_stride + batch * 8ull);
 }
 
-// Gives a block its share of the chunks to stage.
+// Gives a warp its share of the chunks to stage.
 class StageQueue {
   public:
     __device__ explicit StageQueue(const CombineParams& p) : p_(p), num_peers_(p.group.num_ranks - 1) {
@@ -80,7 +82,7 @@ class StageQueue {
     int source_ = 0, batch_ = 0, row_ = 0, end_ = 0, chunk_ = 0;
 };
 
-// One thread of each block. stages: kStageDepth * chunk_bytes of shared memory.
+// One thread of each staging warp. stages: kStageDepth * chunk_bytes of shared memory, of the warp's own.
 __device__ inline void stage_rows(const CombineParams& p, uint32_t epoch, uint8_t* stages, StageShared& shared) {
     StageQueue queue(p);
     uint32_t num_loaded = 0, num_stored = 0, in_batch = 0;

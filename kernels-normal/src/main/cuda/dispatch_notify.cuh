@@ -68,8 +68,9 @@ __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int3
                               : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
         if (!good) atomicMin(&first_wrong, i);
     }
+    bool unset = words[kStatus] == kOk;  // read by all before one thread writes it
     __syncthreads();
-    if (threadIdx.x == 0 && first_wrong < num_checks && words[kStatus] == kOk) {
+    if (threadIdx.x == 0 && first_wrong < num_checks && unset) {
         int rank = first_wrong - p.num_experts;
         bool of_rank = rank >= 0;
         words[kStatus] = of_rank ? kLayoutRankCount : kLayoutExpertCount;

@@ -94,7 +94,7 @@ static_assert(offsetof(InternodeCombineParams, between) == 336);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x630e75fad2dfc4ea;
+__device__ uint64_t deepep_internode_structs = 0xf03bf66952a724a7;
 }
 
 }  // namespace deepep::normal

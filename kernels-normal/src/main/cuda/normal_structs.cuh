@@ -199,9 +199,9 @@ struct CombineParams {
     int32_t topk;                       // 0: no weights
     int32_t chunk_bytes;                // rows are summed in such chunks; <= 16384, 16-aligned
     int32_t num_chunks;                 // ceil(hidden * 2 / chunk_bytes)
-    int32_t num_slots;                  // chunks in shared memory, 8 .. kMaxSlots
+    int32_t num_slots;                  // chunks in shared memory, 12 .. kMaxSlots
     int32_t batch_rows;                 // rows of a batch that is staged
-    int32_t stages_offset;              // of staged chunks, in dynamic shared memory
+    int32_t num_stage_blocks;           // blocks that stage, fewer than the launch has; or 0
     int32_t rings_offset;               // several nodes: in dynamic shared memory
 };
 static_assert(sizeof(CombineParams) == 336);
@@ -232,7 +232,7 @@ static_assert(offsetof(CombineParams, chunk_bytes) == 312);
 static_assert(offsetof(CombineParams, num_chunks) == 316);
 static_assert(offsetof(CombineParams, num_slots) == 320);
 static_assert(offsetof(CombineParams, batch_rows) == 324);
-static_assert(offsetof(CombineParams, stages_offset) == 328);
+static_assert(offsetof(CombineParams, num_stage_blocks) == 328);
 static_assert(offsetof(CombineParams, rings_offset) == 332);
 
 // See normal_expand.cu. Addresses, not offsets.
@@ -348,7 +348,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x19ec3a3f4955ebaa;
+__device__ uint64_t deepep_normal_structs = 0x58569635974109ef;
 }
 
 }  // namespace deepep::normal

@@ -8,8 +8,8 @@
 # WORK_DIR    keeps dependency lists and NAME.ptxas, what ptxas said of registers and spills
 # NVCC        a path, "auto" (the default) to look for one, "none" to compile nothing
 #
-# A fatbin newer than its source and all that this includes is kept. Without nvcc nothing is compiled, in peace,
-# unless NVCC named one.
+# A fatbin newer than its source and all that this includes is kept. Code that spills registers is an error. Without
+# nvcc nothing is compiled, in peace, unless NVCC named one.
 set -euo pipefail
 
 source_dir=$1 output_dir=$2 work_dir=$3 nvcc=${4:-auto}
@@ -102,12 +102,14 @@ compile() { # SOURCE: writes the fatbin in one step, so that a build that was cu
         rm -f "$part" "$work_dir/$name.began"
         return 1
     fi
+    if grep -qE '[1-9][0-9]* bytes spill' "$work_dir/$name.ptxas"; then
+        echo "[cuda] $module: $name spills registers, which its copy loops cannot afford: see $work_dir/$name.ptxas" >&2
+        rm -f "$part" "$work_dir/$name.began"
+        return 1
+    fi
     touch -r "$work_dir/$name.began" "$part"
     rm -f "$work_dir/$name.began"
     mv "$part" "$output_dir/$name.fatbin"
-    if grep -qE '[1-9][0-9]* bytes spill' "$work_dir/$name.ptxas"; then
-        echo "[cuda] $module: $name spills registers, see $work_dir/$name.ptxas"
-    fi
 }
 
 stale=()

@@ -56,15 +56,22 @@ final class BenchCommand implements Runnable {
 
         @Override
         public Integer call() throws Exception {
-            LaunchedGroup.refuse("bench normal");
             bench.validate();
-            return TestCommand.exitCode(
-                    recorder.record(
-                            () ->
-                                    options.run(
-                                            group,
-                                            ShapeDefaults.BENCH_NORMAL,
-                                            job -> NormalBench.run(console, job, bench))));
+            try (LaunchedGroup launched = LaunchedGroup.join()) {
+                Console report = launched.console(console);
+                return TestCommand.exitCode(
+                        recorder.record(
+                                () ->
+                                        options.run(
+                                                group,
+                                                ShapeDefaults.BENCH_NORMAL,
+                                                job ->
+                                                        NormalBench.run(
+                                                                report,
+                                                                job,
+                                                                bench,
+                                                                launched::ranks))));
+            }
         }
     }
 

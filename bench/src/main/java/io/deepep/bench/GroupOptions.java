@@ -65,8 +65,9 @@ interface GroupOptions {
         @Option(
                 names = {"--ranks-per-node", "--ranks"},
                 paramLabel = "N",
-                description = "Ranks on each node, 1 to 8 (default: ${DEFAULT-VALUE}).")
-        private int ranksPerNode = 8;
+                description =
+                        "Ranks on each node, 1 to 8 (default: those that a launcher started, else 8).")
+        private Integer ranksPerNode;
 
         @Override
         public int nodes() {
@@ -75,7 +76,11 @@ interface GroupOptions {
 
         @Override
         public int ranksPerNode() {
-            return ranksPerNode;
+            return ranksPerNode != null
+                    ? ranksPerNode
+                    : LaunchedGroup.size()
+                            .map(size -> Math.ceilDiv(size, nodes))
+                            .orElse(EpTopology.MAX_NVL_RANKS);
         }
     }
 }

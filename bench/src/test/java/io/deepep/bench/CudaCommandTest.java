@@ -62,7 +62,7 @@ final class CudaCommandTest {
                                 + SMALL);
         assertThat(out).anyMatch(line -> line.startsWith("bare copy, rows of 1024 bytes, push: 8"));
         JsonNode records = new ObjectMapper().readTree(file.toFile());
-        assertThat(records).hasSize(12);
+        assertThat(records).hasSize(14);
         for (JsonNode each : records) {
             JsonNode gpu = each.get("gpu");
             assertThat(each.get("backend").asText()).isEqualTo("cuda");

@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.BufferOptions;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaMemory;
 import io.deepep.cuda.PosixFd;
@@ -16,8 +15,8 @@ final class CudaDescriptorHeaps extends CudaProcessHeaps {
     private int descriptor = NONE;
 
     CudaDescriptorHeaps(
-            BufferOptions options, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
-        super(options, context, numBytes, reach, "descriptors");
+            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+        super(ranks, context, numBytes, reach, "descriptors");
     }
 
     @Override

@@ -1,10 +1,12 @@
 package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
+import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.PeerAccess;
 import io.deepep.cuda.VirtualMemory;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -21,7 +23,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * another buffer that waits for a rank which is just freeing. Between processes see {@link
  * CudaProcessHeaps}.
  */
-final class CudaHeaps implements AutoCloseable {
+public final class CudaHeaps implements AutoCloseable {
     private final int rank;
     private final long numBytes;
     private final List<Long> addresses;
@@ -39,6 +41,17 @@ final class CudaHeaps implements AutoCloseable {
         this.numBytes = numBytes;
         this.addresses = List.copyOf(addresses);
         this.release = release;
+    }
+
+    /**
+     * The ranks that share heaps.
+     *
+     * @param timeout for their meetings
+     */
+    public record Ranks(Communicator communicator, EpTopology topology, Duration timeout) {
+        static Ranks of(BufferOptions options) {
+            return new Ranks(options.communicator(), options.topology(), options.timeout());
+        }
     }
 
     /** Whose memory a rank reaches. */
@@ -70,21 +83,31 @@ final class CudaHeaps implements AutoCloseable {
     }
 
     /**
+     * Heaps of ranks that all reach each other; see {@link #open(Ranks, CudaContext, long, Reach)}.
+     *
+     * @throws io.deepep.error.DeepEpUnavailableException on every rank, if their processes cannot
+     *     share device memory
+     */
+    public static CudaHeaps open(Ranks ranks, CudaContext context, long numBytes) {
+        return open(ranks, context, numBytes, Reach.GROUP);
+    }
+
+    /**
      * Allocates {@code numBytes}, zeroes them, and meets the peers: collective among all ranks.
      * Peers can reach the memory once all ranks have returned.
      */
-    static CudaHeaps open(BufferOptions options, CudaContext context, long numBytes, Reach reach) {
-        return options.communicator().isInProcess()
-                ? openInProcess(options, context, numBytes, reach)
-                : CudaProcessHeaps.open(options, context, numBytes, reach);
+    static CudaHeaps open(Ranks ranks, CudaContext context, long numBytes, Reach reach) {
+        return ranks.communicator().isInProcess()
+                ? openInProcess(ranks, context, numBytes, reach)
+                : CudaProcessHeaps.open(ranks, context, numBytes, reach);
     }
 
     @SuppressWarnings("unchecked")
     private static CudaHeaps openInProcess(
-            BufferOptions options, CudaContext context, long numBytes, Reach reach) {
-        int numRanks = options.topology().numRanks();
+            Ranks ranks, CudaContext context, long numBytes, Reach reach) {
+        int numRanks = ranks.topology().numRanks();
         List<Object> groups =
-                options.communicator().exchangeReferences(new Group(numRanks), options.timeout());
+                ranks.communicator().exchangeReferences(new Group(numRanks), ranks.timeout());
         Group group = (Group) groups.getFirst();
         VirtualMemory memory = VirtualMemory.allocate(context, numBytes, VirtualMemory.Export.NONE);
         memory.clear();
@@ -92,13 +115,13 @@ final class CudaHeaps implements AutoCloseable {
         List<Share> shares =
                 (List<Share>)
                         (List<?>)
-                                options.communicator()
+                                ranks.communicator()
                                         .exchangeReferences(
                                                 new Share(context, memory.address()),
-                                                options.timeout());
+                                                ranks.timeout());
         List<Long> addresses = new ArrayList<>();
         for (int peer = 0; peer < numRanks; peer++) {
-            if (!reach.includes(options.topology(), peer)) {
+            if (!reach.includes(ranks.topology(), peer)) {
                 addresses.add(0L);
                 continue;
             }
@@ -109,14 +132,15 @@ final class CudaHeaps implements AutoCloseable {
             }
             addresses.add(shares.get(peer).address());
         }
-        return new CudaHeaps(options.topology().rank(), numBytes, addresses, group::release);
+        return new CudaHeaps(ranks.topology().rank(), numBytes, addresses, group::release);
     }
 
     /** Every rank's heap as this GPU sees it; 0 where it does not. */
-    List<Long> addresses() {
+    public List<Long> addresses() {
         return addresses;
     }
 
+    /** This rank's heap. */
     long localAddress() {
         return addresses.get(rank);
     }

@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
@@ -30,29 +29,29 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
     private final HostHeaps flags;
 
     private CudaIpcHeaps(
-            BufferOptions options,
+            CudaHeaps.Ranks ranks,
             CudaContext context,
             long numBytes,
             CudaHeaps.Reach reach,
             EpTopology group,
             HostHeaps flags) {
-        super(options, context, numBytes, reach, "CUDA IPC");
+        super(ranks, context, numBytes, reach, "CUDA IPC");
         this.group = group;
         this.flags = flags;
     }
 
     /** Collective among all ranks. */
     static CudaIpcHeaps create(
-            BufferOptions options, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
         Communicator communicator =
                 reach == CudaHeaps.Reach.NODE
-                        ? new NodeCommunicator(options.communicator(), options.topology())
-                        : options.communicator();
+                        ? new NodeCommunicator(ranks.communicator(), ranks.topology())
+                        : ranks.communicator();
         int size = communicator.size();
         EpTopology group = new EpTopology(communicator.rank(), size, 1);
         HostHeaps flags =
-                HostHeaps.open(communicator, group, 0, (long) Long.BYTES * size, options.timeout());
-        return new CudaIpcHeaps(options, context, numBytes, reach, group, flags);
+                HostHeaps.open(communicator, group, 0, (long) Long.BYTES * size, ranks.timeout());
+        return new CudaIpcHeaps(ranks, context, numBytes, reach, group, flags);
     }
 
     @Override

@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.BufferOptions;
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaMemory;
@@ -42,20 +41,20 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     private final List<CudaMemory> opened = new ArrayList<>();
 
     CudaProcessHeaps(
-            BufferOptions options,
+            CudaHeaps.Ranks ranks,
             CudaContext context,
             long numBytes,
             CudaHeaps.Reach reach,
             String way) {
-        this.topology = options.topology();
+        this.topology = ranks.topology();
         this.rank = topology.rank();
         this.reach = reach;
         this.context = context;
         this.numBytes = numBytes;
         this.meeting =
                 new Meeting(
-                        options.communicator(),
-                        options.timeout(),
+                        ranks.communicator(),
+                        ranks.timeout(),
                         "the processes cannot share device memory by " + way,
                         CURE);
     }
@@ -83,16 +82,16 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
      * @throws DeepEpUnavailableException on every rank
      */
     static CudaHeaps open(
-            BufferOptions options, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
         if (IPC_ONLY) {
-            return CudaIpcHeaps.create(options, context, numBytes, reach).meet();
+            return CudaIpcHeaps.create(ranks, context, numBytes, reach).meet();
         }
         try {
-            return new CudaDescriptorHeaps(options, context, numBytes, reach).meet();
+            return new CudaDescriptorHeaps(ranks, context, numBytes, reach).meet();
         } catch (DeepEpUnavailableException refused) {
             LOG.log(System.Logger.Level.DEBUG, "{0}; trying CUDA IPC", refused.getMessage());
             try {
-                return CudaIpcHeaps.create(options, context, numBytes, reach).meet();
+                return CudaIpcHeaps.create(ranks, context, numBytes, reach).meet();
             } catch (DeepEpUnavailableException refusedToo) {
                 throw new DeepEpUnavailableException(
                         refused.reason() + "; " + refusedToo.reason(),

@@ -44,6 +44,11 @@ final class CudaResources implements Resources {
 
     private CudaResources(BufferOptions options, BufferSizes sizes) {
         context = CudaContext.shared(CudaDevice.of(options.device().index()));
+        // Both modes', whichever this buffer has: when another one opens here, a kernel of this
+        // group
+        // may be waiting, and loading would wait for it.
+        CudaNormalKernels.load(context);
+        CudaLowLatencyKernels.load(context);
         GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
         stream = CudaStream.create(context, context.greatestStreamPriority());
         entered = CudaEvent.create(context);
@@ -52,7 +57,10 @@ final class CudaResources implements Resources {
                 options.numNvlBytes() == 0
                         ? null
                         : CudaHeaps.open(
-                                options, context, options.numNvlBytes(), CudaHeaps.Reach.NODE);
+                                CudaHeaps.Ranks.of(options),
+                                context,
+                                options.numNvlBytes(),
+                                CudaHeaps.Reach.NODE);
         rdma =
                 options.numRdmaBytes() == 0
                         ? null

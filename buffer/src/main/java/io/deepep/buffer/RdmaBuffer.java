@@ -31,7 +31,11 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCl
             return overNvshmem(options, network, context, stream, sharing);
         }
         CudaHeaps peers =
-                CudaHeaps.open(options, context, options.numRdmaBytes(), CudaHeaps.Reach.GROUP);
+                CudaHeaps.open(
+                        CudaHeaps.Ranks.of(options),
+                        context,
+                        options.numRdmaBytes(),
+                        CudaHeaps.Reach.GROUP);
         return new RdmaBuffer(
                 options.topology().rank(), RdmaHeaps.ofPeers(peers.addresses()), peers::close);
     }

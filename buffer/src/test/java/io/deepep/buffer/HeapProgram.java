@@ -76,7 +76,9 @@ final class HeapProgram {
         require(sharing, Math.ceilDiv(numRanks, NUM_DEVICES));
         CudaHeaps heaps;
         try {
-            heaps = CudaHeaps.open(options, context, NUM_BYTES, CudaHeaps.Reach.GROUP);
+            heaps =
+                    CudaHeaps.open(
+                            CudaHeaps.Ranks.of(options), context, NUM_BYTES, CudaHeaps.Reach.GROUP);
         } catch (DeepEpUnavailableException refused) {
             System.out.println("refused " + refused.getMessage());
             return;

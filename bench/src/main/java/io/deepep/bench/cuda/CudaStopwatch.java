@@ -13,13 +13,18 @@ import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaMemory;
 import io.deepep.cuda.CudaStream;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
+import java.util.function.Function;
 
 /**
  * Times operations by events around them on each rank's communication stream. Before each run the
  * level 2 cache is flushed and the streams wait for one another on the GPU; the operation is
  * enqueued while they wait, so a sample is what the GPU does, of the slowest rank. A dispatch that
  * waits for its counts on the host has that inside.
+ *
+ * <p>Unmeasured runs follow each other without a break: they bring the host's code, which the
+ * virtual machine compiles as it is used, to the speed it has in an engine.
  */
 public final class CudaStopwatch implements Stopwatch {
     /** Longer than the host takes to enqueue an operation on all ranks, code not yet compiled. */
@@ -27,6 +32,7 @@ public final class CudaStopwatch implements Stopwatch {
 
     private static final double NANOS_PER_MICRO = 1e3;
 
+    private final Session session;
     private final RankTeam team;
     private final List<CudaContext> contexts;
     private final PeerMemory flags;
@@ -43,9 +49,9 @@ public final class CudaStopwatch implements Stopwatch {
         /** The smallest kernel there is. */
         private final Gate openGate;
 
-        private long workNanos;
-        private long callNanos;
-        private long enqueueNanos;
+        private long[] work;
+        private long[] calls;
+        private long[] enqueues;
 
         Lane(CudaContext context, CudaStream stream, Gate gate, Gate openGate) {
             this.stream = stream;
@@ -56,7 +62,22 @@ public final class CudaStopwatch implements Stopwatch {
             flush = CudaMemory.allocate(context, 2L * context.cudaDevice().l2Bytes());
         }
 
-        void timeWork(int rank, Operation operation) {
+        void measure(int rank, Operation operation, int warmups, int repeats) {
+            for (int i = 0; i < warmups; i++) {
+                operation.call(rank, CallOptions.async()).synchronize();
+            }
+            work = new long[repeats];
+            calls = new long[repeats];
+            enqueues = new long[repeats];
+            for (int i = -1; i < repeats; i++) {
+                timeWork(rank, operation, Math.max(i, 0));
+            }
+            for (int i = 0; i < repeats; i++) {
+                timeHost(rank, operation, i);
+            }
+        }
+
+        private void timeWork(int rank, Operation operation, int run) {
             stream.fillBytes(flush.address(), (byte) 0, flush.numBytes());
             gate.enqueue(stream, PAUSE);
             stream.record(start);
@@ -64,17 +85,17 @@ public final class CudaStopwatch implements Stopwatch {
             stream.record(end);
             done.synchronize();
             end.synchronize();
-            workNanos = Math.round(end.elapsedMicros(start) * NANOS_PER_MICRO);
+            work[run] = Math.round(end.elapsedMicros(start) * NANOS_PER_MICRO);
         }
 
-        void timeHost(int rank, Operation operation) {
+        private void timeHost(int rank, Operation operation, int run) {
             gate.enqueue(stream, Duration.ZERO);
             stream.synchronize();
             long begin = System.nanoTime();
             Event done = operation.call(rank, CallOptions.async());
-            enqueueNanos = System.nanoTime() - begin;
+            enqueues[run] = System.nanoTime() - begin;
             done.synchronize();
-            callNanos = System.nanoTime() - begin;
+            calls[run] = System.nanoTime() - begin;
         }
 
         @Override
@@ -87,8 +108,9 @@ public final class CudaStopwatch implements Stopwatch {
     }
 
     private CudaStopwatch(
-            RankTeam team, List<CudaContext> contexts, PeerMemory flags, List<Lane> lanes) {
-        this.team = team;
+            Session session, List<CudaContext> contexts, PeerMemory flags, List<Lane> lanes) {
+        this.session = session;
+        this.team = session.team();
         this.contexts = contexts;
         this.flags = flags;
         this.lanes = lanes;
@@ -100,20 +122,20 @@ public final class CudaStopwatch implements Stopwatch {
         int numRanks = session.job().numRanks();
         List<CudaContext> contexts =
                 team.ask(rank -> CudaContext.retain(stream(session, rank).context().cudaDevice()));
-        PeerMemory flags = PeerMemory.allocate(team, contexts, 2 * Gate.FLAGS_BYTES);
+        PeerMemory flags = PeerMemory.allocate(session, contexts, 2 * Gate.FLAGS_BYTES);
         List<Lane> lanes =
                 team.ask(
                         rank -> {
                             BenchModule module = BenchModule.load(contexts.get(rank), "gate");
                             Duration timeout = session.job().timeout();
-                            long own = flags.of(rank).address() + Gate.FLAGS_BYTES;
+                            long own = flags.addresses(rank).get(rank) + Gate.FLAGS_BYTES;
                             return new Lane(
                                     contexts.get(rank),
                                     stream(session, rank),
                                     new Gate(module, flags, rank, numRanks, timeout),
                                     Gate.open(module, own, timeout));
                         });
-        return new CudaStopwatch(team, contexts, flags, lanes);
+        return new CudaStopwatch(session, contexts, flags, lanes);
     }
 
     private static CudaStream stream(Session session, int rank) {
@@ -147,23 +169,19 @@ public final class CudaStopwatch implements Stopwatch {
     public Timing measure(Operation operation, int warmups, int repeats) {
         // A first call allocates, which must not wait behind a gate that waits for it.
         team.run(operation.synchronous());
-        long[] work = new long[repeats];
-        long[] calls = new long[repeats];
-        long[] enqueues = new long[repeats];
-        for (int i = -warmups; i < repeats; i++) {
-            team.run(rank -> lanes.get(rank).timeWork(rank, operation));
-            for (int rank : i < 0 ? List.<Integer>of() : team.localRanks()) {
-                work[i] = Math.max(work[i], lanes.get(rank).workNanos);
-            }
-        }
-        for (int i = 0; i < repeats; i++) {
-            team.run(rank -> lanes.get(rank).timeHost(rank, operation));
-            for (int rank : team.localRanks()) {
-                calls[i] = Math.max(calls[i], lanes.get(rank).callNanos);
-                enqueues[i] = Math.max(enqueues[i], lanes.get(rank).enqueueNanos);
-            }
-        }
-        return new Timing(Samples.of(work), Samples.of(calls), Samples.of(enqueues));
+        team.run(rank -> lanes.get(rank).measure(rank, operation, warmups, repeats));
+        return new Timing(
+                slowest(lane -> lane.work),
+                slowest(lane -> lane.calls),
+                slowest(lane -> lane.enqueues));
+    }
+
+    private Samples slowest(Function<Lane, long[]> times) {
+        List<long[]> local =
+                team.localRanks().stream().map(rank -> times.apply(lanes.get(rank))).toList();
+        long[] slowest = local.getFirst().clone();
+        local.forEach(each -> Arrays.setAll(slowest, i -> Math.max(slowest[i], each[i])));
+        return Samples.of(session.slowest(slowest));
     }
 
     @Override

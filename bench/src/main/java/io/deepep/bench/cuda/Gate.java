@@ -6,7 +6,6 @@ import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.LaunchConfig;
 import java.lang.foreign.Arena;
 import java.time.Duration;
-import java.util.stream.IntStream;
 
 /**
  * One rank's side of {@code bench_gate.cu}: holds a stream until the streams of all ranks have
@@ -33,7 +32,10 @@ final class Gate implements AutoCloseable {
                 module,
                 timeout,
                 rank,
-                IntStream.range(0, numRanks).mapToLong(peer -> flags.of(peer).address()).toArray());
+                flags.addresses(rank).stream()
+                        .limit(numRanks)
+                        .mapToLong(Long::longValue)
+                        .toArray());
     }
 
     /**

@@ -63,7 +63,7 @@ public final class LinkCeiling {
         RankTeam team = session.team();
         LinkCeiling ceiling = new LinkCeiling(stopwatch, session, rowBytes);
         try (PeerMemory memory =
-                PeerMemory.allocate(team, stopwatch.contexts(), 2 * ceiling.halfBytes)) {
+                PeerMemory.allocate(session, stopwatch.contexts(), 2 * ceiling.halfBytes)) {
             List<BenchModule> modules =
                     team.ask(rank -> BenchModule.load(stopwatch.contexts().get(rank), "exchange"));
             Ceiling measured =
@@ -120,7 +120,7 @@ public final class LinkCeiling {
             launch = new LaunchConfig(arena, sms, 32 * warps).sharedBytes(sharedBytes);
             params = BenchStructs.EXCHANGE.allocate(arena);
             for (int peer = 0; peer < team.size(); peer++) {
-                params.set("memory", peer, memory.of(peer).address());
+                params.set("memory", peer, memory.addresses(rank).get(peer));
             }
             params.set("target_offset", halfBytes)
                     .setInt("rank", rank)
@@ -138,7 +138,7 @@ public final class LinkCeiling {
     /** Every word of a rank's source half says whose it is; the target half is empty. */
     private void fill(PeerMemory memory, int rank) {
         CudaStream stream = stopwatch.stream(rank);
-        long address = memory.of(rank).address();
+        long address = memory.addresses(rank).get(rank);
         stream.fillInts(address, rank + 1, halfBytes / Integer.BYTES);
         stream.fillInts(address + halfBytes, 0, halfBytes / Integer.BYTES);
         stream.synchronize();
@@ -146,12 +146,15 @@ public final class LinkCeiling {
 
     /** The last row from every peer must be that peer's. */
     private void requireArrived(PeerMemory memory, int rank) {
+        CudaStream stream = stopwatch.stream(rank);
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment word = arena.allocate(JAVA_LONG);
             for (int i = 1; i <= numPeers(); i++) {
                 int peer = (rank + i) % team.size();
                 long slot = (long) peer * rows + rows - 1;
-                memory.of(rank).copyTo(halfBytes + (slot + 1) * rowBytes - word.byteSize(), word);
+                long end = memory.addresses(rank).get(rank) + halfBytes + (slot + 1) * rowBytes;
+                stream.copy(word.address(), end - word.byteSize(), word.byteSize());
+                stream.synchronize();
                 long expected = (peer + 1) * 0x1_0000_0001L;
                 long seen = word.get(JAVA_LONG, 0);
                 if (seen != expected) {

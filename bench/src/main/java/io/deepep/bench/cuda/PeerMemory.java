@@ -1,43 +1,52 @@
 package io.deepep.bench.cuda;
 
-import io.deepep.bench.run.RankTeam;
+import io.deepep.EpTopology;
+import io.deepep.bench.run.Session;
+import io.deepep.buffer.CudaHeaps;
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.CudaMemory;
 import java.util.List;
 
-/**
- * Zeroed device memory of every rank that kernels of all ranks reach. The ranks are threads of one
- * process whose open buffers have enabled access between their GPUs.
- */
+/** Zeroed device memory of every rank that kernels of all ranks reach, as a buffer's is. */
 final class PeerMemory implements AutoCloseable {
-    private final RankTeam team;
-    private final List<CudaMemory> memories;
+    private final Session session;
+    private final List<CudaHeaps> heaps;
 
-    private PeerMemory(RankTeam team, List<CudaMemory> memories) {
-        this.team = team;
-        this.memories = memories;
+    private PeerMemory(Session session, List<CudaHeaps> heaps) {
+        this.session = session;
+        this.heaps = heaps;
     }
 
-    /** Allocates {@code bytes} for each rank. */
-    static PeerMemory allocate(RankTeam team, List<CudaContext> contexts, long bytes) {
-        List<CudaMemory> memories =
-                team.ask(
-                        rank -> {
-                            CudaMemory memory = CudaMemory.allocate(contexts.get(rank), bytes);
-                            memory.clear();
-                            return memory;
-                        });
-        return new PeerMemory(team, memories);
+    /**
+     * Allocates {@code bytes} for each rank.
+     *
+     * @param contexts of local ranks
+     */
+    static PeerMemory allocate(Session session, List<CudaContext> contexts, long bytes) {
+        return new PeerMemory(
+                session,
+                session.team()
+                        .ask(
+                                rank ->
+                                        CudaHeaps.open(
+                                                ranks(session, rank), contexts.get(rank), bytes)));
     }
 
-    /** One rank's memory, the same address on every GPU. */
-    CudaMemory of(int rank) {
-        return memories.get(rank);
+    private static CudaHeaps.Ranks ranks(Session session, int rank) {
+        int numRanks = session.job().numRanks();
+        return new CudaHeaps.Ranks(
+                session.communicator(rank),
+                new EpTopology(rank, numRanks, session.job().topology().numNvlRanks()),
+                session.job().timeout());
+    }
+
+    /** Every rank's memory as the GPU of the local {@code rank} sees it. */
+    List<Long> addresses(int rank) {
+        return heaps.get(rank).addresses();
     }
 
     /** Frees all; no kernel may be running. */
     @Override
     public void close() {
-        team.run(rank -> memories.get(rank).close());
+        session.team().run(rank -> heaps.get(rank).close());
     }
 }

@@ -70,6 +70,7 @@ final class CudaLowLatencyMeter extends LowLatencyMeter {
                 new GpuFigures(
                         placement.gpu().name(),
                         placement.numGpus(),
+                        session.numProcesses(),
                         DriverText.get(),
                         linkBytes,
                         bytesPerSecond,

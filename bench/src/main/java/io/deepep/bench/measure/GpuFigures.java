@@ -8,6 +8,7 @@ package io.deepep.bench.measure;
  * @param gpu model
  * @param gpus GPUs in use; fewer than ranks where these share them, and then rows between ranks of
  *     one GPU cross no link
+ * @param processes that the ranks are spread over
  * @param driver CUDA version of the driver, and its own where it tells
  * @param linkBytes bytes of those rows
  * @param linkBytesPerSecond at the median
@@ -23,6 +24,7 @@ package io.deepep.bench.measure;
 public record GpuFigures(
         String gpu,
         int gpus,
+        int processes,
         String driver,
         long linkBytes,
         double linkBytesPerSecond,

@@ -65,6 +65,7 @@ final class CudaNormalMeter extends NormalMeter {
                 new GpuFigures(
                         placement.gpu().name(),
                         placement.numGpus(),
+                        session.numProcesses(),
                         DriverText.get(),
                         linkBytes,
                         bytesPerSecond,

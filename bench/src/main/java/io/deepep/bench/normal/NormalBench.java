@@ -11,6 +11,7 @@ import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -23,16 +24,19 @@ public final class NormalBench {
     /**
      * Runs and reports; returns whether everything was right. Nothing is measured that gave a wrong
      * result.
+     *
+     * @param ranks where they run
      */
-    public static boolean run(Console console, Job job, BenchOptions options) {
-        try (NormalSetup setup = NormalSetup.open(job, Map.of())) {
-            console.line("normal mode, %s, %s", job.placement().describe(), job.describe());
+    public static boolean run(
+            Console console, Job job, BenchOptions options, IntFunction<RankSource> ranks) {
+        try (NormalSetup setup = NormalSetup.open(job, Map.of(), ranks)) {
+            console.line("normal mode, %s", setup.session().describe());
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));
             if (runner.failed() == 0) {
                 List<OperationRecord> records = measure(console, setup, options);
                 BenchReport.print(console, records);
-                if (options.json() != null) {
+                if (options.json() != null && setup.session().writesResults()) {
                     BenchReport.write(options.json(), RoutingCounts.addTo(records, job.routing()));
                 }
             }
@@ -66,8 +70,11 @@ public final class NormalBench {
         }
         measured.add(sms -> operations.dispatch(BF16, sms));
         measured.add(sms -> operations.cachedDispatch(BF16, sms));
-        measured.add(sms -> operations.combine(false, sms));
-        measured.add(sms -> operations.combine(true, sms));
+        measured.add(sms -> operations.combine(CombineInput.ELSEWHERE, sms));
+        if (setup.session().job().placement().isCuda()) {
+            measured.add(sms -> operations.combine(CombineInput.PLAIN_MEMORY, sms));
+        }
+        measured.add(sms -> operations.combine(CombineInput.BUFFER, sms));
         List<OperationRecord> records = new ArrayList<>();
         try (NormalMeter meter = NormalMeter.open(console, setup)) {
             for (IntFunction<NormalOperation> bySms : measured) {

@@ -48,7 +48,9 @@ public final class NormalFixture implements AutoCloseable {
     /** Combine of rows in the buffer's combine memory, else of staged ones. */
     public RankTeam.Work combine(boolean inBuffer) {
         return operations
-                .combine(inBuffer, setup.session().job().combineConfig().numSms())
+                .combine(
+                        inBuffer ? CombineInput.BUFFER : CombineInput.ELSEWHERE,
+                        setup.session().job().combineConfig().numSms())
                 .synchronous();
     }
 

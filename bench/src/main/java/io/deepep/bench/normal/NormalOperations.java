@@ -1,6 +1,5 @@
 package io.deepep.bench.normal;
 
-import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombineRequest;
 import io.deepep.CombineResult;
@@ -77,12 +76,8 @@ final class NormalOperations {
         return session.buffer(rank).dispatch(request(rank, dtype, sms));
     }
 
-    /**
-     * Combine of BF16 rows. Dispatches once, for the handles.
-     *
-     * @param inBuffer whether the rows lie in the buffer's combine memory, else they are staged
-     */
-    NormalOperation combine(boolean inBuffer, int sms) {
+    /** Combine of BF16 rows. Dispatches once, for the handles. */
+    NormalOperation combine(CombineInput input, int sms) {
         List<DispatchResult> received = session.team().ask(rank -> received(rank, DType.BF16, sms));
         List<Mirror> outputs =
                 session.team().ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));
@@ -90,30 +85,33 @@ final class NormalOperations {
                 session.team()
                         .ask(
                                 rank ->
-                                        combineRequest(
-                                                rank,
-                                                received.get(rank),
-                                                outputs.get(rank).device(),
-                                                inBuffer,
-                                                sms));
+                                        CombineRequest.builder(
+                                                        place(rank, input, received, outputs),
+                                                        received.get(rank).handle())
+                                                .config(
+                                                        session.job()
+                                                                .combineConfig()
+                                                                .withNumSms(sms))
+                                                .build());
         return new Combine(
-                inBuffer ? "combine-zero-copy" : "combine-staged",
+                input.operation(),
                 sms,
                 requests,
-                outputs.stream().map(Mirror::host).toList());
+                session.gather(session.team().ask(rank -> outputs.get(rank).host())));
     }
 
-    private CombineRequest combineRequest(
-            int rank, DispatchResult received, Tensor own, boolean inBuffer, int sms) {
-        Buffer buffer = session.buffer(rank);
-        Tensor input = own;
-        if (inBuffer) {
-            input = buffer.getCombineBuffer(received.handle());
-            session.memory(rank).copyRows(own, input, received.numRecvTokens());
-        }
-        return CombineRequest.builder(input, received.handle())
-                .config(session.job().combineConfig().withNumSms(sms))
-                .build();
+    private Tensor place(
+            int rank, CombineInput input, List<DispatchResult> received, List<Mirror> outputs) {
+        Tensor own = outputs.get(rank).device();
+        return switch (input) {
+            case ELSEWHERE -> own;
+            case PLAIN_MEMORY -> pool.plainOutputs(rank, received.get(rank).numRecvTokens());
+            case BUFFER -> {
+                Tensor target = session.buffer(rank).getCombineBuffer(received.get(rank).handle());
+                session.memory(rank).copyRows(own, target, received.get(rank).numRecvTokens());
+                yield target;
+            }
+        };
     }
 
     private void accept(NormalOperation operation, int rank, long bits, Runnable oracle) {

@@ -32,7 +32,11 @@ final class NormalSpeed {
                         sms -> operations.dispatch(DType.FP8_E4M3, sms));
             }
             report(console, meter, "dispatch (BF16)", sms -> operations.dispatch(DType.BF16, sms));
-            report(console, meter, "combine (BF16) ", sms -> operations.combine(true, sms));
+            report(
+                    console,
+                    meter,
+                    "combine (BF16) ",
+                    sms -> operations.combine(CombineInput.BUFFER, sms));
         }
     }
 

@@ -26,12 +26,7 @@ public final class NormalTest {
      */
     public static boolean run(Console console, Job job, IntFunction<RankSource> ranks) {
         try (NormalSetup setup = NormalSetup.open(job, NormalCases.routings(job), ranks)) {
-            int processes = job.numRanks() / setup.session().team().localRanks().size();
-            console.line(
-                    "normal mode, %s, %s%s",
-                    job.placement().describe(),
-                    job.describe(),
-                    processes == 1 ? "" : ", " + processes + " processes");
+            console.line("normal mode, %s", setup.session().describe());
             if (!job.allowsFp8()) {
                 console.line("hidden %d is not a multiple of 128: without FP8", job.hidden());
             }
@@ -39,7 +34,7 @@ public final class NormalTest {
             printBytes(console, new NormalBytes(job, setup.workload()), job);
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));
-            if (runner.failed() == 0 && processes == 1) {
+            if (runner.failed() == 0) {
                 NormalSpeed.report(console, setup);
             }
             runner.summarise();

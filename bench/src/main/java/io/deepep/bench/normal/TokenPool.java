@@ -29,6 +29,7 @@ final class TokenPool implements AutoCloseable {
     private final List<Mirror> biases;
     private final Arena arena = Arena.ofShared();
     private final Mirror[] outputs;
+    private final Tensor[] plain;
 
     TokenPool(Session session, int maxTokens) {
         this.session = session;
@@ -48,6 +49,7 @@ final class TokenPool implements AutoCloseable {
                                                         maxTokens + 1, hidden, seed + 1000 + rank),
                                                 session.memory(rank)));
         this.outputs = new Mirror[session.job().numRanks()];
+        this.plain = new Tensor[session.job().numRanks()];
     }
 
     /** The tokens of all ranks: those of other processes for the oracle alone. */
@@ -90,6 +92,15 @@ final class TokenPool implements AutoCloseable {
             outputs[rank] = Mirror.of(host, session.memory(rank));
         }
         return outputs[rank].first(rows);
+    }
+
+    /** {@link #outputs} in plain device memory. */
+    Tensor plainOutputs(int rank, int rows) {
+        Tensor host = outputs(rank, rows).host();
+        if (plain[rank] == null || plain[rank].size(0) < rows) {
+            plain[rank] = session.memory(rank).uploadPlain(host);
+        }
+        return plain[rank].slice(0, 0, rows);
     }
 
     private static Tokens first(Tokens all, int numTokens) {

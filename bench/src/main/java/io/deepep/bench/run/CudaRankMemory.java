@@ -4,10 +4,13 @@ import io.deepep.Device;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaMemory;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Memory of one rank on a GPU. Copies run on a stream of its own: waiting for the whole GPU would
@@ -19,6 +22,7 @@ final class CudaRankMemory implements RankMemory {
     private final CudaContext context;
     private final CudaStream stream;
     private final DevicePool pool;
+    private final List<CudaMemory> plain = new ArrayList<>();
 
     CudaRankMemory(Device device) {
         context = CudaContext.retain(CudaDevice.of(device.index()));
@@ -35,6 +39,22 @@ final class CudaRankMemory implements RankMemory {
             stream.synchronize();
         }
         return block.tensor(host.dtype(), host.shape());
+    }
+
+    @Override
+    public Tensor uploadPlain(Tensor host) {
+        long bytes = Math.max(1, host.numElements() * host.dtype().sizeBytes());
+        CudaMemory memory = CudaMemory.allocate(context, bytes);
+        plain.add(memory);
+        stream.copy(memory.address(), host.address(), bytes);
+        stream.synchronize();
+        return Tensor.onDevice(
+                context.device(),
+                memory.address(),
+                bytes,
+                host.dtype(),
+                host.shape(),
+                host.strides());
     }
 
     /** Copies the memory that the elements span and keeps the strides. */
@@ -90,6 +110,7 @@ final class CudaRankMemory implements RankMemory {
     public void close() {
         stream.synchronize();
         pool.close();
+        plain.forEach(CudaMemory::close);
         stream.close();
         context.close();
     }

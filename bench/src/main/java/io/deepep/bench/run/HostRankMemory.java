@@ -11,6 +11,11 @@ final class HostRankMemory implements RankMemory {
     }
 
     @Override
+    public Tensor uploadPlain(Tensor host) {
+        return upload(host);
+    }
+
+    @Override
     public Tensor download(Tensor tensor, Arena arena) {
         return tensor;
     }

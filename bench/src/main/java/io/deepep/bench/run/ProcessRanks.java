@@ -9,7 +9,10 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -110,6 +113,18 @@ final class ProcessRanks implements RankSource {
     @Override
     public List<Tensor> gather(List<Tensor> local) {
         return tensors.gather(local.get(communicator.rank()));
+    }
+
+    @Override
+    public long[] slowest(long[] nanos) {
+        ByteBuffer own = ByteBuffer.allocate(Long.BYTES * nanos.length);
+        own.asLongBuffer().put(nanos);
+        long[] slowest = nanos.clone();
+        for (byte[] message : communicator.allGather(own.array(), PATIENCE)) {
+            LongBuffer theirs = ByteBuffer.wrap(message).asLongBuffer();
+            Arrays.setAll(slowest, i -> Math.max(slowest[i], theirs.get(i)));
+        }
+        return slowest;
     }
 
     @Override

@@ -8,6 +8,9 @@ public interface RankMemory extends AutoCloseable {
     /** A tensor of the rank's device with the elements of a contiguous host tensor. */
     Tensor upload(Tensor host);
 
+    /** {@link #upload} into plain memory, as {@code cudaMalloc} gives it, that close frees. */
+    Tensor uploadPlain(Tensor host);
+
     /**
      * A host tensor with the shape and elements of {@code tensor}, which nobody is writing.
      *

@@ -35,6 +35,15 @@ public interface RankSource extends AutoCloseable, RoundEnd {
         return local;
     }
 
+    /**
+     * The slowest of all ranks in each of some runs; collective.
+     *
+     * @param nanos of the slowest local rank in each
+     */
+    default long[] slowest(long[] nanos) {
+        return nanos;
+    }
+
     /** Gives up what {@link #gather} gave. */
     default void release() {}
 

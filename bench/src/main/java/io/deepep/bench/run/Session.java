@@ -1,6 +1,7 @@
 package io.deepep.bench.run;
 
 import io.deepep.Buffer;
+import io.deepep.Communicator;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpUnavailableException;
 import java.util.List;
@@ -108,6 +109,20 @@ public final class Session implements AutoCloseable {
         return team;
     }
 
+    /** A local rank's way to the others, for meetings of its own between the rounds' work. */
+    public Communicator communicator(int rank) {
+        return ranks.communicator(rank);
+    }
+
+    /**
+     * Times of ranks of other processes beside those of local ones: the slowest; collective.
+     *
+     * @param nanos of the slowest local rank in each run
+     */
+    public long[] slowest(long[] nanos) {
+        return ranks.slowest(nanos);
+    }
+
     /** The buffer of a local rank. */
     public Buffer buffer(int rank) {
         return buffers.get(rank);
@@ -116,6 +131,24 @@ public final class Session implements AutoCloseable {
     /** The memory of a local rank. */
     public RankMemory memory(int rank) {
         return memories.get(rank);
+    }
+
+    /** Processes that the ranks are spread over. */
+    public int numProcesses() {
+        return job.numRanks() / ranks.localRanks().size();
+    }
+
+    /** Whether this process is the one that writes results down. */
+    public boolean writesResults() {
+        return ranks.localRanks().contains(0);
+    }
+
+    /** Backend, shape and processes in a line. */
+    public String describe() {
+        return job.placement().describe()
+                + ", "
+                + job.describe()
+                + (numProcesses() == 1 ? "" : ", " + numProcesses() + " processes");
     }
 
     /** The job. */

@@ -2,7 +2,9 @@ package io.deepep.bench.launch;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.Main;
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;
@@ -10,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /** The test commands under {@code deepep launch}: a process for each rank. */
 @Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -58,6 +61,27 @@ class LaunchedTestsTest {
     }
 
     @Test
+    void benchOfNormalMode(@TempDir Path folder) throws IOException {
+        Path file = folder.resolve("records.json");
+        Outcome outcome =
+                launch(
+                        2,
+                        "bench",
+                        "normal",
+                        "--backend=host",
+                        "--num-tokens=5",
+                        "--hidden=256",
+                        "--num-topk=3",
+                        "--num-experts=8",
+                        "--repeats=3",
+                        "--json=" + file);
+        assertThat(outcome.exitCode()).as("%s", outcome).isZero();
+        assertThat(outcome.out().getFirst()).contains("1 x 2 ranks", "2 processes");
+        assertThat(outcome.out().getLast()).matches("\\[0\\] [1-9][0-9]* passed, 0 failed");
+        assertThat(new ObjectMapper().readTree(file.toFile())).hasSize(6);
+    }
+
+    @Test
     void otherNumbersOfRanksAreRefused() {
         Outcome outcome =
                 launch(
@@ -77,12 +101,12 @@ class LaunchedTestsTest {
 
     @Test
     void commandsOfOneProcessSayThatTheyAre() {
-        Outcome outcome = launch(2, "bench", "normal", "--backend=host");
+        Outcome outcome = launch(2, "bench", "low-latency", "--backend=host");
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err())
                 .anyMatch(
                         line ->
                                 line.contains(
-                                        "bench normal runs its ranks as threads of one process"));
+                                        "bench low-latency runs its ranks as threads of one process"));
     }
 }

@@ -56,6 +56,7 @@ final class CeilingTest {
                                 new GpuFigures(
                                         "GPU",
                                         2,
+                                        1,
                                         "CUDA 13.0",
                                         20_000_000,
                                         200e9,

@@ -45,7 +45,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
             long timeoutNanos) {
         /** What the kernels' binaries are called after {@code lowlatency_}. */
         String kernels() {
-            String several = topology.isInternode() ? "internode_" : "";
+            String several = topology.isInternode() ? SEVERAL_NODES : ONE_NODE;
             return network == null ? several : network.policy() + "_";
         }
     }
@@ -60,7 +60,20 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      */
     public record Network(String policy, long queues, long outbox) {}
 
+    private static final String ONE_NODE = "";
+    private static final String SEVERAL_NODES = "internode_";
+
     private final CudaLowLatencyState state;
+
+    /**
+     * Loads the kernels of low-latency mode over mapped memory onto a GPU unless this process has
+     * them there. To load is to wait for every kernel of the GPU, so this comes before any that
+     * waits for another rank.
+     */
+    public static void load(CudaContext context) {
+        LowLatencyGpu.of(context, ONE_NODE);
+        LowLatencyGpu.of(context, SEVERAL_NODES);
+    }
 
     /**
      * Loads the kernels unless this process has them, and allocates the rank's memory but for

@@ -8,8 +8,7 @@ import io.deepep.spi.Layout;
  * The kernel of a combine, and how it cuts rows into chunks and its shared memory into slots for
  * them.
  *
- * @param stagesOffset where chunks that are being staged begin in shared memory
- * @param ringsOffset several nodes: where the states of rings begin
+ * @param ringsOffset several nodes: where the states of rings begin in shared memory
  */
 record CombineShape(
         CudaFunction kernel,
@@ -17,29 +16,23 @@ record CombineShape(
         int chunkBytes,
         int numChunks,
         int numSlots,
-        int stagesOffset,
         int ringsOffset,
         int sharedBytes) {
-    private static final int SERVICE_THREADS = 96;
-
-    /** As in combine_stage.cuh. */
-    private static final int STAGE_DEPTH = 4;
-
+    private static final int SERVICE_THREADS = 64;
+    private static final int INTERNODE_SERVICE_THREADS = 96;
     private static final int MIN_CONSUMERS = 192;
     private static final int BYTES_PER_CONSUMER = 32;
     private static final int MAX_CHUNK_BYTES = 16384;
     private static final int SMALL_ROW_BYTES = 2048;
-    private static final int MIN_SLOTS = 8;
+
+    /** A block that stages has so many in flight. */
+    private static final int MIN_SLOTS = 12;
+
     private static final int MAX_SLOTS = 64;
     private static final int VECTOR_BYTES = 16;
     private static final int WARP = 32;
 
-    /**
-     * A shape for rows of {@code rowBytes}.
-     *
-     * @param streamed whether the launch brings rows into the heap as well
-     */
-    static CombineShape of(CudaNormalState state, Config config, int rowBytes, boolean streamed) {
+    static CombineShape of(CudaNormalState state, Config config, int rowBytes) {
         boolean internode = state.internode != null;
         CudaFunction kernel = internode ? state.internode.kernels.combine() : state.kernels.combine;
         int ringBytes =
@@ -47,8 +40,7 @@ record CombineShape(
         int fewest = Math.ceilDiv(rowBytes, MAX_CHUNK_BYTES);
         int unit = rowBytes > SMALL_ROW_BYTES ? (int) Layout.LINE_BYTES : VECTOR_BYTES;
         int chunkBytes = Math.ceilDiv(Math.ceilDiv(rowBytes, fewest), unit) * unit;
-        int stageBytes = streamed ? STAGE_DEPTH * chunkBytes : 0;
-        int room = state.kernels.sharedBytes - ringBytes - stageBytes;
+        int room = state.kernels.sharedBytes - ringBytes;
         int numSlots = Math.min(MAX_SLOTS, room / chunkBytes);
         if (numSlots < MIN_SLOTS) {
             throw new IllegalArgumentException(
@@ -62,9 +54,9 @@ record CombineShape(
                             + room);
         }
         int consumers = Math.ceilDiv(chunkBytes / BYTES_PER_CONSUMER, WARP) * WARP;
-        int numThreads = SERVICE_THREADS + Math.max(MIN_CONSUMERS, consumers);
-        int stagesOffset = numSlots * chunkBytes;
-        int ringsOffset = stagesOffset + stageBytes;
+        int service = internode ? INTERNODE_SERVICE_THREADS : SERVICE_THREADS;
+        int numThreads = service + Math.max(MIN_CONSUMERS, consumers);
+        int ringsOffset = numSlots * chunkBytes;
         int sharedBytes = ringsOffset + ringBytes;
         state.requireResident(kernel, config.numSms(), numThreads, sharedBytes);
         return new CombineShape(
@@ -73,7 +65,6 @@ record CombineShape(
                 chunkBytes,
                 Math.ceilDiv(rowBytes, chunkBytes),
                 numSlots,
-                stagesOffset,
                 ringsOffset,
                 sharedBytes);
     }

@@ -59,7 +59,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                         request.config(),
                         state.combineConfig,
                         state.dispatchConfig.covering(state.combineConfig));
-        this.access = RowsAccess.of(state, handle, request.x());
+        this.access = RowsAccess.of(state, handle, config, request.x());
         this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
         this.outWeights =
                 request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
@@ -72,14 +72,14 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                         handle.numExperts());
         Arena arena = Arena.ofAuto();
         int rowBytes = handle.hidden() * DType.BF16.sizeBytes();
-        this.shape = CombineShape.of(state, config, rowBytes, access == RowsAccess.STREAMED);
+        this.shape = CombineShape.of(state, config, rowBytes);
         this.params = allocateParams(arena);
         this.launch =
                 new LaunchConfig(arena, config.numSms(), shape.numThreads())
                         .sharedBytes(shape.sharedBytes());
         this.stageParams = NormalStructs.STAGE.allocate(arena);
         this.stageLaunch = new LaunchConfig(arena, config.numSms(), STAGE_THREADS);
-        fillCombine();
+        fillCombine(config.numSms());
         fillStage();
         if (state.internode != null) {
             state.internode.fill(
@@ -105,12 +105,12 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         return state.memory.allocate(bytes).tensor(dtype, handle.numTokens(), columns);
     }
 
-    private void fillCombine() {
+    private void fillCombine(int numSms) {
         state.setGroup(params, status);
         var nvl = state.nvlLayout;
         Tensor x = request.x();
         boolean weights = outWeights != null;
-        setRows(x);
+        setRows(x, numSms);
         params.set("weights", nvl.combineWeights().offset())
                 .set("weights_stride", handle.numTopk())
                 .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
@@ -132,7 +132,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     /** What peers pull, and from where it is brought there. */
-    private void setRows(Tensor x) {
+    private void setRows(Tensor x, int numSms) {
         long stride = x.stride(0) * DType.BF16.sizeBytes();
         long region = state.nvlLayout.combineRows().offset();
         switch (access) {
@@ -146,12 +146,20 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                             .set("stage_x", x.address())
                             .set("stage_x_stride", stride)
                             .set("source_rows", handle.sourceRows.address())
-                            .setInt("stages_offset", shape.stagesOffset());
+                            .setInt("num_stage_blocks", numStageBlocks(numSms));
         }
         Region flags = state.nvlLayout.stagedFlags();
         params.set("staged_flag_offset", flags.offset())
                 .set("staged_flag_stride", flags.stride0())
                 .setInt("batch_rows", Math.max(1, CHUNKS_PER_BATCH / shape.numChunks()));
+    }
+
+    /**
+     * Two fifths of the blocks, at least one of each kind: on an H200 a block that stages brings in
+     * 45 GB/s, one that pulls 41 GB/s, a quarter or less of which need no staging.
+     */
+    private static int numStageBlocks(int numSms) {
+        return Math.max(1, (2 * numSms + 2) / 5);
     }
 
     private void fillStage() {

@@ -63,6 +63,14 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
         this.state = new CudaNormalState(place, limits, dispatchConfig, combineConfig);
     }
 
+    /**
+     * Loads the kernels of normal mode onto a GPU unless this process has them there. To load is to
+     * wait for every kernel of the GPU, so this comes before any that waits for another rank.
+     */
+    public static void load(CudaContext context) {
+        NormalGpu.of(context);
+    }
+
     /** Whether this build has the kernels that reach other nodes through NVSHMEM. */
     public static boolean haveNetworkKernels() {
         return InternodeKernels.areBuilt();

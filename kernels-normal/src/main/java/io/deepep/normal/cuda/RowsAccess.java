@@ -1,5 +1,6 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.cuda.PointerInfo;
@@ -12,7 +13,7 @@ enum RowsAccess {
     /** Peers pull from the caller's memory. */
     DIRECT,
 
-    /** The combine's own launch brings them into the heap while peers are pulling. */
+    /** Some blocks of the combine bring them into the heap while peers are pulling. */
     STREAMED,
 
     /** A launch before the combine brings them into the heap, or sums the expanded layout there. */
@@ -21,7 +22,8 @@ enum RowsAccess {
     /** The copy engine loads rows by units of so many bytes. */
     private static final int UNIT_BYTES = 16;
 
-    static RowsAccess of(CudaNormalState state, CudaDispatchHandle handle, Tensor x) {
+    static RowsAccess of(
+            CudaNormalState state, CudaDispatchHandle handle, Config config, Tensor x) {
         long stride = x.stride(0) * DType.BF16.sizeBytes();
         boolean aligned = x.address() % UNIT_BYTES == 0 && stride % UNIT_BYTES == 0;
         if (handle.expanded() || !aligned) {
@@ -30,10 +32,12 @@ enum RowsAccess {
         if (state.heapContains(x.address())) {
             return HEAP;
         }
-        if (state.peersReachPlainMemory && isPlain(state, x)) {
+        boolean alone = state.topology.numRanks() == 1;
+        if (alone || (state.peersReachPlainMemory && isPlain(state, x))) {
             return DIRECT;
         }
-        return state.internode == null ? STREAMED : STAGED;
+        boolean blocksForBoth = config.numSms() > 1;
+        return state.internode == null && blocksForBoth ? STREAMED : STAGED;
     }
 
     /**
