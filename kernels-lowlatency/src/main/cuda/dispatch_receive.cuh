@@ -2,7 +2,8 @@
 // (source rank, token, selection).
 //
 // Every block learns from the headers where each source's rows begin at each expert; a row brings its order among those
-// of its source. A warp waits for one row, reads it once and writes it to each of its experts.
+// of its source. A warp waits for one part of a row, reads it once and writes it to each of its experts. Warps that have
+// sent receive too.
 #pragma once
 
 #include "call.cuh"
@@ -20,7 +21,9 @@ struct ReceiveShared {
     uint32_t absent;
     uint32_t present;
     uint32_t overflow;  // smallest expert that has too many rows, or ~0
-    bool ok;
+    bool odd;           // a header has a word that is a fault
+    bool crowded;       // an expert may have too many rows
+    bool ok;            // rows can be received
 };
 
 // [num_ranks][num_own_words] words of the headers, then [num_ranks][local experts] first rows.
@@ -40,38 +43,40 @@ struct CountTable {
     __device__ int32_t& first_row(int source, int e) const { return begin[source * num_local_experts + e]; }
 };
 
-// The last block: it has rows to receive only when there are many.
-__device__ __forceinline__ bool is_reporting_block() { return blockIdx.x == gridDim.x - 1; }
-
-// A warp per source, two words per lane.
+// A warp per 64 words of a source, two per lane.
 __device__ inline void collect_headers(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
                                        const CountTable& table, ReceiveShared& shared) {
     const Group& g = p.group;
     int lane = team.thread % 32;
-    uint64_t start = now_ns();
+    uint64_t start = p.wait_stats ? now_ns() : 0;
+    int num_items = (table.num_words() + 63) / 64 * g.num_ranks;
 #pragma unroll 1
-    for (int source = team.warp(); source < g.num_ranks; source += team.num_warps()) {
-        bool masked = call.masked >> source & 1;
+    for (int item = team.warp(); item < num_items; item += team.num_warps()) {
+        int chunk = small_div(item, g.num_ranks), source = item - chunk * g.num_ranks, word = chunk * 64 + lane * 2;
+        if (word >= table.num_words()) continue;
         const uint64_t* header = header_from(g, kDispatch, source, call.epoch);
-#pragma unroll 1
-        for (int word = lane * 2; word < table.num_words(); word += 64) {
-            uint64_t first = 0, second = 0;
-            Wait wait(source, kPhaseHeader);
-            bool came = !masked && await(g, call, wait, call.epoch, [&] {
-                return load_words(header + word, call.epoch, first, second);
-            });
-            if (wait.lost && !came) shared.ok = false;
-            if (came && wait.waited && word == 0 && p.wait_stats && is_reporting_block())
-                at<int64_t>(p.wait_stats)[source] += static_cast<int64_t>(now_ns() - start);
-            if (!came) atomicOr(&shared.absent, 1u << source);
-            table.word(source, word) = came ? word_value(first) : 0;
-            table.word(source, word + 1) = came ? word_value(second) : 0;
-        }
+        uint64_t first = 0, second = 0;
+        Wait wait(source, kPhaseHeader);
+        bool came = !(call.masked >> source & 1) && await(g, call, wait, call.epoch, [&] {
+            return load_words(header + word, call.epoch, first, second);
+        });
+        if (wait.lost && !came) shared.ok = false;
+        if (came && wait.waited && word == 0 && p.wait_stats && is_reporting_block())
+            at<int64_t>(p.wait_stats)[source] += static_cast<int64_t>(now_ns() - start);
+        if (!came) atomicOr(&shared.absent, 1u << source);
+        int32_t one = came ? word_value(first) : 0, other = came ? word_value(second) : 0;
+        table.word(source, word) = one;
+        table.word(source, word + 1) = other;
+        if (!came) continue;
+        if ((word == kStatus && one != kOk) || (word + 1 == kFormat && other != p.format) ||
+            (word == kTopk && one != p.topk))
+            shared.odd = true;
+        if (word + 1 == kCrowded && other != 0) shared.crowded = true;
     }
 }
 
 // What all ranks conclude alike: words that differ from this rank's own, then a source's own status. One warp.
-__device__ inline Fault judge_headers(const DispatchParams& p, const CountTable& table, uint32_t present) {
+__device__ __noinline__ Fault judge_headers(const DispatchParams& p, const CountTable& table, uint32_t present) {
     int lane = threadIdx.x % 32, source = lane % p.group.num_ranks;
     bool heard = lane < p.group.num_ranks && (present >> lane & 1);
     Fault fault;
@@ -98,47 +103,10 @@ __device__ inline Fault judge_headers(const DispatchParams& p, const CountTable&
     return fault;
 }
 
-// Waits for the headers and places each source's rows; true if rows can be received.
-__device__ inline bool place_sources(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
-                                     const CountTable& table, ReceiveShared& shared) {
-    const Group& g = p.group;
-    if (team.thread == 0) shared = {0, 0, ~0u, true};
-    team.sync();
-    collect_headers(p, call, team, table, shared);
-    team.sync();
-    if (team.warp() == team.num_warps() - 1) {  // while the others place
-        uint32_t present = all_ranks(g) & ~shared.absent;
-        Fault fault = judge_headers(p, table, present);
-        if (team.thread % 32 == 0) {
-            shared.present = present;
-            if (fault.code != kOk && shared.ok && is_reporting_block()) record_fault(g, call, fault);
-            if (fault.code != kOk) shared.ok = false;
-        }
-    }
-#pragma unroll 1
-    for (int e = team.thread; e < table.num_local_experts; e += team.num_threads) {
-        int64_t row = 0;
-#pragma unroll 1
-        for (int first = 0; first < kRanks; first += kMaxNvlRanks) {
-            int32_t counts[kMaxNvlRanks];
-#pragma unroll
-            for (int i = 0; i < kMaxNvlRanks; ++i)
-                counts[i] = first + i < g.num_ranks ? table.count(first + i, e) : 0;
-#pragma unroll
-            for (int i = 0; i < kMaxNvlRanks; ++i) {
-                if (first + i < g.num_ranks) table.first_row(first + i, e) = static_cast<int32_t>(row);
-                row += counts[i];
-            }
-        }
-        if (row > g.num_ranks * p.max_tokens) atomicMin(&shared.overflow, e + g.rank * table.num_local_experts);
-    }
-    team.sync();
-    return shared.ok && shared.overflow == ~0u;
-}
-
-// One block: an expert of a rank that takes part and is selected more often than it has rows is a fault at every rank.
-__device__ __noinline__ bool check_room(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
-                                  ReceiveShared& shared) {
+// An expert of a rank that takes part and is selected more often than it has rows is a fault at every rank. That takes a
+// source which has more selections of it than tokens, so it is looked for only if one says so.
+__device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+                                      ReceiveShared& shared) {
     const Group& g = p.group;
     int room = g.num_ranks * p.max_tokens, num_local_experts = p.experts_per_rank;
     auto rows_of = [&](int expert) {
@@ -173,26 +141,55 @@ __device__ __noinline__ bool check_room(const DispatchParams& p, const Call& cal
     return false;
 }
 
-// One block: what the consumer and a later combine read besides the rows.
-__device__ __noinline__ void report_counts(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
-                                     const CountTable& table, const ReceiveShared& shared, bool ok) {
+// Waits for the headers and places each source's rows; shared.ok then. shared has been cleared.
+__device__ inline void place_sources(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+                                     const CountTable& table, ReceiveShared& shared) {
     const Group& g = p.group;
-    auto bank = at<Bank>(p.bank);
-    if (team.thread < g.num_ranks)
-        bank->num_selections[team.thread] = ok ? table.word(team.thread, kNumSelections) : 0;
-    if (team.thread == 0) bank->present = ok ? shared.present : 0;
-    for (int e = team.thread; e < table.num_local_experts; e += team.num_threads) {
-        int32_t rows = 0;
+    collect_headers(p, call, team, table, shared);
+    team.sync();
+    uint32_t present = all_ranks(g) & ~shared.absent;
+    if (team.thread == 0) shared.present = present;
+    if (shared.odd && team.warp() == 0) {
+        Fault fault = judge_headers(p, table, present);
+        if (team.thread == 0 && shared.ok && is_reporting_block()) record_fault(g, call, fault);
+        if (team.thread == 0) shared.ok = false;
+    }
 #pragma unroll 1
-        for (int source = 0; source < g.num_ranks; ++source) {
-            uint32_t count = ok ? table.count(source, e) : 0;
+    for (int i = team.thread; i < g.num_ranks * table.num_local_experts; i += team.num_threads) {
+        int source = small_div(i, table.num_local_experts), e = i - source * table.num_local_experts;
+        int32_t row = 0;
+#pragma unroll 4
+        for (int before = 0; before < source; ++before) row += table.count(before, e);
+        table.first_row(source, e) = row;
+    }
+    team.sync();
+    if (!shared.crowded) return;
+    if (shared.ok && !has_room(p, call, team, shared) && team.thread == 0) shared.ok = false;
+    team.sync();
+}
+
+// What the consumer and a later combine read besides the rows. A warp per expert, lane by source; the last warps first,
+// as the first have rows.
+__device__ inline void report_counts(const DispatchParams& p, const DispatchReceivers& team, const CountTable& table,
+                                     const ReceiveShared& shared) {
+    const Group& g = p.group;
+    int source = team.thread % 32, last_warp = team.num_warps() - 1;
+#pragma unroll 1
+    for (int e = (last_warp - team.warp()) * gridDim.x + blockIdx.x; e < table.num_local_experts;
+         e += team.num_warps() * gridDim.x) {
+        uint32_t count = shared.ok && source < g.num_ranks ? table.count(source, e) : 0;
+        if (source < g.num_ranks)
             at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
                 static_cast<uint64_t>(count) << 32 | static_cast<uint32_t>(table.first_row(source, e));
-            rows += count;
-        }
+        int32_t rows = __reduce_add_sync(~0u, count);
+        if (source != 0) continue;
         at<int32_t>(p.out_counts)[e] = rows;
         if (p.cumulative_stats) at<int32_t>(p.cumulative_stats)[e] += rows;
     }
+    if (!is_reporting_block() || team.warp() != last_warp) return;
+    auto bank = at<Bank>(p.bank);
+    if (source < g.num_ranks) bank->num_selections[source] = shared.ok ? table.word(source, kNumSelections) : 0;
+    if (source == 0) bank->present = shared.ok ? shared.present : 0;
 }
 
 // The output row of a lane's selection.
@@ -273,14 +270,15 @@ __device__ __forceinline__ void unpack_part(const DispatchParams& p, const Count
     at<int32_t>(p.out_src_info)[static_cast<int64_t>(expert) * p.group.num_ranks * p.max_tokens + place.row] = token;
 }
 
-// A warp stays with one source and part, and takes the rows in the order in which they are sent.
+// A warp stays with one source and part, and takes the rows in the order in which they are sent. All warps of a block,
+// those that have sent last.
 template <bool kCast>
-__device__ inline void receive_rows(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
-                                    const CountTable& table) {
+__device__ inline void receive_rows(const DispatchParams& p, const Call& call, const CountTable& table) {
     const Group& g = p.group;
     uint32_t parity = call.epoch & 1;
     int num_parts = (row_bytes<kCast>(p) + kPartBytes - 1) / kPartBytes;
-    Deal deal(g.num_ranks * num_parts, team.warp(), team.num_warps());
+    int sends = g.phases & kSend ? 1 : 0, warp = threadIdx.x / 32 - sends * (kDispatchSenders / 32);
+    Deal deal(g.num_ranks * num_parts, warp < 0 ? warp + kThreads / 32 : warp, kThreads / 32 - sends);
 #pragma unroll 1
     for (int group = deal.group; group < g.num_ranks * num_parts; group += deal.next_group) {
         int part = small_div(group, g.num_ranks), source = group - part * g.num_ranks;
@@ -293,7 +291,7 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
             uint64_t seen = 0;
             Wait wait(source, kPhaseRows);
             bool came = await(g, call, wait, call.epoch, [&] {
-                return word_epoch(seen = load_acquire_sys(flags + slot));  // pairs with the release in finish_row
+                return word_epoch(seen = load_acquire_sys(flags + slot));  // pairs with the release in flag_rows
             });
             if (!__all_sync(~0u, came)) break;  // the source is lost after its header; what it announced is undefined
             unpack_part<kCast>(p, table, source, part, rows + static_cast<uint64_t>(slot) * p.row_stride,

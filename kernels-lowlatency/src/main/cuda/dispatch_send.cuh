@@ -1,9 +1,10 @@
 // The send half of dispatch: each token once to every rank that holds one of its experts, then a flag for the row.
 //
 // Tokens go round the blocks. The senders of a block cast a token in registers and store it straight into the slots of
-// its receivers; then one warp per receiver stores what belongs to the row and flags it. A slot is the number of earlier
-// tokens that go to the same receiver, and a selection's order the number of earlier selections of its expert, so every
-// block counts the tokens before its own. The other warps of the last block count all and announce.
+// its receivers; then one warp per receiver stores what belongs to the row, and one flags it for all. A slot is the number
+// of earlier tokens that go to the same receiver, and a selection's order the number of earlier selections of its expert,
+// so every block counts the tokens before its own. The planners, its other warps, do so for the first token while the
+// senders fetch and cast it; those of the last block count all and announce.
 #pragma once
 
 #include "call.cuh"
@@ -12,8 +13,8 @@
 namespace deepep::lowlatency {
 
 constexpr int kDispatchSenders = 512;
-constexpr int kAnnouncers = kThreads - kDispatchSenders;
-constexpr int kPlanWarp = kDispatchSenders / 32 - 1;
+constexpr int kPlanners = kThreads - kDispatchSenders - 32;  // without the warp that opens the call
+constexpr int kFlagWarp = kDispatchSenders / 32 - 1;  // of the senders; plans later tokens too
 constexpr int kCountBatch = 4;  // tokens, or groups of them, that a warp has under way
 constexpr int kWarpChannels = 32 * kLaneChannels;
 constexpr int kPieceChannels = kDispatchSenders / 32 * kWarpChannels;
@@ -21,7 +22,8 @@ constexpr int kPieceChannels = kDispatchSenders / 32 * kWarpChannels;
 struct TokenCounts {
     uint32_t rows[kRanks];        // tokens to each rank
     uint32_t selections[kRanks];  // of its experts
-    uint32_t bad;                    // smallest token << 8 | k whose expert does not exist, or ~0
+    uint32_t bad;                 // smallest token << 8 | k whose expert does not exist, or ~0
+    uint32_t crowded;             // see kCrowded
 };
 
 // Where the token at hand goes; ranks behind this one first, so that ranks do not all send to the same.
@@ -35,12 +37,22 @@ struct TokenPlan {
     uint32_t selection[kMaxTopk];
 };
 
+struct DispatchSendShared {
+    TokenCounts earlier, all;  // of the tokens before the one at hand; of all, in the last block
+    TokenPlan plan;
+};
+
+__device__ __forceinline__ bool is_flag_warp() { return threadIdx.x / 32 == kFlagWarp; }
+
+// The last block: it has a token to send, and rows to receive, only when there are many.
+__device__ __forceinline__ bool is_reporting_block() { return blockIdx.x == gridDim.x - 1; }
+
 __device__ inline void clear_counts(const DispatchParams& p, int thread, int num_threads, uint32_t* hist,
                                     TokenCounts& counts) {
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += num_threads) hist[e] = 0;
     if (thread < kRanks) counts.rows[thread] = counts.selections[thread] = 0;
-    if (thread == 0) counts.bad = ~0u;
+    if (thread == 0) counts.bad = ~0u, counts.crowded = 0;
 }
 
 // Adds the selections that the lanes of a warp have, of whole tokens: token t is the warp's `mine`-th, k its k-th.
@@ -63,6 +75,7 @@ __device__ __forceinline__ void count_selections(const DispatchParams& p, int64_
 // Adds tokens [begin, end). A warp takes as many whole tokens as have a lane for each selection.
 __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, int end, int thread, int num_threads,
                                           uint32_t* hist, TokenCounts& counts) {
+    if (begin >= end) return;
     int lane = thread % 32, per_warp = small_div(32, p.topk), mine = small_div(lane, p.topk), k = lane - mine * p.topk;
     int stride = num_threads / 32 * per_warp;
     auto topk_idx = at<const long long>(p.topk_idx);
@@ -86,16 +99,16 @@ __device__ __forceinline__ int num_own_words(int num_local_experts) {
     return kHeaderCounts + (num_local_experts + 1) / 2 * 2;
 }
 
-// The announcers of one block, after they have counted all tokens: tell every receiver what comes, in words that carry
+// The receivers of one block, after the planners have counted all tokens: tell every receiver what comes, in words that carry
 // the epoch themselves. One warp per receiver, two words per lane; what rows are placed by goes first.
 __device__ inline void announce_dispatch(const DispatchParams& p, const Call& call, const TokenCounts& counts,
-                                         const uint32_t* hist, int thread) {
+                                         const uint32_t* hist, int thread, int num_threads) {
     int lane = thread % 32, num_local_experts = p.experts_per_rank;
     bool good = counts.bad == ~0u;
     uint32_t token = good ? 0 : counts.bad >> 8, k = good ? 0 : counts.bad & 255;
     int64_t value = good ? 0 : at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k];
 #pragma unroll 1
-    for (int dest = thread / 32; dest < p.group.num_ranks; dest += kAnnouncers / 32) {
+    for (int dest = thread / 32; dest < p.group.num_ranks; dest += num_threads / 32) {
         if (!(call.reached >> dest & 1)) continue;
         uint64_t* header = header_to(p.group, kDispatch, dest, call.epoch);
         const uint32_t* own = hist + dest * num_local_experts;
@@ -106,7 +119,7 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
                 case kStatusK: first = k, second = static_cast<uint32_t>(value); break;
                 case kStatusValueHigh: first = static_cast<uint32_t>(value >> 32), second = p.format; break;
                 case kTopk: first = p.topk, second = counts.rows[dest]; break;
-                case kNumSelections: first = counts.selections[dest]; break;
+                case kNumSelections: first = counts.selections[dest], second = counts.crowded; break;
             }
             store_words(header + lane * 2, call.epoch, first, second);
         }
@@ -117,7 +130,7 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
                   num_own_words(num_local_experts) * sizeof(uint64_t));
     }
 #pragma unroll 1
-    for (int dest = thread / 32; dest < p.group.num_ranks; dest += kAnnouncers / 32) {
+    for (int dest = thread / 32; dest < p.group.num_ranks; dest += num_threads / 32) {
         if (!(call.reached >> dest & 1)) continue;
         uint64_t* all = header_to(p.group, kDispatch, dest, call.epoch) + num_own_words(num_local_experts);
 #pragma unroll 1
@@ -167,7 +180,7 @@ struct RowPiece {
 // Rows of an even epoch.
 __device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {p.row_offset, p.row_rank_stride}; }
 
-// The plan warp, lane k with selection k of token t; the tokens before have been counted.
+// One warp, lane k with selection k of token t; the tokens before have been counted.
 __device__ inline void plan_token(const DispatchParams& p, int t, int64_t expert, const uint32_t* hist,
                                   const TokenCounts& counts, TokenPlan& plan) {
     int lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
@@ -194,6 +207,30 @@ __device__ inline void plan_token(const DispatchParams& p, int t, int64_t expert
         plan.selection[lane] = valid ? (e - dest_of_k * p.experts_per_rank) << kOrderBits | (hist[e] + before) : ~0u;
         plan.selection_dest[lane] = dest_of_k;
     }
+}
+
+__device__ __forceinline__ int64_t load_expert(const DispatchParams& p, int t) {
+    int lane = threadIdx.x % 32;
+    return lane < p.topk ? at<const int64_t>(p.topk_idx)[static_cast<size_t>(t) * p.topk + lane] : -1;
+}
+
+// The planners of every block, before the call is open. all_hist: of the block that announces.
+__device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t* hist, uint32_t* all_hist,
+                                  DispatchSendShared& shared) {
+    int t = blockIdx.x;
+    bool has_token = t < p.num_tokens, announces = is_reporting_block(), plans = has_token && thread < 32;
+    int64_t expert = plans ? load_expert(p, t) : -1;
+    if (has_token) clear_counts(p, thread, kPlanners, hist, shared.earlier);
+    if (announces) clear_counts(p, thread, kPlanners, all_hist, shared.all);
+    team_barrier(kBarrierPlan, kPlanners);
+    if (announces) count_tokens(p, 0, p.num_tokens, thread, kPlanners, all_hist, shared.all);
+    if (has_token) count_tokens(p, 0, t, thread, kPlanners, hist, shared.earlier);
+    team_barrier(kBarrierPlan, kPlanners);
+    if (plans) plan_token(p, t, expert, hist, shared.earlier, shared.plan);
+    if (!announces) return;
+#pragma unroll 1
+    for (int e = thread; e < p.num_experts; e += kPlanners)
+        if (all_hist[e] > p.max_tokens) shared.all.crowded = 1;
 }
 
 // What belongs to the row besides its elements: the receivers go round the warps.
@@ -235,31 +272,28 @@ __device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& c
 
 // The senders of every block, from the launch's beginning: a block's first token is ready when the call is open.
 template <bool kCast>
-__device__ inline void send_tokens(const DispatchParams& p, const Call& call, uint32_t* hist, TokenCounts& counts,
-                                   TokenPlan& plan, float* scales) {
-    int lane = threadIdx.x % 32, stride = gridDim.x, t = blockIdx.x;
-    bool plans = threadIdx.x / 32 == kPlanWarp;
-    clear_counts(p, threadIdx.x, kDispatchSenders, hist, counts);
+__device__ inline void send_tokens(const DispatchParams& p, const Call& call, uint32_t* hist, DispatchSendShared& shared,
+                                   float* scales) {
+    TokenPlan& plan = shared.plan;
+    bool flags = is_flag_warp();
 #pragma unroll 1
-    for (int counted = 0;; t += stride) {
+    for (int t = blockIdx.x, counted = t;; counted = t, t += gridDim.x) {
         RowPiece<kCast> row;
-        if (t < p.num_tokens) {
-            int64_t expert = 0;
-            row.load(p, t, 0);
-            if (plans && lane < p.topk) expert = at<const int64_t>(p.topk_idx)[static_cast<size_t>(t) * p.topk + lane];
-            if (counted == 0) team_barrier(kBarrierSend, kDispatchSenders);  // counts are cleared
-            count_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, counts);
+        bool is_first = t == blockIdx.x;
+        if (t < p.num_tokens) row.load(p, t, 0);
+        if (t < p.num_tokens && !is_first) {
+            int64_t expert = flags ? load_expert(p, t) : -1;
+            count_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, shared.earlier);
             team_barrier(kBarrierSend, kDispatchSenders);  // and the last token's plan and scales have been read
-            row.cast(p, 0, scales);
-            if (plans) plan_token(p, t, expert, hist, counts, plan);
+            if (flags) plan_token(p, t, expert, hist, shared.earlier, plan);
         }
-        if (t == blockIdx.x) {
+        if (t < p.num_tokens) row.cast(p, 0, scales);
+        if (is_first) {
             __syncthreads();  // the call is open
         } else {
             team_barrier(kBarrierSend, kDispatchSenders);
         }
         if (t >= p.num_tokens) return;
-        counted = t;
         uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
 #pragma unroll 1
         for (int piece = 0;;) {
@@ -274,7 +308,7 @@ __device__ inline void send_tokens(const DispatchParams& p, const Call& call, ui
         if (kCast && p.hidden > kPieceChannels) team_barrier(kBarrierSend, kDispatchSenders);
         store_row_end<kCast>(p, call, plan, scales);
         team_barrier(kBarrierSend, kDispatchSenders);
-        if (plans) flag_rows(p, call, plan);
+        if (flags) flag_rows(p, call, plan);
     }
 }
 
