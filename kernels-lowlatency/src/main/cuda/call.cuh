@@ -35,16 +35,22 @@ __device__ __forceinline__ bool has_reached(uint32_t value, uint32_t epoch) {
     return static_cast<int32_t>(value - epoch) >= 0;
 }
 
-enum Barrier : int { kBarrierSend = 1, kBarrierSend2 = 2, kBarrierReceive = 3, kBarrierPlan = 4, kBarrierPlaced = 5 };
+enum Barrier : int { kBarrierSend = 1, kBarrierSend2 = 2, kBarrierReceive = 3, kBarrierPlan = 4 };
 
 // All threads of a team of num_threads, which is a multiple of 32.
 __device__ __forceinline__ void team_barrier(int id, int num_threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(num_threads) : "memory");
 }
 
-// Counts a warp of a team as there without waiting for the others.
-__device__ __forceinline__ void arrive_at(int id, int num_threads) {
-    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(num_threads) : "memory");
+// A word of shared memory that warps of a block look at while they wait for something else too.
+__device__ __forceinline__ uint32_t load_acquire_cta(const uint32_t* p) {
+    uint32_t v;
+    asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_release_cta(uint32_t* p, uint32_t v) {
+    asm volatile("st.release.cta.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
 // The threads that receive: those behind the first kSendThreads, or all threads of a launch that does not send.
@@ -74,8 +80,8 @@ struct Deal {
     int group, next_group;
     int item, next_item;
 
-    __device__ Deal(int num_groups, int warp, int num_warps) {
-        int index = warp * gridDim.x + blockIdx.x, total = num_warps * gridDim.x;  // neighbours are in different blocks
+    __device__ Deal(int num_groups, int warp, int num_warps, int block = blockIdx.x) {
+        int index = warp * gridDim.x + block, total = num_warps * gridDim.x;  // neighbours are in different blocks
         bool many = total >= num_groups;
         next_item = many ? small_div(total, num_groups) : 1;
         item = many ? small_div(index, num_groups) : 0;

@@ -2,8 +2,8 @@
 // (source rank, token, selection).
 //
 // Every block learns from the headers where each source's rows begin at each expert; a row brings its order among those
-// of its source. A warp waits for one part of a row, reads it once and writes it to each of its experts. Warps that have
-// sent receive too.
+// of its source. A warp waits for one part of a row, reads it once and writes it to each of its experts: the senders as
+// soon as they have sent, beside the placers that wait for headers, then these too.
 #pragma once
 
 #include "call.cuh"
@@ -15,7 +15,15 @@ namespace deepep::lowlatency {
 constexpr int kPartVectors = 4;  // 16-byte vectors of a row that a lane copies at once
 constexpr int kPartBytes = kPartVectors * 512;
 
-using DispatchReceivers = Receivers<kDispatchSenders>;
+// The warps behind the senders: they place what all then receive.
+struct Placers {
+    static constexpr int num_threads = kThreads - kDispatchSenders;
+    int thread = threadIdx.x - kDispatchSenders;
+
+    __device__ void sync() const { team_barrier(kBarrierReceive, num_threads); }
+    __device__ int num_warps() const { return num_threads / 32; }
+    __device__ int warp() const { return thread / 32; }
+};
 
 struct ReceiveShared {
     uint32_t absent;
@@ -24,6 +32,7 @@ struct ReceiveShared {
     bool odd;           // a header has a word that is a fault
     bool crowded;       // an expert may have too many rows
     bool ok;            // rows can be received
+    uint32_t placed;    // 1: all of this is final, and the table
 };
 
 // [num_ranks][num_own_words] words of the headers, then [num_ranks][local experts] first rows.
@@ -44,7 +53,7 @@ struct CountTable {
 };
 
 // A warp per 64 words of a source, two per lane.
-__device__ inline void collect_headers(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+__device__ inline void collect_headers(const DispatchParams& p, const Call& call, const Placers& team,
                                        const CountTable& table, ReceiveShared& shared) {
     const Group& g = p.group;
     int lane = team.thread % 32;
@@ -105,7 +114,7 @@ __device__ __noinline__ Fault judge_headers(const DispatchParams& p, const Count
 
 // An expert of a rank that takes part and is selected more often than it has rows is a fault at every rank. That takes a
 // source which has more selections of it than tokens, so it is looked for only if one says so.
-__device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+__device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call, const Placers& team,
                                       ReceiveShared& shared) {
     const Group& g = p.group;
     int room = g.num_ranks * p.max_tokens, num_local_experts = p.experts_per_rank;
@@ -142,7 +151,7 @@ __device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call,
 }
 
 // Waits for the headers and places each source's rows; shared.ok then. shared has been cleared.
-__device__ inline void place_sources(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+__device__ inline void place_sources(const DispatchParams& p, const Call& call, const Placers& team,
                                      const CountTable& table, ReceiveShared& shared) {
     const Group& g = p.group;
     collect_headers(p, call, team, table, shared);
@@ -163,14 +172,17 @@ __device__ inline void place_sources(const DispatchParams& p, const Call& call, 
         table.first_row(source, e) = row;
     }
     team.sync();
-    if (!shared.crowded) return;
-    if (shared.ok && !has_room(p, call, team, shared) && team.thread == 0) shared.ok = false;
-    team.sync();
+    if (shared.crowded) {
+        if (shared.ok && !has_room(p, call, team, shared) && team.thread == 0) shared.ok = false;
+        team.sync();
+    }
+    // release; the barrier orders the table of all placers before it
+    if (team.thread == 0) store_release_cta(&shared.placed, 1);
 }
 
 // What the consumer and a later combine read besides the rows. A warp per expert, lane by source; the last warps first,
 // as the first have rows.
-__device__ inline void report_counts(const DispatchParams& p, const DispatchReceivers& team, const CountTable& table,
+__device__ inline void report_counts(const DispatchParams& p, const Placers& team, const CountTable& table,
                                      const ReceiveShared& shared) {
     const Group& g = p.group;
     int source = team.thread % 32, last_warp = team.num_warps() - 1;
@@ -245,14 +257,11 @@ __device__ __forceinline__ void store_part(const DispatchParams& p, const RowPar
     if (mine) at<uint32_t>(p.out_scales)[(static_cast<int64_t>(to.expert) * columns + column) * num_slots + to.row] = r.scale;
 }
 
-// Lane k places selection k of a row that has come. All lanes.
+// A part of a row that has come, with lane k's selection of it. All lanes.
 template <bool kCast>
 __device__ __forceinline__ void unpack_part(const DispatchParams& p, const CountTable& table, int source, int part,
-                                            uint64_t row, uint32_t tag) {
+                                            uint32_t selection, RowPart& r, uint32_t tag) {
     int lane = threadIdx.x % 32;
-    uint32_t selection = lane < p.topk ? at<const uint32_t>(row + p.selections_offset)[lane] : ~0u;
-    RowPart r = {};
-    load_part<kCast>(p, row, part, r);
     int expert = selection >> kOrderBits, order = selection & ((1 << kOrderBits) - 1);
     bool valid = selection != ~0u && expert < table.num_local_experts && order < table.count(source, expert);
     Place place = {expert, valid ? table.first_row(source, expert) + order : 0};
@@ -270,32 +279,50 @@ __device__ __forceinline__ void unpack_part(const DispatchParams& p, const Count
     at<int32_t>(p.out_src_info)[static_cast<int64_t>(expert) * p.group.num_ranks * p.max_tokens + place.row] = token;
 }
 
-// A warp stays with one source and part, and takes the rows in the order in which they are sent. All warps of a block,
-// those that have sent last.
+// A warp stays with one source and part, and takes the rows in the order in which they are sent. Until sources are placed
+// it is not known how many there are: a warp looks out for its first row all the same, and loads it. All warps of a
+// block; those that have sent before those that place, and last the blocks that send first.
 template <bool kCast>
-__device__ inline void receive_rows(const DispatchParams& p, const Call& call, const CountTable& table) {
+__device__ inline void receive_rows(const DispatchParams& p, const Call& call, const CountTable& table,
+                                    const ReceiveShared& shared) {
     const Group& g = p.group;
     uint32_t parity = call.epoch & 1;
-    int num_parts = (row_bytes<kCast>(p) + kPartBytes - 1) / kPartBytes;
-    int sends = g.phases & kSend ? 1 : 0, warp = threadIdx.x / 32 - sends * (kDispatchSenders / 32);
-    Deal deal(g.num_ranks * num_parts, warp < 0 ? warp + kThreads / 32 : warp, kThreads / 32 - sends);
+    int num_parts = (row_bytes<kCast>(p) + kPartBytes - 1) / kPartBytes, lane = threadIdx.x % 32;
+    int without = g.phases & kSend ? 1 : 0, warp = threadIdx.x / 32;  // the flag warp, if there is one
+    Deal deal(g.num_ranks * num_parts, warp > kFlagWarp ? warp - without : warp, kThreads / 32 - without,
+              gridDim.x - 1 - blockIdx.x);
+    bool placed = false;
 #pragma unroll 1
     for (int group = deal.group; group < g.num_ranks * num_parts; group += deal.next_group) {
         int part = small_div(group, g.num_ranks), source = group - part * g.num_ranks;
-        int num_rows = min(table.word(source, kNumRows), p.max_tokens);
         auto flags = at<const uint64_t>(
             g.heap[g.rank], p.flag_offset + parity * p.flag_parity_stride + source * p.flag_rank_stride);
         uint64_t rows = g.heap[g.rank] + p.row_offset + parity * p.row_parity_stride + source * p.row_rank_stride;
 #pragma unroll 1
-        for (int slot = deal.item; slot < num_rows; slot += deal.next_item) {
+        for (int slot = deal.item; slot < p.max_tokens; slot += deal.next_item) {
             uint64_t seen = 0;
-            Wait wait(source, kPhaseRows);
-            bool came = await(g, call, wait, call.epoch, [&] {
+            auto look = [&] {
                 return word_epoch(seen = load_acquire_sys(flags + slot));  // pairs with the release in flag_rows
-            });
-            if (!__all_sync(~0u, came)) break;  // the source is lost after its header; what it announced is undefined
-            unpack_part<kCast>(p, table, source, part, rows + static_cast<uint64_t>(slot) * p.row_stride,
-                               word_value(seen));
+            };
+            auto is_row = [&] { return shared.ok && slot < table.word(source, kNumRows); };
+            bool came = false;
+            while (!placed && !__all_sync(~0u, came)) {
+                came = look() == call.epoch;
+                placed = __all_sync(~0u, load_acquire_cta(&shared.placed));  // pairs with the release in place_sources
+            }
+            if (placed && !is_row()) break;
+            if (!__all_sync(~0u, came)) {
+                Wait wait(source, kPhaseRows);
+                came = await(g, call, wait, call.epoch, look);
+                if (!__all_sync(~0u, came)) break;  // lost after its header; what it announced is undefined
+            }
+            uint64_t row = rows + static_cast<uint64_t>(slot) * p.row_stride;
+            uint32_t selection = lane < p.topk ? at<const uint32_t>(row + p.selections_offset)[lane] : ~0u;
+            RowPart r = {};
+            load_part<kCast>(p, row, part, r);
+            while (!placed) placed = __all_sync(~0u, load_acquire_cta(&shared.placed));
+            if (!is_row()) break;
+            unpack_part<kCast>(p, table, source, part, selection, r, word_value(seen));
         }
     }
 }

@@ -55,22 +55,26 @@ __device__ inline void clear_counts(const DispatchParams& p, int thread, int num
     if (thread == 0) counts.bad = ~0u, counts.crowded = 0;
 }
 
-// Adds the selections that the lanes of a warp have, of whole tokens: token t is the warp's `mine`-th, k its k-th.
-__device__ __forceinline__ void count_selections(const DispatchParams& p, int64_t expert, int t, int mine, int k,
-                                                 uint32_t* hist, TokenCounts& counts) {
-    bool valid = is_expert(expert, p.num_experts);
-    int e = static_cast<int>(expert), dest = small_div(e, p.experts_per_rank);
-    uint32_t same = __match_any_sync(~0u, valid ? mine << 8 | dest : -1);  // of its token and receiver
-    if (!valid) {
-        if (expert != -1) atomicMin(&counts.bad, static_cast<uint32_t>(t) << 8 | k);
-        return;
+// Lane r: what a warp has counted for rank r.
+struct RankCounts {
+    uint32_t rows = 0;
+    uint32_t selections = 0;
+
+    // dest: the lane's receiver, or -1. earlier: the lanes with earlier selections of its token. All lanes.
+    __device__ __forceinline__ void add(int dest, uint32_t earlier) {
+        int lane = threadIdx.x % 32;
+        uint32_t mine = 0;  // lanes whose selections go to rank `lane`
+#pragma unroll
+        for (int r = 0; r < kRanks; ++r) {
+            uint32_t lanes = __ballot_sync(~0u, dest == r);
+            if (lane == r) mine = lanes;
+        }
+        uint32_t same = __shfl_sync(~0u, mine, dest);
+        uint32_t rows_begin = __ballot_sync(~0u, dest >= 0 && (same & earlier) == 0);
+        rows += __popc(mine & rows_begin);
+        selections += __popc(mine);
     }
-    atomicAdd(&hist[e], 1);
-    if (threadIdx.x % 32 == __ffs(same) - 1) {
-        atomicAdd(&counts.rows[dest], 1);
-        atomicAdd(&counts.selections[dest], __popc(same));
-    }
-}
+};
 
 // Adds tokens [begin, end). A warp takes as many whole tokens as have a lane for each selection.
 __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, int end, int thread, int num_threads,
@@ -78,7 +82,9 @@ __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, in
     if (begin >= end) return;
     int lane = thread % 32, per_warp = small_div(32, p.topk), mine = small_div(lane, p.topk), k = lane - mine * p.topk;
     int stride = num_threads / 32 * per_warp;
+    uint32_t earlier = ((1u << k) - 1) << (lane - k);
     auto topk_idx = at<const long long>(p.topk_idx);
+    RankCounts ranks;
 #pragma unroll 1
     for (int first = begin + thread / 32 * per_warp; first < end; first += kCountBatch * stride) {
         int64_t expert[kCountBatch];
@@ -88,10 +94,18 @@ __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, in
             expert[j] = mine < per_warp && t < end ? __ldg(topk_idx + static_cast<size_t>(t) * p.topk + k) : -1;
         }
 #pragma unroll
-        for (int j = 0; j < kCountBatch; ++j)
-            if (first + j * stride < end)
-                count_selections(p, expert[j], first + j * stride + mine, mine, k, hist, counts);
+        for (int j = 0; j < kCountBatch; ++j) {
+            if (first + j * stride >= end) continue;
+            bool valid = is_expert(expert[j], p.num_experts);
+            int e = static_cast<int>(expert[j]);
+            if (valid) atomicAdd(&hist[e], 1);
+            if (!valid && expert[j] != -1) atomicMin(&counts.bad, static_cast<uint32_t>(first + j * stride + mine) << 8 | k);
+            ranks.add(valid ? small_div(e, p.experts_per_rank) : -1, earlier);
+        }
     }
+    if (ranks.selections == 0) return;
+    atomicAdd(&counts.rows[lane], ranks.rows);
+    atomicAdd(&counts.selections[lane], ranks.selections);
 }
 
 // Words before the counts of all experts.
@@ -180,38 +194,52 @@ struct RowPiece {
 // Rows of an even epoch.
 __device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {p.row_offset, p.row_rank_stride}; }
 
-// One warp, lane k with selection k of token t; the tokens before have been counted.
-__device__ inline void plan_token(const DispatchParams& p, int t, int64_t expert, const uint32_t* hist,
+// What the warp that plans a token can find before the tokens before it have been counted: lane k selection k, and of the
+// k-th rank behind this one where rows begin.
+struct PlanAhead {
+    int64_t expert = -1;
+    int32_t dest = 0;
+    uint64_t row = 0, flag = 0;
+
+    // t < 0: of no token, for the other warps.
+    __device__ PlanAhead(const DispatchParams& p, int t) {
+        int lane = threadIdx.x % 32;
+        if (t < 0) return;
+        if (lane < p.topk) expert = at<const int64_t>(p.topk_idx)[static_cast<size_t>(t) * p.topk + lane];
+        if (lane >= p.group.num_ranks) return;
+        dest = p.group.rank + 1 + lane;
+        if (dest >= p.group.num_ranks) dest -= p.group.num_ranks;
+        row = outgoing(p.group, rows_of(p), dest);
+        flag = p.group.heap[dest] + p.flag_offset + p.group.rank * p.flag_rank_stride;
+    }
+};
+
+// One warp; the tokens before t have been counted.
+__device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhead& ahead, const uint32_t* hist,
                                   const TokenCounts& counts, TokenPlan& plan) {
-    int lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
-    int dest = p.group.rank + 1 + lane;
-    if (dest >= num_ranks) dest -= num_ranks;
-    bool valid = lane < p.topk && is_expert(expert, p.num_experts);
-    int e = valid ? static_cast<int>(expert) : -1 - lane;
+    int lane = threadIdx.x % 32;
+    bool valid = is_expert(ahead.expert, p.num_experts);
+    int e = valid ? static_cast<int>(ahead.expert) : -1;
     int dest_of_k = valid ? small_div(e, p.experts_per_rank) : -1;
-    uint32_t before = __popc(__match_any_sync(~0u, e) & ((1u << lane) - 1));
     uint32_t dests = __reduce_or_sync(~0u, valid ? 1u << dest_of_k : 0);
-    bool goes = lane < num_ranks && (dests >> dest & 1);
+    bool goes = lane < p.group.num_ranks && (dests >> ahead.dest & 1);
     uint32_t all = __ballot_sync(~0u, goes);
     if (goes) {
         int i = __popc(all & ((1u << lane) - 1));
-        uint32_t slot = counts.rows[dest];
-        plan.dest[i] = dest;
-        plan.row[i] = outgoing(p.group, rows_of(p), dest) + static_cast<uint64_t>(slot) * p.row_stride;
-        plan.flag[i] =
-            p.group.heap[dest] + p.flag_offset + p.group.rank * p.flag_rank_stride + slot * sizeof(uint64_t);
-        plan.tag[i] = counts.selections[dest] << kTokenBits | t;
+        uint32_t slot = counts.rows[ahead.dest];
+        plan.dest[i] = ahead.dest;
+        plan.row[i] = ahead.row + static_cast<uint64_t>(slot) * p.row_stride;
+        plan.flag[i] = ahead.flag + slot * sizeof(uint64_t);
+        plan.tag[i] = counts.selections[ahead.dest] << kTokenBits | t;
     }
     if (lane == 0) plan.num_dests = __popc(all);
+    uint32_t before = 0;  // selections of the same expert by the same token
+#pragma unroll 4
+    for (int k = 0; k < p.topk; ++k) before += __shfl_sync(~0u, e, k) == e && k < lane;
     if (lane < p.topk) {
         plan.selection[lane] = valid ? (e - dest_of_k * p.experts_per_rank) << kOrderBits | (hist[e] + before) : ~0u;
         plan.selection_dest[lane] = dest_of_k;
     }
-}
-
-__device__ __forceinline__ int64_t load_expert(const DispatchParams& p, int t) {
-    int lane = threadIdx.x % 32;
-    return lane < p.topk ? at<const int64_t>(p.topk_idx)[static_cast<size_t>(t) * p.topk + lane] : -1;
 }
 
 // The planners of every block, before the call is open. all_hist: of the block that announces.
@@ -219,14 +247,14 @@ __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t*
                                   DispatchSendShared& shared) {
     int t = blockIdx.x;
     bool has_token = t < p.num_tokens, announces = is_reporting_block(), plans = has_token && thread < 32;
-    int64_t expert = plans ? load_expert(p, t) : -1;
+    PlanAhead ahead(p, plans ? t : -1);
     if (has_token) clear_counts(p, thread, kPlanners, hist, shared.earlier);
     if (announces) clear_counts(p, thread, kPlanners, all_hist, shared.all);
     team_barrier(kBarrierPlan, kPlanners);
     if (announces) count_tokens(p, 0, p.num_tokens, thread, kPlanners, all_hist, shared.all);
     if (has_token) count_tokens(p, 0, t, thread, kPlanners, hist, shared.earlier);
     team_barrier(kBarrierPlan, kPlanners);
-    if (plans) plan_token(p, t, expert, hist, shared.earlier, shared.plan);
+    if (plans) plan_token(p, t, ahead, hist, shared.earlier, shared.plan);
     if (!announces) return;
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += kPlanners)
@@ -282,10 +310,10 @@ __device__ inline void send_tokens(const DispatchParams& p, const Call& call, ui
         bool is_first = t == blockIdx.x;
         if (t < p.num_tokens) row.load(p, t, 0);
         if (t < p.num_tokens && !is_first) {
-            int64_t expert = flags ? load_expert(p, t) : -1;
+            PlanAhead ahead(p, flags ? t : -1);
             count_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, shared.earlier);
             team_barrier(kBarrierSend, kDispatchSenders);  // and the last token's plan and scales have been read
-            if (flags) plan_token(p, t, expert, hist, shared.earlier, plan);
+            if (flags) plan_token(p, t, ahead, hist, shared.earlier, plan);
         }
         if (t < p.num_tokens) row.cast(p, 0, scales);
         if (is_first) {
@@ -297,7 +325,7 @@ __device__ inline void send_tokens(const DispatchParams& p, const Call& call, ui
         uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
 #pragma unroll 1
         for (int piece = 0;;) {
-#pragma unroll 1
+#pragma unroll 2
             for (int i = 0; i < plan.num_dests; ++i)
                 if (call.reached >> plan.dest[i] & 1) row.store(p, plan.row[i] + parity_offset, piece);
             if (++piece * kPieceChannels >= p.hidden) break;

@@ -28,16 +28,20 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
     bool sends = g.phases & kSend, receives = g.phases & kReceive;
     auto hist = reinterpret_cast<uint32_t*>(dynamic_shared);
     CountTable table(p, dynamic_shared);
-    if (sends && threadIdx.x < kDispatchSenders) {
-        send_tokens<kCast>(p, call, hist, send, reinterpret_cast<float*>(dynamic_shared + p.scales_shared_offset));
-        if (!receives || is_flag_warp()) return;  // which is busy longest
-        team_barrier(kBarrierPlaced, kThreads - 32);
+    if (threadIdx.x < kDispatchSenders) {
+        auto scales = reinterpret_cast<float*>(dynamic_shared + p.scales_shared_offset);
+        if (sends) {
+            send_tokens<kCast>(p, call, hist, send, scales);
+            if (is_flag_warp()) return;  // it is busy longest
+        } else {
+            __syncthreads();  // the call is open
+        }
     } else {
-        DispatchReceivers team(g);
+        Placers team;
         auto bank = at<Bank>(p.bank);
         auto all_hist = reinterpret_cast<uint32_t*>(dynamic_shared + p.counts_shared_offset);
         Opening opening = begin_open(g, kDispatch, &bank->epoch);
-        if (team.thread == 0) received = {0, 0, ~0u, false, false, true};
+        if (team.thread == 0) received = {0, 0, ~0u, false, false, true, 0};
         if (sends && team.thread < kPlanners) plan_first(p, team.thread, hist, all_hist, send);
         finish_open(g, kDispatch, opening, call);
         __syncthreads();
@@ -50,12 +54,12 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
             announce_dispatch(p, call, send.all, all_hist, team.thread, team.num_threads);
             team.sync();  // all_hist has been read
         }
-        if (!receives) return;
-        place_sources(p, call, team, table, received);
-        if (sends) arrive_at(kBarrierPlaced, kThreads - 32);
-        report_counts(p, team, table, received);
+        if (receives) {
+            place_sources(p, call, team, table, received);
+            report_counts(p, team, table, received);
+        }
     }
-    if (receives && received.ok) receive_rows<kCast>(p, call, table);
+    if (receives) receive_rows<kCast>(p, call, table, received);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
