@@ -81,6 +81,7 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 options.topology(),
                 options.backend(),
                 options.device(),
+                options.communicationStream(),
                 options.network(),
                 options.normal(),
                 options.lowLatency(),

@@ -18,7 +18,8 @@ import java.util.List;
 
 /**
  * The layers of a decoding step, each a dispatch of FP8 rows and a combine of BF16 rows that lie in
- * the buffer, with reused requests.
+ * the buffer, with reused requests. As by an engine whose kernels run on the buffer's stream: no
+ * event lies between the calls.
  */
 final class DecodeLoop implements Operation {
     /** Results are kept for two dispatches, so every second one finds the memory of the first. */
@@ -84,10 +85,12 @@ final class DecodeLoop implements Operation {
         }
     }
 
+    /** Enqueues the layers in the order of the buffer's stream, whatever {@code options} say. */
     @Override
     public Event call(int rank, CallOptions options) {
-        ranks.get(rank).run(layers, options);
-        return ranks.get(rank).home.event();
+        Rank mine = ranks.get(rank);
+        mine.run(layers, CallOptions.sync().on(mine.buffer.communicationStream()));
+        return mine.home.event();
     }
 
     /** How many calls of {@link Buffer} a step makes. */
