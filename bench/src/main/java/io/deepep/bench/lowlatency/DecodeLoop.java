@@ -42,6 +42,7 @@ final class DecodeLoop implements Operation {
     private final class Rank {
         private final int rank;
         private final Buffer buffer;
+        private final CallOptions inOrder;
         private final int sms;
         private final LowLatencyDispatchRequest dispatch;
         private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> combines =
@@ -53,6 +54,7 @@ final class DecodeLoop implements Operation {
             this.rank = rank;
             this.sms = sms;
             this.buffer = session.buffer(rank);
+            this.inOrder = CallOptions.sync().on(buffer.communicationStream());
             this.dispatch =
                     LowLatencyDispatchRequest.builder(
                                     verifier.workload().x(rank), verifier.workload().topkIdx(rank))
@@ -89,7 +91,7 @@ final class DecodeLoop implements Operation {
     @Override
     public Event call(int rank, CallOptions options) {
         Rank mine = ranks.get(rank);
-        mine.run(layers, CallOptions.sync().on(mine.buffer.communicationStream()));
+        mine.run(layers, mine.inOrder);
         return mine.home.event();
     }
 
