@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
 import io.deepep.DType;
+import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.Tensor;
@@ -17,6 +18,8 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
+import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * The CUDA backend of one rank. Operations are enqueued on the communication stream; a synchronous
@@ -64,7 +67,7 @@ final class CudaResources implements Resources {
         rdma =
                 options.numRdmaBytes() == 0
                         ? null
-                        : RdmaBuffer.open(options, context, stream, sharing);
+                        : RdmaBuffer.open(options, sizes, context, stream, sharing);
         normal = options.normal() == null ? null : openNormal(options, sharing);
         lowLatency = options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
     }
@@ -101,15 +104,34 @@ final class CudaResources implements Resources {
                 options.combineConfig());
     }
 
+    /** Over NVSHMEM, ranks of other nodes are reached by it alone, whatever is mapped here. */
     private CudaLowLatencyKernels openLowLatency(
             BufferOptions options, BufferSizes sizes, GpuSharing sharing) {
+        EpTopology topology = options.topology();
+        RdmaHeaps heaps = rdma.heaps().from(sizes.normalRdmaBytes());
+        CudaLowLatencyKernels.Network network =
+                heaps.library()
+                        .map(
+                                library ->
+                                        new CudaLowLatencyKernels.Library(
+                                                library, rdma.outbox() - sizes.normalRdmaBytes()))
+                        .orElse(null);
+        CudaHeaps.Reach reach = network == null ? CudaHeaps.Reach.GROUP : CudaHeaps.Reach.NODE;
+        List<Long> reached =
+                IntStream.range(0, topology.numRanks())
+                        .mapToObj(
+                                peer ->
+                                        reach.includes(topology, peer)
+                                                ? heaps.addresses().get(peer)
+                                                : Long.valueOf(0))
+                        .toList();
         return new CudaLowLatencyKernels(
                 new CudaLowLatencyKernels.Place(
                         context,
                         stream,
-                        options.topology(),
-                        rdma.heaps().from(sizes.normalRdmaBytes()).addresses(),
-                        null,
+                        topology,
+                        reached,
+                        network,
                         sharing.mostRanksPerGpu(),
                         options.timeout().toNanos()),
                 options.lowLatency(),
