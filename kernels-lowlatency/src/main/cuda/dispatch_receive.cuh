@@ -192,7 +192,7 @@ __device__ inline void report_counts(const DispatchParams& p, const Placers& tea
         uint32_t count = shared.ok && source < g.num_ranks ? table.count(source, e) : 0;
         if (source < g.num_ranks)
             at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
-                static_cast<uint64_t>(count) << 32 | static_cast<uint32_t>(table.first_row(source, e));
+                static_cast<uint64_t>(table.first_row(source, e)) << 32 | count;
         int32_t rows = __reduce_add_sync(~0u, count);
         if (source != 0) continue;
         at<int32_t>(p.out_counts)[e] = rows;
