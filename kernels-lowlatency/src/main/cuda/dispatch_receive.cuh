@@ -254,7 +254,8 @@ __device__ __forceinline__ void store_part(const DispatchParams& p, const RowPar
         column /= 4;
         mine = mine && lane % 4 == 0;
     }
-    if (mine) at<uint32_t>(p.out_scales)[(static_cast<int64_t>(to.expert) * columns + column) * num_slots + to.row] = r.scale;
+    int64_t place = (static_cast<int64_t>(to.expert) * columns + column) * num_slots + to.row;
+    if (mine) at<uint32_t>(p.out_scales)[place] = r.scale;
 }
 
 // A part of a row that has come, with lane k's selection of it. All lanes.
@@ -279,9 +280,9 @@ __device__ __forceinline__ void unpack_part(const DispatchParams& p, const Count
     at<int32_t>(p.out_src_info)[static_cast<int64_t>(expert) * p.group.num_ranks * p.max_tokens + place.row] = token;
 }
 
-// A warp stays with one source and part, and takes the rows in the order in which they are sent. Until sources are placed
-// it is not known how many there are: a warp looks out for its first row all the same, and loads it. All warps of a
-// block; those that have sent before those that place, and last the blocks that send first.
+// A warp stays with one source and part, and takes the rows in the order in which they are sent. Until sources are
+// placed it is not known how many there are: a warp looks out for its first row all the same, and loads it. All warps of
+// a block; those that have sent before those that place, and last the blocks that send first.
 template <bool kCast>
 __device__ inline void receive_rows(const DispatchParams& p, const Call& call, const CountTable& table,
                                     const ReceiveShared& shared) {

@@ -1,10 +1,10 @@
 // The send half of dispatch: each token once to every rank that holds one of its experts, then a flag for the row.
 //
 // Tokens go round the blocks. The senders of a block cast a token in registers and store it straight into the slots of
-// its receivers; then one warp per receiver stores what belongs to the row, and one flags it for all. A slot is the number
-// of earlier tokens that go to the same receiver, and a selection's order the number of earlier selections of its expert,
-// so every block counts the tokens before its own. The planners, its other warps, do so for the first token while the
-// senders fetch and cast it; those of the last block count all and announce.
+// its receivers; then one warp per receiver stores what belongs to the row, and one flags it for all. A slot is the
+// number of earlier tokens that go to the same receiver, and a selection's order the number of earlier selections of its
+// expert, so every block counts the tokens before its own. The planners, its other warps, do so for the first token while
+// the senders fetch and cast it; those of the last block count all and announce.
 #pragma once
 
 #include "call.cuh"
@@ -14,8 +14,8 @@ namespace deepep::lowlatency {
 
 constexpr int kDispatchSenders = 512;
 constexpr int kPlanners = kThreads - kDispatchSenders - 32;  // without the warp that opens the call
-constexpr int kFlagWarp = kDispatchSenders / 32 - 1;  // of the senders; plans later tokens too
-constexpr int kCountBatch = 4;  // tokens, or groups of them, that a warp has under way
+constexpr int kFlagWarp = kDispatchSenders / 32 - 1;         // of the senders; plans later tokens too
+constexpr int kCountBatch = 4;                               // tokens, or groups of them, that a warp has under way
 constexpr int kWarpChannels = 32 * kLaneChannels;
 constexpr int kPieceChannels = kDispatchSenders / 32 * kWarpChannels;
 
@@ -30,8 +30,8 @@ struct TokenCounts {
 struct TokenPlan {
     int32_t num_dests;
     int32_t dest[kRanks];
-    uint64_t row[kRanks];   // its slot, and the flag of that, were the epoch even; of a remote rank, where in its heap the
-    uint64_t flag[kRanks];  // flag lies
+    uint64_t row[kRanks];   // its slot, and the flag of that, were the epoch even; of a remote rank, where in its heap
+    uint64_t flag[kRanks];  // the flag lies
     uint32_t tag[kRanks];   // number of the first selection << kTokenBits | token
     int32_t selection_dest[kMaxTopk];
     uint32_t selection[kMaxTopk];
@@ -99,7 +99,8 @@ __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, in
             bool valid = is_expert(expert[j], p.num_experts);
             int e = static_cast<int>(expert[j]);
             if (valid) atomicAdd(&hist[e], 1);
-            if (!valid && expert[j] != -1) atomicMin(&counts.bad, static_cast<uint32_t>(first + j * stride + mine) << 8 | k);
+            uint32_t place = static_cast<uint32_t>(first + j * stride + mine) << 8 | k;
+            if (!valid && expert[j] != -1) atomicMin(&counts.bad, place);
             ranks.add(valid ? small_div(e, p.experts_per_rank) : -1, earlier);
         }
     }
@@ -113,8 +114,8 @@ __device__ __forceinline__ int num_own_words(int num_local_experts) {
     return kHeaderCounts + (num_local_experts + 1) / 2 * 2;
 }
 
-// The receivers of one block, after the planners have counted all tokens: tell every receiver what comes, in words that carry
-// the epoch themselves. One warp per receiver, two words per lane; what rows are placed by goes first.
+// One block, after its planners have counted all tokens: tells every receiver what comes, in words that carry the epoch
+// themselves. One warp per receiver, two words per lane; what rows are placed by goes first.
 __device__ inline void announce_dispatch(const DispatchParams& p, const Call& call, const TokenCounts& counts,
                                          const uint32_t* hist, int thread, int num_threads) {
     int lane = thread % 32, num_local_experts = p.experts_per_rank;
@@ -194,8 +195,8 @@ struct RowPiece {
 // Rows of an even epoch.
 __device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {p.row_offset, p.row_rank_stride}; }
 
-// What the warp that plans a token can find before the tokens before it have been counted: lane k selection k, and of the
-// k-th rank behind this one where rows begin.
+// What the warp that plans a token can find before the tokens before it have been counted: lane k selection k, and where
+// rows begin at the k-th rank behind this one.
 struct PlanAhead {
     int64_t expert = -1;
     int32_t dest = 0;
@@ -300,8 +301,8 @@ __device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& c
 
 // The senders of every block, from the launch's beginning: a block's first token is ready when the call is open.
 template <bool kCast>
-__device__ inline void send_tokens(const DispatchParams& p, const Call& call, uint32_t* hist, DispatchSendShared& shared,
-                                   float* scales) {
+__device__ inline void send_tokens(const DispatchParams& p, const Call& call, uint32_t* hist,
+                                   DispatchSendShared& shared, float* scales) {
     TokenPlan& plan = shared.plan;
     bool flags = is_flag_warp();
 #pragma unroll 1
