@@ -93,6 +93,7 @@ record BufferSizes(
                 options.topology(),
                 options.backend(),
                 options.device(),
+                options.communicationStream(),
                 options.network(),
                 options.normal(),
                 options.lowLatency(),

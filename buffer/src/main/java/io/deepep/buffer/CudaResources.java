@@ -53,7 +53,7 @@ final class CudaResources implements Resources {
         CudaNormalKernels.load(context);
         CudaLowLatencyKernels.load(context);
         GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
-        stream = CudaStream.create(context, context.greatestStreamPriority());
+        stream = openStream(options);
         entered = CudaEvent.create(context);
         timer = new DeviceTimer(context, stream);
         nvl =
@@ -70,6 +70,13 @@ final class CudaResources implements Resources {
                         : RdmaBuffer.open(options, sizes, context, stream, sharing);
         normal = options.normal() == null ? null : openNormal(options, sharing);
         lowLatency = options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
+    }
+
+    /** The engine's stream as an object of our own: closing that tells late readers of events. */
+    private CudaStream openStream(BufferOptions options) {
+        return options.communicationStream() instanceof CudaStream given
+                ? CudaStream.wrap(context, given.handle())
+                : CudaStream.create(context, context.greatestStreamPriority());
     }
 
     /** Allocates and meets the peers: collective. */
@@ -153,8 +160,11 @@ final class CudaResources implements Resources {
             requireCapturable((CudaOperation<R>) operation.operation(), options);
         }
         operation.options(options);
+        boolean inOrder = isOwnStream(options.computeStream());
+        ((CudaOperation<R>) operation.operation())
+                .endsWithStream(inOrder && !options.asyncFinish());
         operation.beginWork().run();
-        if (!options.asyncFinish()) {
+        if (!options.asyncFinish() && !inOrder) {
             if (options.computeStream() != null) {
                 options.computeStream().waitFor(operation.event());
             } else {
@@ -197,8 +207,18 @@ final class CudaResources implements Resources {
         }
     }
 
+    /** Whether work of {@code compute} is in order with calls by itself. */
+    private boolean isOwnStream(Stream compute) {
+        return compute instanceof CudaStream cuda
+                && cuda.device().equals(stream.device())
+                && cuda.handle() == stream.handle();
+    }
+
     /** Later work comes after the present work of the compute stream. */
     private void joinCompute(Stream compute) {
+        if (isOwnStream(compute)) {
+            return;
+        }
         if (compute instanceof CudaStream own && own.device().equals(stream.device())) {
             own.record(entered);
             stream.waitFor(entered);
@@ -224,7 +244,9 @@ final class CudaResources implements Resources {
         }
         ((CudaOperation<?>) operation.operation()).receive();
         if (compute != null) {
-            compute.waitFor(operation.event());
+            if (!isOwnStream(compute)) {
+                compute.waitFor(operation.event());
+            }
             operation.leave();
         } else if (!stream.isCapturing()) {
             operation.completeWork().run();

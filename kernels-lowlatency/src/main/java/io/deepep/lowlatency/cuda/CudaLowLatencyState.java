@@ -82,7 +82,7 @@ final class CudaLowLatencyState implements AutoCloseable {
      */
     LowLatencyStatus newStatus(Object operation, CallEvent end, boolean combine) {
         return new LowLatencyStatus(
-                gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end.finished()),
+                gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end),
                 memory.allocateZeroed(Integer.BYTES),
                 stream,
                 new LowLatencyFaults(combine, topology.rank(), timeoutNanos, limits.numExperts()));
