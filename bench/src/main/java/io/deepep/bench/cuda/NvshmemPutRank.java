@@ -81,10 +81,10 @@ final class NvshmemPutRank implements PutRanks {
                         network,
                         new NvshmemQueues(sms, QP_DEPTH),
                         2 * layout.numBytes() + layout.cellBytes());
-        together("load kernels", this::load);
         timeouts = PinnedMemory.allocate(context, Long.BYTES);
         begin = CudaEvent.createTiming(context);
         end = CudaEvent.createTiming(context);
+        together("load kernels", this::load);
         together("clear memory", this::clear);
     }
 
@@ -97,7 +97,17 @@ final class NvshmemPutRank implements PutRanks {
         BenchStructs.HEADER.requireSame(module);
         for (Pattern pattern : Pattern.values()) {
             kernels.put(pattern, module.function("deepep_bench_" + pattern.kernel()));
+            launch(small(pattern, 0));
         }
+        stream.synchronize();
+    }
+
+    /**
+     * The least that a pattern can be. A first launch may wait for all kernels of the GPU, so there
+     * is one without messages before any kernel waits for another rank.
+     */
+    private Load small(Pattern pattern, int rows) {
+        return new Load(pattern, layout.numRanks(), 1, 1, rows, MIN_BYTES, MIN_BYTES, MIN_BYTES);
     }
 
     private void clear() {
@@ -108,7 +118,11 @@ final class NvshmemPutRank implements PutRanks {
 
     /** What fails on one rank fails on all. */
     private void together(String what, Runnable part) {
-        new Meeting(communicator, timeout, "bench put cannot " + what, "see the message")
+        new Meeting(
+                        communicator,
+                        timeout,
+                        "bench put cannot " + what,
+                        "check the machine with deepep doctor")
                 .together(
                         () -> {
                             part.run();
@@ -126,6 +140,12 @@ final class NvshmemPutRank implements PutRanks {
         return context;
     }
 
+    @Override
+    public int numGpus() {
+        int hosts = Math.ceilDiv(communicator.size(), communicator.localSize());
+        return hosts * Math.min(communicator.localSize(), CudaDriver.numDevices());
+    }
+
     /**
      * Ranks start together on their GPUs: a small exchange of all of them comes before the load.
      * Rank 0 has enqueued everything before another rank can answer.
@@ -136,16 +156,7 @@ final class NvshmemPutRank implements PutRanks {
         if (!first) {
             communicator.barrier(timeout);
         }
-        launch(
-                new Load(
-                        Pattern.SPARSE,
-                        layout.numRanks(),
-                        1,
-                        1,
-                        1,
-                        MIN_BYTES,
-                        MIN_BYTES,
-                        MIN_BYTES));
+        launch(small(Pattern.SPARSE, 1));
         if (first) {
             stream.record(begin);
         }

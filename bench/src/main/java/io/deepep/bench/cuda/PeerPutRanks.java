@@ -103,6 +103,11 @@ final class PeerPutRanks implements PutRanks {
     }
 
     @Override
+    public int numGpus() {
+        return Math.min(numRanks, CudaDriver.numDevices());
+    }
+
+    @Override
     public double micros(Load load) {
         LaunchConfig launch = load.launch(arena);
         for (int rank = load.ranks() - 1; rank >= 0; rank--) {

@@ -118,16 +118,12 @@ public final class PutBench {
                 : "peer memory";
     }
 
-    private int gpus() {
-        return Math.min(request.ranks(), CudaDriver.numDevices());
-    }
-
     private void measure(PutRanks ranks) {
         console.line(
                 "puts with a signal over %s: %d ranks on %d x %s, %s",
                 transport(),
                 request.ranks(),
-                gpus(),
+                ranks.numGpus(),
                 ranks.context().cudaDevice().name(),
                 DriverText.get());
         console.line("%-10s %10s %12s %12s %12s", "pattern", "bytes", "p50 us", "p99 us", "GB/s");
@@ -201,7 +197,7 @@ public final class PutBench {
                         pattern,
                         load.rowBytes(),
                         load.ranks(),
-                        Math.min(load.ranks(), gpus()),
+                        Math.min(load.ranks(), ranks.numGpus()),
                         load.blocks(),
                         messages,
                         samples.percentileMicros(50),

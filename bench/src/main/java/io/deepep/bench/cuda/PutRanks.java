@@ -62,6 +62,9 @@ interface PutRanks extends AutoCloseable {
     /** Of the first rank here. */
     CudaContext context();
 
+    /** That all ranks have together. */
+    int numGpus();
+
     /**
      * Microseconds that rank 0 takes; something else in other processes than its own.
      *
