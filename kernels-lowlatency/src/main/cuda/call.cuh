@@ -290,8 +290,8 @@ __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, ui
     return __ballot_sync(~0u, is_free);
 }
 
-// Tells the peers what earlier launches have received. One warp of one block, which nobody waits for. Masked ranks learn
-// it when they are back: by the next launch.
+// Tells the peers what earlier launches have received. One warp of one block, after that has opened its call. Masked
+// ranks learn it when they are back: by the next launch.
 __device__ inline void publish_received(const Group& g, uint32_t masked) {
     int lane = threadIdx.x % 32;
     uint4 received = *reinterpret_cast<const uint4*>(state_of(g)->received);
