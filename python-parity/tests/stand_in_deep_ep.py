@@ -1,8 +1,8 @@
 """Implements ``deep_ep``'s names over the reference, so that the comparison can be tried without it.
 
-It is like DeepEP where that differs from this project: ``layout_range`` has the first row in its
-upper half, sources and tokens of low-latency rows come in other orders, biases are added first, and
-handles are tuples. ``fault`` makes one thing wrong.
+It is like DeepEP where that differs from this project: sources and tokens of low-latency rows
+come in other orders, biases are added first, and handles are tuples. ``fault`` makes one thing
+wrong.
 """
 
 import torch

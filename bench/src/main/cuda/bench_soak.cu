@@ -100,7 +100,7 @@ __device__ void check_dispatch(const SoakParams& p, int warp, int num_warps, int
     for (int i = warp; i < num_local * p.num_ranks; i += num_warps) {
         int expert = i / p.num_ranks, source = i % p.num_ranks;
         int begin = 0;
-        for (int s = 0; s < source; ++s) begin += at<uint64_t>(p.layout_range)[expert * p.num_ranks + s] >> 32;
+        for (int s = 0; s < source; ++s) begin += at<int64_t>(p.layout_range)[expert * p.num_ranks + s] & 0xffffffff;
         int row = begin;
         for (int base = 0; base < p.num_tokens[source] * p.topk; base += 32) {
             int token = (base + lane) / p.topk, k = (base + lane) % p.topk;
@@ -113,8 +113,8 @@ __device__ void check_dispatch(const SoakParams& p, int warp, int num_warps, int
             }
         }
         if (lane != 0) continue;
-        uint64_t range = at<uint64_t>(p.layout_range)[expert * p.num_ranks + source];
-        if (static_cast<int>(range >> 32) != row - begin || static_cast<int>(range) != begin)
+        int64_t range = at<int64_t>(p.layout_range)[expert * p.num_ranks + source];
+        if (static_cast<int>(range) != row - begin || range >> 32 != begin)
             complain(p, kRange, expert, source, row - begin);
         if (source == p.num_ranks - 1 && at<int32_t>(p.counts)[expert] != row) complain(p, kCount, expert, source, row);
     }

@@ -187,7 +187,7 @@ __device__ __noinline__ void report_counts(const DispatchParams& p, const Call& 
         for (int source = 0; source < g.num_ranks; ++source) {
             uint32_t count = ok ? table.count(source, e) : 0;
             at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
-                static_cast<uint64_t>(count) << 32 | static_cast<uint32_t>(table.first_row(source, e));
+                static_cast<uint64_t>(table.first_row(source, e)) << 32 | count;
             rows += count;
         }
         at<int32_t>(p.out_counts)[e] = rows;

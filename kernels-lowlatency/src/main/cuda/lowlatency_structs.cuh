@@ -136,7 +136,7 @@ struct DispatchParams {
     uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]
     uint64_t out_scales;                // [local experts][columns][num_ranks * max_tokens]
     uint64_t out_src_info;              // i32 [local experts][num_ranks * max_tokens]
-    uint64_t out_layout_range;          // i64 [local experts][num_ranks]: begin | count << 32
+    uint64_t out_layout_range;          // i64 [local experts][num_ranks]: begin << 32 | count
     uint64_t out_counts;                // i32 [local experts]
     uint64_t cumulative_stats;          // i32 [local experts], added to, or 0
     uint64_t wait_stats;                // i64 [num_ranks], ns, added to, or 0

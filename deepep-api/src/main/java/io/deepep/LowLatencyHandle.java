@@ -15,10 +15,26 @@ public interface LowLatencyHandle {
     Tensor srcInfo();
 
     /**
-     * I64 [El,R]: for each local expert and source rank {@code count << 32 | begin}: rows {@code
-     * begin} to {@code begin + count - 1} came from it.
+     * I64 [El,R]: for each local expert and source rank {@code begin << 32 | count}, see {@link
+     * #rangeBegin} and {@link #rangeCount}: rows {@code begin} to {@code begin + count - 1} came
+     * from it.
      */
     Tensor layoutRange();
+
+    /** An element of {@link #layoutRange}. */
+    static long range(int begin, int count) {
+        return (long) begin << 32 | Integer.toUnsignedLong(count);
+    }
+
+    /** The first row of an element of {@link #layoutRange}; says nothing where no row came. */
+    static int rangeBegin(long range) {
+        return (int) (range >> 32);
+    }
+
+    /** The number of rows of an element of {@link #layoutRange}. */
+    static int rangeCount(long range) {
+        return (int) range;
+    }
 
     /** T: tokens this rank dispatched. */
     int numTokens();

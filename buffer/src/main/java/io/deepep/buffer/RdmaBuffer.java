@@ -5,10 +5,8 @@ import io.deepep.Network;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.RdmaHeaps;
-import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
-import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Layout;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,15 +18,30 @@ import java.util.Optional;
  *
  * @param rank whose
  * @param heaps of all ranks, as this one reaches them
+ * @param outbox bytes from the buffer to the outbox behind it, where NVSHMEM carries its data
  * @param release gives this rank's back, without waiting for anybody
  */
-record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCloseable {
+record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Runnable release)
+        implements AutoCloseable {
     /** Allocates {@code options.numRdmaBytes()} and meets the peers: collective. */
     static RdmaBuffer open(
-            BufferOptions options, CudaContext context, CudaStream stream, GpuSharing sharing) {
+            BufferOptions options,
+            BufferSizes sizes,
+            CudaContext context,
+            CudaStream stream,
+            GpuSharing sharing) {
         boolean crosses = options.topology().isInternode();
         if (crosses && options.network() instanceof Network.Nvshmem network) {
-            return overNvshmem(options, network, context, stream, sharing);
+            PeMap peMap = NvshmemSettings.peMap(options, sharing);
+            NvshmemWorld world =
+                    NvshmemWorld.join(
+                            NvshmemHeap.installation(),
+                            NvshmemSettings.of(options, network),
+                            peMap,
+                            context,
+                            options.communicator(),
+                            options.timeout());
+            return in(world, peMap, options, sizes.outboxBytes(), context, stream);
         }
         CudaHeaps peers =
                 CudaHeaps.open(
@@ -37,36 +50,21 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCl
                         options.numRdmaBytes(),
                         CudaHeaps.Reach.GROUP);
         return new RdmaBuffer(
-                options.topology().rank(), RdmaHeaps.ofPeers(peers.addresses()), peers::close);
+                options.topology().rank(), RdmaHeaps.ofPeers(peers.addresses()), 0, peers::close);
     }
 
-    /** Starts NVSHMEM, unless this process is in the world that the buffer needs. */
-    private static RdmaBuffer overNvshmem(
+    /** A piece of the world's symmetric heap, and the outbox behind it. */
+    private static RdmaBuffer in(
+            NvshmemWorld world,
+            PeMap peMap,
             BufferOptions options,
-            Network.Nvshmem network,
+            long outboxBytes,
             CudaContext context,
-            CudaStream stream,
-            GpuSharing sharing) {
-        NvshmemInstallation installation =
-                NvshmemInstallation.find()
-                        .orElseThrow(
-                                () ->
-                                        new DeepEpUnavailableException(
-                                                "NVSHMEM was not found",
-                                                NvshmemInstallation.CURE,
-                                                null));
-        PeMap peMap = NvshmemSettings.peMap(options, sharing);
-        NvshmemWorld world =
-                NvshmemWorld.join(
-                        installation,
-                        NvshmemSettings.of(options, network),
-                        peMap,
-                        context,
-                        options.communicator(),
-                        options.timeout());
+            CudaStream stream) {
+        long outbox = Layout.alignToLine(options.numRdmaBytes());
         int allocation =
                 world.allocate(
-                        options.numRdmaBytes(),
+                        outbox + outboxBytes,
                         Layout.LINE_BYTES,
                         options.communicator(),
                         options.timeout());
@@ -77,6 +75,7 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCl
                 new RdmaHeaps(
                         addresses(options, world, allocation),
                         Optional.of(new NvshmemNetwork(world, peMap, context))),
+                outbox,
                 () -> world.release(allocation));
     }
 

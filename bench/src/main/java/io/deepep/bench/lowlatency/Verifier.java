@@ -2,6 +2,7 @@ package io.deepep.bench.lowlatency;
 
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Rows;
@@ -107,7 +108,7 @@ final class Verifier {
         for (int expert = 0; expert < range.size(0); expert++) {
             for (int src = 0; src < range.size(1); src++) {
                 long packed = range.getLong(expert, src);
-                hash = 31 * hash + (packed >>> 32 == 0 ? 0 : packed);
+                hash = 31 * hash + (LowLatencyHandle.rangeCount(packed) == 0 ? 0 : packed);
             }
         }
         return hash;

@@ -6,6 +6,7 @@ import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import java.util.Map;
@@ -113,9 +114,10 @@ final class LowLatencyRun {
         for (int expert = 0; expert < range.size(0); expert++) {
             for (int src = 0; src < range.size(1); src++) {
                 long both = range.getLong(expert, src);
-                count.setLong(both >>> 32, expert, src);
+                int rows = LowLatencyHandle.rangeCount(both);
+                count.setLong(rows, expert, src);
                 // Undefined where no row came.
-                begin.setLong(both >>> 32 == 0 ? 0 : (int) both, expert, src);
+                begin.setLong(rows == 0 ? 0 : LowLatencyHandle.rangeBegin(both), expert, src);
             }
         }
         outputs.put("range_count", count);

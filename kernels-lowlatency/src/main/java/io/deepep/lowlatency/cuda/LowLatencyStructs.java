@@ -127,7 +127,7 @@ final class LowLatencyStructs {
                     .u64("out_x", "[local experts][num_ranks * max_tokens][hidden]")
                     .u64("out_scales", "[local experts][columns][num_ranks * max_tokens]")
                     .u64("out_src_info", "i32 [local experts][num_ranks * max_tokens]")
-                    .u64("out_layout_range", "i64 [local experts][num_ranks]: begin | count << 32")
+                    .u64("out_layout_range", "i64 [local experts][num_ranks]: begin << 32 | count")
                     .u64("out_counts", "i32 [local experts]")
                     .u64("cumulative_stats", "i32 [local experts], added to, or 0")
                     .u64("wait_stats", "i64 [num_ranks], ns, added to, or 0")

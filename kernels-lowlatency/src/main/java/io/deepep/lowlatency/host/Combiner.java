@@ -1,6 +1,7 @@
 package io.deepep.lowlatency.host;
 
 import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostContext;
@@ -147,8 +148,8 @@ final class Combiner {
         MemorySegment from = x.segment();
         MemorySegment to = rdma.of(owner);
         long range = bank.layoutRange.get(LONG, 8L * ((long) expert * peers.count() + owner));
-        int begin = (int) range;
-        int end = begin + (int) (range >>> 32);
+        int begin = LowLatencyHandle.rangeBegin(range);
+        int end = begin + LowLatencyHandle.rangeCount(range);
         sentRows[parity][owner] += end - begin;
         for (int row = begin; row < end; row++) {
             long place = 4L * ((long) expert * bank.numSlots + row);

@@ -2,6 +2,7 @@ package io.deepep.lowlatency.host;
 
 import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
@@ -176,7 +177,7 @@ final class DispatchReceiver {
                 bank.layoutRange.set(
                         LONG,
                         8L * ((long) expert * peers.count() + source),
-                        ((long) count << 32) | begin);
+                        LowLatencyHandle.range(begin, count));
                 begin += count;
             }
             bank.counts.set(INT, 4L * expert, begin);
@@ -185,8 +186,8 @@ final class DispatchReceiver {
 
     private void unpackSource(int parity, int source, DispatchBank bank) {
         for (int expert = 0; expert < numLocalExperts; expert++) {
-            next[expert] =
-                    (int) bank.layoutRange.get(LONG, 8L * ((long) expert * peers.count() + source));
+            long place = 8L * ((long) expert * peers.count() + source);
+            next[expert] = LowLatencyHandle.rangeBegin(bank.layoutRange.get(LONG, place));
         }
         long numRows = field(parity, source, LowLatencyHeader.NUM_ROWS);
         bank.receivedRows[source] = (int) numRows;

@@ -126,7 +126,7 @@ final class Batch {
                 int begin = row;
                 row = verifySource(rank, expert, source, row, result);
                 assertThat(result.handle().layoutRange().getLong(expert, source))
-                        .isEqualTo(((long) (row - begin) << 32) | begin);
+                        .isEqualTo(((long) begin << 32) | (row - begin));
             }
             assertThat(result.recvCount().getLong(expert)).isEqualTo(row);
         }

@@ -10,6 +10,7 @@ import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
@@ -191,7 +192,7 @@ class ChainTest {
             for (int expert = 0; expert < 2; expert++) {
                 for (int row = 0; row < result.recvCount().getLong(expert); row++) {
                     long range0 = result.handle().layoutRange().getLong(expert, 0);
-                    int source = row < (range0 >>> 32) ? 0 : 1;
+                    int source = row < LowLatencyHandle.rangeCount(range0) ? 0 : 1;
                     Tensor sent =
                             batch.x(source)
                                     .select(0, result.handle().srcInfo().getLong(expert, row));

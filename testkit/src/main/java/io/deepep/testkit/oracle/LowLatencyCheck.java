@@ -140,11 +140,12 @@ public record LowLatencyCheck(
                 String what = at + "layoutRange[" + expert + "][" + src + "]";
                 long seen = range.getLong(expert, src);
                 int count = oracle.countFrom(rank, expert, src);
-                OracleMismatch.require(seen >>> 32 == count, what + ", count", count, seen >>> 32);
+                // DeepEP's packing, spelled out: the host backend packs by the accessors.
+                OracleMismatch.require((int) seen == count, what + ", count", count, (int) seen);
                 if (count > 0) {
                     int begin = oracle.beginOf(rank, expert, src);
                     OracleMismatch.require(
-                            (int) seen == begin, what + ", begin", begin, (int) seen);
+                            seen >> 32 == begin, what + ", begin", begin, seen >> 32);
                 }
             }
         }
