@@ -28,13 +28,14 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * Low-latency calls recorded into a graph and replayed with other tokens and another routing in the
- * same memory, each replay held against the oracle. For backends that can record.
+ * same memory, each replay held against the oracle. {@code -Ddeepep.replays} makes them thousands.
+ * For backends that can record.
  */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 public abstract class LowLatencyGraphConformance {
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 12, 256, 6, 8);
     private static final int NUM_WORLDS = 5;
-    private static final int NUM_REPLAYS = 21;
+    private static final int NUM_REPLAYS = Integer.getInteger("deepep.replays", 21);
 
     /** Results are kept for two dispatches, so every second one finds the memory of the first. */
     private static final int NUM_PREPARED = 2;
@@ -136,6 +137,7 @@ public abstract class LowLatencyGraphConformance {
     }
 
     /** An odd number of pairs in a graph: each replay begins with the other parity of slots. */
+    @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
     @ParameterizedTest
     @CsvSource({
         "BF16, false, false, 1",
