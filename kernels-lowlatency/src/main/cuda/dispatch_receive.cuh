@@ -178,8 +178,10 @@ __device__ __noinline__ void report_counts(const DispatchParams& p, const Call& 
                                      const CountTable& table, const ReceiveShared& shared, bool ok) {
     const Group& g = p.group;
     auto bank = at<Bank>(p.bank);
-    if (team.thread < g.num_ranks)
+    if (team.thread < g.num_ranks) {
         bank->num_selections[team.thread] = ok ? table.word(team.thread, kNumSelections) : 0;
+        bank->num_rows[team.thread] = ok ? table.word(team.thread, kNumRows) : 0;
+    }
     if (team.thread == 0) bank->present = ok ? shared.present : 0;
     for (int e = team.thread; e < table.num_local_experts; e += team.num_threads) {
         int32_t rows = 0;

@@ -200,7 +200,7 @@ final class CudaResources implements Resources {
         if (compute != null) {
             joinCompute(compute);
         }
-        ((CudaOperation<?>) operation.operation()).receive();
+        operation.receive();
         if (compute != null) {
             compute.waitFor(operation.event());
             operation.leave();
