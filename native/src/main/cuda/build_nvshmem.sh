@@ -55,7 +55,7 @@ mkdir -p "$output_dir" "$work_dir"
 for source in "$source_dir"/*.cu; do
     name=$(basename "$source" .cu)
     fatbin=$output_dir/$name.fatbin
-    newest=$(ls -t "$source" "$source_dir"/../cuda/*.cuh "$include_dir"/deepep/* "$0" | head -1)
+    newest=$(ls -t "$source" "$source_dir"/../cuda/*.cu* "$include_dir"/deepep/* "$0" | head -1)
     [ -e "$fatbin" ] && [ ! "$newest" -nt "$fatbin" ] && continue
     echo "[cuda] $module: compiling $name with NVSHMEM of $nvshmem"
     images=()
@@ -66,8 +66,8 @@ for source in "$source_dir"/*.cu; do
             -I "$source_dir/../cuda" -I "$nvshmem/include" -o "$work_dir/$name.$arch.cubin" "$source"
         linked=$work_dir/$name.$arch.linked.cubin
         "$tools/nvlink" -arch="sm_$arch" "$work_dir/$name.$arch.cubin" "$nvshmem/lib/libnvshmem_device.a" -o "$linked"
-        if ! grep -qa "deepep_$name" "$linked" || ! grep -qa nvshmemi_device_state_d "$linked"; then
-            echo "[cuda] $module: $linked lacks the kernel deepep_$name or NVSHMEM's state" >&2
+        if ! grep -qa "\.text\.deepep_" "$linked" || ! grep -qa nvshmemi_device_state_d "$linked"; then
+            echo "[cuda] $module: $linked lacks kernels or NVSHMEM's state" >&2
             exit 1
         fi
         images+=("--image3=kind=elf,sm=$arch,file=$linked")

@@ -133,7 +133,7 @@ public interface Buffer extends AutoCloseable {
      */
     void lowLatencyCleanMask();
 
-    /** The stream that asynchronous calls run on. */
+    /** The stream that asynchronous calls run on, the engine's if it gave one. */
     Stream communicationStream();
 
     /** Marks the present end of {@code stream}, for {@link CallOptions#after}. */
@@ -164,6 +164,7 @@ public interface Buffer extends AutoCloseable {
         private int ranksPerNode;
         private Backend backend = Backend.AUTO;
         private Device device = Device.host();
+        private Stream communicationStream;
         private Network network = Network.auto();
         private NormalLimits normal;
         private LowLatencyLimits lowLatency;
@@ -201,6 +202,19 @@ public interface Buffer extends AutoCloseable {
         /** Where this rank's tensors lie; the host by default. */
         public Builder device(Device where) {
             this.device = where;
+            return this;
+        }
+
+        /**
+         * Has calls run on the engine's own stream instead of one of the buffer's. Synchronous
+         * calls {@linkplain CallOptions#on on} that stream are then in order with the engine's
+         * kernels by themselves, with no event between them; nothing overlaps. The engine keeps the
+         * stream until the buffer is closed, and gives no two ranks the same.
+         *
+         * @param stream of this rank's device
+         */
+        public Builder communicationStream(Stream stream) {
+            this.communicationStream = Objects.requireNonNull(stream, "stream");
             return this;
         }
 
@@ -304,6 +318,7 @@ public interface Buffer extends AutoCloseable {
                                     new EpTopology(communicator.rank(), numRanks, nodeSize),
                                     backend,
                                     device,
+                                    communicationStream,
                                     network,
                                     normal,
                                     lowLatency,

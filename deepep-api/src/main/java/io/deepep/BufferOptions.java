@@ -12,6 +12,8 @@ import java.util.Objects;
  * @param topology this rank's place in it
  * @param backend who moves the bytes
  * @param device where this rank's tensors lie
+ * @param communicationStream the engine's stream that calls run on, or null for one of the buffer's
+ *     own
  * @param network how GPUs of different nodes reach each other
  * @param normal limits of normal mode, or null if it is not used
  * @param lowLatency limits of low-latency mode, or null if it is not used
@@ -29,6 +31,7 @@ public record BufferOptions(
         EpTopology topology,
         Backend backend,
         Device device,
+        Stream communicationStream,
         Network network,
         NormalLimits normal,
         LowLatencyLimits lowLatency,
@@ -71,6 +74,14 @@ public record BufferOptions(
                             + " is not a multiple of numRanks="
                             + topology.numRanks());
         }
+        if (communicationStream != null && !communicationStream.device().equals(device)) {
+            throw new IllegalArgumentException(
+                    "communicationStream is one of "
+                            + communicationStream.device()
+                            + ", but device="
+                            + device
+                            + "; give a stream of the device that the tensors lie on");
+        }
         if (backend == Backend.CUDA && device.isHost()) {
             throw new IllegalArgumentException(
                     "device=host does not go with backend=CUDA; give Device.cuda(index)");
@@ -84,6 +95,7 @@ public record BufferOptions(
                 topology,
                 chosenBackend,
                 device,
+                communicationStream,
                 chosenNetwork,
                 normal,
                 lowLatency,

@@ -5,7 +5,10 @@ package io.deepep;
  *
  * @param computeStream the stream that produces the inputs and consumes the outputs: the call
  *     starts after its present work and, unless asynchronous, its later work waits for the call.
- *     {@code null} stands for the calling thread, which waits itself
+ *     {@code null} stands for the calling thread, which waits itself. With the buffer's {@linkplain
+ *     Buffer#communicationStream() communication stream} that order is there already and costs
+ *     nothing; the event of a synchronous low-latency call on it stands for the end of the stream
+ *     at the time of asking
  * @param previousEvent the call starts after this event instead of after all work of {@code
  *     computeStream}; may be {@code null}
  * @param asyncFinish if true the call returns once its shapes are known and the result's event

@@ -117,6 +117,7 @@ class SettingsTest {
                                     topology,
                                     backend,
                                     Device.host(),
+                                    null,
                                     Network.auto(),
                                     n,
                                     l,

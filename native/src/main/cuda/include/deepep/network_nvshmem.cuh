@@ -23,39 +23,50 @@ struct Nvshmem {
 
     static __device__ __forceinline__ void put(const Network& net, bool active, int node, const Cells& cells,
                                                uint64_t offset, uint64_t num_bytes) {
-        fence_sys();  // what the lanes composed, before the network card reads it
-        __syncwarp();
-        for (uint32_t left = __ballot_sync(~0u, active); left != 0; left &= left - 1) {
-            int lane = __ffs(left) - 1, to = __shfl_sync(~0u, node, lane);
-            uint64_t from = __shfl_sync(~0u, offset, lane), size = __shfl_sync(~0u, num_bytes, lane);
-            nvshmemx_putmem_nbi_warp(at<void>(mine(net, cells), from), at<void>(outgoing(net, cells, to), from), size,
-                                     pe_of(net, to));
-        }
+        put_from(net, active, node, outgoing(net, cells, node) + offset, own_cell(net, cells) + offset, num_bytes);
     }
 
     static __device__ __forceinline__ void put_signal(const Network& net, bool active, int node, const Cells& cells,
                                                       uint64_t offset, uint64_t num_bytes, const Cells& flags,
                                                       uint64_t flag_offset, uint64_t value) {
-        fence_sys();  // what the lanes composed, before the network card reads it
-        __syncwarp();
-        for (uint32_t left = __ballot_sync(~0u, active); left != 0; left &= left - 1) {
-            int lane = __ffs(left) - 1, to = __shfl_sync(~0u, node, lane);
-            uint64_t from = __shfl_sync(~0u, offset, lane), size = __shfl_sync(~0u, num_bytes, lane);
-            uint64_t flag = __shfl_sync(~0u, flag_offset, lane), word = __shfl_sync(~0u, value, lane);
-            nvshmemx_putmem_signal_nbi_warp(at<void>(mine(net, cells), from), at<void>(outgoing(net, cells, to), from),
-                                            size, at<uint64_t>(mine(net, flags), flag), word, NVSHMEM_SIGNAL_SET,
-                                            pe_of(net, to));
+        put_signal_from(net, active, node, outgoing(net, cells, node) + offset, own_cell(net, cells) + offset,
+                        num_bytes, own_cell(net, flags) + flag_offset, value);
+    }
+
+    // The same for a range at any place of this rank's network memory or outbox, to any offset in the peer's.
+    static __device__ __forceinline__ void put_from(const Network& net, bool active, int node, uint64_t from,
+                                                    uint64_t to, uint64_t num_bytes) {
+        for (uint32_t left = begin_send(active); left != 0; left &= left - 1) {
+            int lane = __ffs(left) - 1, dest = __shfl_sync(~0u, node, lane);
+            uint64_t source = __shfl_sync(~0u, from, lane), target = __shfl_sync(~0u, net.base + to, lane);
+            uint64_t size = __shfl_sync(~0u, num_bytes, lane);
+            nvshmemx_putmem_nbi_warp(at<void>(target), at<void>(source), size, pe_of(net, dest));
+        }
+    }
+
+    static __device__ __forceinline__ void put_signal_from(const Network& net, bool active, int node, uint64_t from,
+                                                           uint64_t to, uint64_t num_bytes, uint64_t flag,
+                                                           uint64_t value) {
+        for (uint32_t left = begin_send(active); left != 0; left &= left - 1) {
+            int lane = __ffs(left) - 1, dest = __shfl_sync(~0u, node, lane);
+            uint64_t source = __shfl_sync(~0u, from, lane), target = __shfl_sync(~0u, net.base + to, lane);
+            uint64_t size = __shfl_sync(~0u, num_bytes, lane), word = __shfl_sync(~0u, value, lane);
+            uint64_t signal = __shfl_sync(~0u, net.base + flag, lane);
+            nvshmemx_putmem_signal_nbi_warp(at<void>(target), at<void>(source), size, at<uint64_t>(signal), word,
+                                            NVSHMEM_SIGNAL_SET, pe_of(net, dest));
         }
     }
 
     static __device__ __forceinline__ void signal(const Network& net, int node, const Cells& flags,
                                                   uint64_t flag_offset, uint64_t value) {
-        nvshmemx_signal_op(at<uint64_t>(mine(net, flags), flag_offset), value, NVSHMEM_SIGNAL_SET, pe_of(net, node));
+        nvshmemx_signal_op(at<uint64_t>(net.base + own_cell(net, flags), flag_offset), value, NVSHMEM_SIGNAL_SET,
+                           pe_of(net, node));
     }
 
     static __device__ __forceinline__ void add(const Network& net, int node, const Cells& flags, uint64_t flag_offset,
                                                uint64_t value) {
-        nvshmemx_signal_op(at<uint64_t>(mine(net, flags), flag_offset), value, NVSHMEM_SIGNAL_ADD, pe_of(net, node));
+        nvshmemx_signal_op(at<uint64_t>(net.base + own_cell(net, flags), flag_offset), value, NVSHMEM_SIGNAL_ADD,
+                           pe_of(net, node));
     }
 
     static __device__ __forceinline__ void fence(const Network&, int) { nvshmem_fence(); }
@@ -63,13 +74,22 @@ struct Nvshmem {
     static __device__ __forceinline__ void quiet(const Network&) { nvshmem_quiet(); }
 
   private:
+    // The lanes of a warp that send; what all of them composed comes before the network card reads it.
+    static __device__ __forceinline__ uint32_t begin_send(bool active) {
+        uint32_t lanes = __ballot_sync(~0u, active);
+        if (lanes == 0) return 0;
+        fence_sys();
+        __syncwarp();
+        return lanes;
+    }
+
     static __device__ __forceinline__ int pe_of(const Network& net, int node) {
         return net.first_pe + node * net.pe_stride;
     }
 
-    // The symmetric address of the cell that this rank writes at its peers.
-    static __device__ __forceinline__ uint64_t mine(const Network& net, const Cells& cells) {
-        return incoming(net, cells, net.node);
+    // Offset of the cell that this rank writes at its peers.
+    static __device__ __forceinline__ uint64_t own_cell(const Network& net, const Cells& cells) {
+        return cells.offset + static_cast<uint64_t>(net.node) * cells.stride;
     }
 };
 

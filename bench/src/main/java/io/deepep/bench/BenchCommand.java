@@ -100,17 +100,23 @@ final class BenchCommand implements Runnable {
 
         @Override
         public Integer call() throws Exception {
-            LaunchedGroup.refuse("bench low-latency");
             bench.validate();
-            return TestCommand.exitCode(
-                    recorder.record(
-                            () ->
-                                    options.run(
-                                            group,
-                                            ShapeDefaults.BENCH_LOW_LATENCY,
-                                            job ->
-                                                    LowLatencyBench.run(
-                                                            console, job, tokens.of(job), bench))));
+            try (LaunchedGroup launched = LaunchedGroup.join()) {
+                Console report = launched.console(console);
+                return TestCommand.exitCode(
+                        recorder.record(
+                                () ->
+                                        options.run(
+                                                group,
+                                                ShapeDefaults.BENCH_LOW_LATENCY,
+                                                job ->
+                                                        LowLatencyBench.run(
+                                                                report,
+                                                                job,
+                                                                tokens.of(job),
+                                                                bench,
+                                                                launched::ranks))));
+            }
         }
     }
 

@@ -3,8 +3,11 @@ package io.deepep.bench;
 import io.deepep.bench.lowlatency.LowLatencyTest;
 import io.deepep.bench.normal.NormalTest;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.Job;
 import io.deepep.bench.run.LaunchedGroup;
+import io.deepep.bench.run.RankSource;
 import java.util.concurrent.Callable;
+import java.util.function.IntFunction;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
@@ -24,10 +27,15 @@ abstract class TestCommand implements Callable<Integer> {
         return allPassed ? Main.EXIT_PASSED : Main.EXIT_FAILED;
     }
 
-    /**
-     * Tests normal mode with ranks that are threads, or processes if a launcher started several.
-     */
-    final int normal(GroupOptions group, ShapeDefaults defaults) throws Exception {
+    /** The cases of a mode. */
+    @FunctionalInterface
+    interface Cases {
+        /** Runs them and reports; whether all passed. */
+        boolean run(Console console, Job job, IntFunction<RankSource> ranks);
+    }
+
+    /** Tests with ranks that are threads, or processes if a launcher started several. */
+    final int run(GroupOptions group, ShapeDefaults defaults, Cases cases) throws Exception {
         try (LaunchedGroup launched = LaunchedGroup.join()) {
             Console report = launched.console(console);
             return exitCode(
@@ -36,7 +44,7 @@ abstract class TestCommand implements Callable<Integer> {
                                     options.run(
                                             group,
                                             defaults,
-                                            job -> NormalTest.run(report, job, launched::ranks))));
+                                            job -> cases.run(report, job, launched::ranks))));
         }
     }
 
@@ -56,7 +64,7 @@ abstract class TestCommand implements Callable<Integer> {
 
         @Override
         public Integer call() throws Exception {
-            return normal(group, ShapeDefaults.INTRANODE);
+            return run(group, ShapeDefaults.INTRANODE, NormalTest::run);
         }
     }
 
@@ -76,7 +84,7 @@ abstract class TestCommand implements Callable<Integer> {
 
         @Override
         public Integer call() throws Exception {
-            return normal(group, ShapeDefaults.INTERNODE);
+            return run(group, ShapeDefaults.INTERNODE, NormalTest::run);
         }
     }
 
@@ -96,14 +104,7 @@ abstract class TestCommand implements Callable<Integer> {
 
         @Override
         public Integer call() throws Exception {
-            LaunchedGroup.refuse("test-low-latency");
-            return exitCode(
-                    recorder.record(
-                            () ->
-                                    options.run(
-                                            group,
-                                            ShapeDefaults.LOW_LATENCY,
-                                            job -> LowLatencyTest.run(console, job))));
+            return run(group, ShapeDefaults.LOW_LATENCY, LowLatencyTest::run);
         }
     }
 }

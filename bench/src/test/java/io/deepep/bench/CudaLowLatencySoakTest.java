@@ -6,6 +6,7 @@ import io.deepep.Network;
 import io.deepep.bench.lowlatency.LowLatencySoak;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.Placement;
+import io.deepep.bench.run.RankSource;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.routing.RoutingSpec;
@@ -43,6 +44,9 @@ class CudaLowLatencySoakTest {
                         Duration.ofSeconds(20),
                         List.of());
         LowLatencySoak.run(
-                job, Long.getLong("deepep.soak", 300), Long.getLong("deepep.soak.seed", 1));
+                job,
+                RankSource.inProcess(ranks),
+                Long.getLong("deepep.soak", 300),
+                Long.getLong("deepep.soak.seed", 1));
     }
 }

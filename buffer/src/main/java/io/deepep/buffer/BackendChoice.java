@@ -3,8 +3,11 @@ package io.deepep.buffer;
 import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.Network;
+import io.deepep.Stream;
 import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.nvshmem.NvshmemOptions;
+import io.deepep.host.HostStream;
 
 /**
  * Turns {@link Backend#AUTO} into the backend of the device, chooses the network of several nodes,
@@ -38,12 +41,14 @@ final class BackendChoice {
                             + options.device()
                             + " does not go with backend=HOST; leave the device out or use backend=CUDA");
         }
+        requireStream(options, HostStream.class);
         return options;
     }
 
     private static BufferOptions requireCuda(BufferOptions options) {
         CudaDriver.ensureAvailable();
         requireDevice(options.device().index());
+        requireStream(options, CudaStream.class);
         return options.topology().isInternode() ? withNetwork(options) : options;
     }
 
@@ -55,6 +60,20 @@ final class BackendChoice {
             LOG.log(System.Logger.Level.DEBUG, "NVSHMEM: {0}", settings);
         }
         return chosen;
+    }
+
+    private static void requireStream(BufferOptions options, Class<? extends Stream> kind) {
+        Stream given = options.communicationStream();
+        if (given != null && !kind.isInstance(given)) {
+            throw new IllegalArgumentException(
+                    "communicationStream is a "
+                            + given.getClass().getName()
+                            + ", which backend="
+                            + options.backend()
+                            + " cannot run on; give a "
+                            + kind.getSimpleName()
+                            + " or leave it out");
+        }
     }
 
     private static void requireDevice(int index) {

@@ -4,6 +4,7 @@ import io.deepep.BufferOptions;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
+import io.deepep.Network;
 import io.deepep.NormalLimits;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.cuda.CudaLowLatencyLayout;
@@ -20,14 +21,22 @@ import io.deepep.normal.cuda.CudaRdmaLayout;
  * @param nvlBytes NVL buffer
  * @param normalRdmaBytes normal mode's part of the RDMA buffer
  * @param lowLatencyRdmaBytes low-latency mode's part
+ * @param outboxBytes besides the RDMA buffer, where low-latency mode composes what a network
+ *     carries
  * @param layoutHash of all layouts; ranks whose hashes differ must not talk
  */
-record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes, long layoutHash) {
+record BufferSizes(
+        long nvlBytes,
+        long normalRdmaBytes,
+        long lowLatencyRdmaBytes,
+        long outboxBytes,
+        long layoutHash) {
     static BufferSizes of(BufferOptions options) {
         EpTopology topology = options.topology();
         long nvl = 0;
         long normalRdma = 0;
         long lowLatency = 0;
+        long outbox = 0;
         long hash = 1;
         if (options.normal() != null) {
             Config envelope = options.dispatchConfig().covering(options.combineConfig());
@@ -42,11 +51,14 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
         }
         if (options.lowLatency() != null) {
             var hostLayout = LowLatencyLayout.of(options.lowLatency(), topology).layout();
-            var cudaLayout = CudaLowLatencyLayout.of(options.lowLatency(), topology).layout();
+            var cudaLayout = CudaLowLatencyLayout.of(options.lowLatency(), topology);
             lowLatency = lowLatencyRdma(options.lowLatency(), topology);
-            hash = 31 * (31 * hash + hostLayout.hash()) + cudaLayout.hash();
+            if (topology.isInternode() && options.network() instanceof Network.Nvshmem) {
+                outbox = cudaLayout.outboxBytes(topology.numRanks());
+            }
+            hash = 31 * (31 * hash + hostLayout.hash()) + cudaLayout.layout().hash();
         }
-        return new BufferSizes(nvl, normalRdma, lowLatency, hash);
+        return new BufferSizes(nvl, normalRdma, lowLatency, outbox, hash);
     }
 
     /** Enough for either backend, so that a size hint does not depend on it. */
@@ -81,6 +93,7 @@ record BufferSizes(long nvlBytes, long normalRdmaBytes, long lowLatencyRdmaBytes
                 options.topology(),
                 options.backend(),
                 options.device(),
+                options.communicationStream(),
                 options.network(),
                 options.normal(),
                 options.lowLatency(),

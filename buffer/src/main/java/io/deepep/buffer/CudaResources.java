@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
 import io.deepep.DType;
+import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.Tensor;
@@ -17,6 +18,8 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
+import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * The CUDA backend of one rank. Operations are enqueued on the communication stream; a synchronous
@@ -50,7 +53,7 @@ final class CudaResources implements Resources {
         CudaNormalKernels.load(context);
         CudaLowLatencyKernels.load(context);
         GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
-        stream = CudaStream.create(context, context.greatestStreamPriority());
+        stream = openStream(options);
         entered = CudaEvent.create(context);
         timer = new DeviceTimer(context, stream);
         nvl =
@@ -64,9 +67,16 @@ final class CudaResources implements Resources {
         rdma =
                 options.numRdmaBytes() == 0
                         ? null
-                        : RdmaBuffer.open(options, context, stream, sharing);
+                        : RdmaBuffer.open(options, sizes, context, stream, sharing);
         normal = options.normal() == null ? null : openNormal(options, sharing);
         lowLatency = options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
+    }
+
+    /** The engine's stream as an object of our own: closing that tells late readers of events. */
+    private CudaStream openStream(BufferOptions options) {
+        return options.communicationStream() instanceof CudaStream given
+                ? CudaStream.wrap(context, given.handle())
+                : CudaStream.create(context, context.greatestStreamPriority());
     }
 
     /** Allocates and meets the peers: collective. */
@@ -94,15 +104,34 @@ final class CudaResources implements Resources {
                 options.combineConfig());
     }
 
+    /** Over NVSHMEM, ranks of other nodes are reached by it alone, whatever is mapped here. */
     private CudaLowLatencyKernels openLowLatency(
             BufferOptions options, BufferSizes sizes, GpuSharing sharing) {
+        EpTopology topology = options.topology();
+        RdmaHeaps heaps = rdma.heaps().from(sizes.normalRdmaBytes());
+        CudaLowLatencyKernels.Network network =
+                heaps.library()
+                        .map(
+                                library ->
+                                        new CudaLowLatencyKernels.Library(
+                                                library, rdma.outbox() - sizes.normalRdmaBytes()))
+                        .orElse(null);
+        CudaHeaps.Reach reach = network == null ? CudaHeaps.Reach.GROUP : CudaHeaps.Reach.NODE;
+        List<Long> reached =
+                IntStream.range(0, topology.numRanks())
+                        .mapToObj(
+                                peer ->
+                                        reach.includes(topology, peer)
+                                                ? heaps.addresses().get(peer)
+                                                : Long.valueOf(0))
+                        .toList();
         return new CudaLowLatencyKernels(
                 new CudaLowLatencyKernels.Place(
                         context,
                         stream,
-                        options.topology(),
-                        rdma.heaps().from(sizes.normalRdmaBytes()).addresses(),
-                        null,
+                        topology,
+                        reached,
+                        network,
                         sharing.mostRanksPerGpu(),
                         options.timeout().toNanos()),
                 options.lowLatency(),
@@ -131,8 +160,11 @@ final class CudaResources implements Resources {
             requireCapturable((CudaOperation<R>) operation.operation(), options);
         }
         operation.options(options);
+        boolean inOrder = isOwnStream(options.computeStream());
+        ((CudaOperation<R>) operation.operation())
+                .endsWithStream(inOrder && !options.asyncFinish());
         operation.beginWork().run();
-        if (!options.asyncFinish()) {
+        if (!options.asyncFinish() && !inOrder) {
             if (options.computeStream() != null) {
                 options.computeStream().waitFor(operation.event());
             } else {
@@ -175,8 +207,18 @@ final class CudaResources implements Resources {
         }
     }
 
+    /** Whether work of {@code compute} is in order with calls by itself. */
+    private boolean isOwnStream(Stream compute) {
+        return compute instanceof CudaStream cuda
+                && cuda.device().equals(stream.device())
+                && cuda.handle() == stream.handle();
+    }
+
     /** Later work comes after the present work of the compute stream. */
     private void joinCompute(Stream compute) {
+        if (isOwnStream(compute)) {
+            return;
+        }
         if (compute instanceof CudaStream own && own.device().equals(stream.device())) {
             own.record(entered);
             stream.waitFor(entered);
@@ -202,7 +244,9 @@ final class CudaResources implements Resources {
         }
         operation.receive();
         if (compute != null) {
-            compute.waitFor(operation.event());
+            if (!isOwnStream(compute)) {
+                compute.waitFor(operation.event());
+            }
             operation.leave();
         } else if (!stream.isCapturing()) {
             operation.completeWork().run();

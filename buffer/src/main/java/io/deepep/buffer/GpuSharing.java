@@ -3,8 +3,10 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.Config;
 import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaStream;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,18 +23,25 @@ record GpuSharing(int mostRanksPerGpu) {
     /** The smallest number of multiprocessors that a rank can work with. */
     private static final int FEWEST_SMS = 2;
 
-    /** What a rank tells of its GPU. */
-    record Gpu(String uuid, int numSms, String name) {
-        private byte[] encode() {
-            return (uuid + " " + numSms + " " + name).getBytes(StandardCharsets.UTF_8);
+    /** A GPU as ranks know it. */
+    record Gpu(String uuid, int numSms, String name) {}
+
+    /** What a rank tells of its place. */
+    private record Seat(Gpu gpu, boolean onDefaultStream) {
+        byte[] encode() {
+            return String.join(
+                            " ",
+                            gpu.uuid(),
+                            Integer.toString(gpu.numSms()),
+                            Boolean.toString(onDefaultStream),
+                            gpu.name())
+                    .getBytes(StandardCharsets.UTF_8);
         }
 
-        private static Gpu decode(byte[] message) {
-            String text = new String(message, StandardCharsets.UTF_8);
-            int first = text.indexOf(' ');
-            int second = text.indexOf(' ', first + 1);
-            int sms = Integer.parseInt(text.substring(first + 1, second));
-            return new Gpu(text.substring(0, first), sms, text.substring(second + 1));
+        static Seat decode(byte[] message) {
+            String[] words = new String(message, StandardCharsets.UTF_8).split(" ", 4);
+            Gpu gpu = new Gpu(words[0], Integer.parseInt(words[1]), words[3]);
+            return new Seat(gpu, Boolean.parseBoolean(words[2]));
         }
     }
 
@@ -40,14 +49,30 @@ record GpuSharing(int mostRanksPerGpu) {
      * Meets the other ranks: collective.
      *
      * @throws IllegalArgumentException on every rank, if the kernels of the ranks on one GPU do not
-     *     fit there at once
+     *     fit there at once or one of them would run on the GPU's default stream
      */
     static GpuSharing agree(BufferOptions options, CudaDevice device) {
-        Gpu own = new Gpu(device.uuid(), device.numSms(), device.name());
-        List<Gpu> gpus =
+        boolean onDefaultStream =
+                options.communicationStream() instanceof CudaStream given && given.isDefault();
+        Seat own =
+                new Seat(new Gpu(device.uuid(), device.numSms(), device.name()), onDefaultStream);
+        List<Seat> seats =
                 options.communicator().allGather(own.encode(), options.timeout()).stream()
-                        .map(Gpu::decode)
+                        .map(Seat::decode)
                         .toList();
+        List<Gpu> gpus = seats.stream().map(Seat::gpu).toList();
+        for (int rank = 0; rank < seats.size(); rank++) {
+            Gpu gpu = gpus.get(rank);
+            if (seats.get(rank).onDefaultStream() && Collections.frequency(gpus, gpu) > 1) {
+                throw new IllegalArgumentException(
+                        "communicationStream of rank "
+                                + rank
+                                + " is a default stream of its "
+                                + gpu.name()
+                                + ", where other ranks' kernels would wait behind its own; give each"
+                                + " rank on a shared GPU a stream made by cuStreamCreate");
+            }
+        }
         int numRanks = gpus.size();
         return options.normal() == null
                 ? of(gpus, Map.of())

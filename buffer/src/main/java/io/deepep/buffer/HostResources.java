@@ -3,7 +3,6 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
 import io.deepep.DType;
-import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.Tensor;
@@ -26,19 +25,24 @@ final class HostResources implements Resources {
     private final HostWait waiter;
     private final int numRanks;
     private final HostStream stream;
+    private final boolean ownsStream;
     private final NormalKernels normal;
     private final LowLatencyKernels lowLatency;
 
     private HostResources(
+            BufferOptions options,
             HostHeaps heaps,
             HostWait waiter,
-            EpTopology topology,
             NormalKernels normal,
             LowLatencyKernels lowLatency) {
         this.heaps = heaps;
         this.waiter = waiter;
-        this.numRanks = topology.numRanks();
-        this.stream = new HostStream("deepep-comm-" + topology.rank());
+        this.numRanks = options.topology().numRanks();
+        this.ownsStream = options.communicationStream() == null;
+        this.stream =
+                ownsStream
+                        ? new HostStream("deepep-comm-" + options.topology().rank())
+                        : (HostStream) options.communicationStream();
         this.normal = normal;
         this.lowLatency = lowLatency;
     }
@@ -83,7 +87,7 @@ final class HostResources implements Resources {
                     new HostLowLatencyKernels(
                             context, options.lowLatency(), options.maskTimedOutRanks());
         }
-        return new HostResources(heaps, waiter, options.topology(), normal, lowLatency);
+        return new HostResources(options, heaps, waiter, normal, lowLatency);
     }
 
     @Override
@@ -178,7 +182,9 @@ final class HostResources implements Resources {
 
     @Override
     public void close() {
-        stream.close();
+        if (ownsStream) {
+            stream.close();
+        }
         heaps.close();
     }
 }

@@ -5,6 +5,7 @@ import io.deepep.Communicator;
 import io.deepep.Network;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
 
 /**
@@ -65,13 +66,10 @@ final class NetworkChoice {
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM, but NVSHMEM was not found", NvshmemInstallation.CURE, null);
         }
-        if (options.lowLatency() != null) {
-            throw new DeepEpUnavailableException(
-                    "backend=CUDA has no low-latency kernels over network=NVSHMEM",
-                    "use virtual nodes (Network.peerMemory()), leave lowLatency limits out, or use backend=HOST",
-                    null);
-        }
-        if (options.normal() != null && !CudaNormalKernels.haveNetworkKernels()) {
+        boolean built =
+                CudaNormalKernels.haveNetworkKernels()
+                        && CudaLowLatencyKernels.haveNetworkKernels();
+        if (!built) {
             throw new DeepEpUnavailableException(
                     "network=NVSHMEM, but this build has no kernels over NVSHMEM",
                     "build with NVSHMEM_HOME set to a folder that has lib/libnvshmem_device.a and include/nvshmem.h",

@@ -2,6 +2,7 @@ package io.deepep.buffer;
 
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
@@ -24,7 +25,17 @@ record NvshmemNetwork(NvshmemWorld world, PeMap peMap, CudaContext context)
         return peOfNode(1) - peOfNode(0);
     }
 
+    @Override
+    public int peOf(int rank) {
+        return peMap.peOf(rank);
+    }
+
+    @Override
+    public void quiet(CudaStream stream) {
+        world.quiet(stream);
+    }
+
     private int peOfNode(int node) {
-        return peMap.peOf(peMap.topology().rankOf(node, peMap.topology().nvlRank()));
+        return peOf(peMap.topology().rankOf(node, peMap.topology().nvlRank()));
     }
 }

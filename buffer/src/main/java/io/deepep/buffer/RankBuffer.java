@@ -139,6 +139,7 @@ final class RankBuffer implements Buffer {
     public void cleanLowLatencyBuffer() {
         LowLatencyKernels lowLatency = lowLatency();
         resources.communicationStream().synchronize();
+        lowLatency.quiet();
         options.communicator().barrier(options.timeout());
         lowLatency.reset();
         options.communicator().barrier(options.timeout());

@@ -20,15 +20,23 @@ import java.util.Optional;
  *
  * @param rank whose
  * @param heaps of all ranks, as this one reaches them
+ * @param outbox bytes from the buffer to the outbox behind it, where NVSHMEM carries its data
  * @param release gives this rank's back, without waiting for anybody
  */
-record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCloseable {
+record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Runnable release)
+        implements AutoCloseable {
     /** Allocates {@code options.numRdmaBytes()} and meets the peers: collective. */
     static RdmaBuffer open(
-            BufferOptions options, CudaContext context, CudaStream stream, GpuSharing sharing) {
+            BufferOptions options,
+            BufferSizes sizes,
+            CudaContext context,
+            CudaStream stream,
+            GpuSharing sharing) {
         boolean crosses = options.topology().isInternode();
         if (crosses && options.network() instanceof Network.Nvshmem network) {
-            return overNvshmem(options, network, context, stream, sharing);
+            PeMap peMap = NvshmemSettings.peMap(options, sharing);
+            NvshmemWorld world = join(options, network, context, peMap);
+            return in(world, peMap, options, sizes.outboxBytes(), context, stream);
         }
         CudaHeaps peers =
                 CudaHeaps.open(
@@ -37,16 +45,12 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCl
                         options.numRdmaBytes(),
                         CudaHeaps.Reach.GROUP);
         return new RdmaBuffer(
-                options.topology().rank(), RdmaHeaps.ofPeers(peers.addresses()), peers::close);
+                options.topology().rank(), RdmaHeaps.ofPeers(peers.addresses()), 0, peers::close);
     }
 
     /** Starts NVSHMEM, unless this process is in the world that the buffer needs. */
-    private static RdmaBuffer overNvshmem(
-            BufferOptions options,
-            Network.Nvshmem network,
-            CudaContext context,
-            CudaStream stream,
-            GpuSharing sharing) {
+    private static NvshmemWorld join(
+            BufferOptions options, Network.Nvshmem network, CudaContext context, PeMap peMap) {
         NvshmemInstallation installation =
                 NvshmemInstallation.find()
                         .orElseThrow(
@@ -55,18 +59,27 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCl
                                                 "NVSHMEM was not found",
                                                 NvshmemInstallation.CURE,
                                                 null));
-        PeMap peMap = NvshmemSettings.peMap(options, sharing);
-        NvshmemWorld world =
-                NvshmemWorld.join(
-                        installation,
-                        NvshmemSettings.of(options, network),
-                        peMap,
-                        context,
-                        options.communicator(),
-                        options.timeout());
+        return NvshmemWorld.join(
+                installation,
+                NvshmemSettings.of(options, network),
+                peMap,
+                context,
+                options.communicator(),
+                options.timeout());
+    }
+
+    /** A piece of the world's symmetric heap, and the outbox behind it. */
+    private static RdmaBuffer in(
+            NvshmemWorld world,
+            PeMap peMap,
+            BufferOptions options,
+            long outboxBytes,
+            CudaContext context,
+            CudaStream stream) {
+        long outbox = Layout.alignToLine(options.numRdmaBytes());
         int allocation =
                 world.allocate(
-                        options.numRdmaBytes(),
+                        outbox + outboxBytes,
                         Layout.LINE_BYTES,
                         options.communicator(),
                         options.timeout());
@@ -77,6 +90,7 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, Runnable release) implements AutoCl
                 new RdmaHeaps(
                         addresses(options, world, allocation),
                         Optional.of(new NvshmemNetwork(world, peMap, context))),
+                outbox,
                 () -> world.release(allocation));
     }
 

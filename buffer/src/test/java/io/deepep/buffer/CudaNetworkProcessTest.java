@@ -52,4 +52,22 @@ class CudaNetworkProcessTest {
         NvshmemTestBackend.assumeNvshmem();
         new ProcessSuites(folder).run(4, 1, CudaNvshmemBadInputConformanceTest.class);
     }
+
+    @Test
+    void lowLatencyTwoByOneOverNvshmem() throws Exception {
+        NvshmemTestBackend.assumeNvshmem();
+        new ProcessSuites(folder).run(2, 1, CudaNvshmemLowLatencyConformanceTest.class);
+    }
+
+    @Test
+    void lowLatencyTwoByTwoOverNvshmem() throws Exception {
+        NvshmemTestBackend.assumeNvshmem();
+        new ProcessSuites(folder).run(4, 1, CudaNvshmemLowLatencyConformanceTest.class);
+    }
+
+    @Test
+    void lowLatencyBadInputOverNvshmem() throws Exception {
+        NvshmemTestBackend.assumeNvshmem();
+        new ProcessSuites(folder).run(4, 1, CudaNvshmemLowLatencyBadInputConformanceTest.class);
+    }
 }

@@ -8,8 +8,10 @@ import io.deepep.Config;
 import io.deepep.Device;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
+import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.conformance.RequiredBackends;
 import java.time.Duration;
 import org.junit.jupiter.api.BeforeEach;
@@ -53,6 +55,30 @@ class CudaSharedGpuTest {
                         builder.combineConfig(Config.recommendedForCombine(2).withNumSms(half))
                                 .open()
                                 .close();
+                    });
+        }
+    }
+
+    /** Work of one rank there would wait for kernels of the other, which wait for it. */
+    @Test
+    void aDefaultStreamIsNotForSeveralRanks() throws InterruptedException {
+        CudaContext context = CudaContext.shared(CudaDevice.of(0));
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        Buffer.Builder builder =
+                                Buffer.builder(communicator)
+                                        .device(Device.cuda(0))
+                                        .backend(Backend.CUDA)
+                                        .normal(NormalLimits.of(8, 128, 2, 4))
+                                        .timeout(LONG);
+                        if (communicator.rank() == 1) {
+                            builder.communicationStream(CudaStream.wrap(context, 0));
+                        }
+                        assertThatThrownBy(builder::open)
+                                .isInstanceOf(IllegalArgumentException.class)
+                                .hasMessageContaining(
+                                        "communicationStream of rank 1 is a default stream");
                     });
         }
     }

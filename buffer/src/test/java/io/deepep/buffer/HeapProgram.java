@@ -126,6 +126,7 @@ final class HeapProgram {
                 new EpTopology(communicator.rank(), numRanks, numRanks),
                 Backend.CUDA,
                 Device.cuda(communicator.rank() % NUM_DEVICES),
+                null,
                 Network.auto(),
                 NormalLimits.of(8, 128, 2, numRanks),
                 null,

@@ -65,6 +65,7 @@ class NetworkChoiceTest {
                             options.topology(),
                             options.backend(),
                             options.device(),
+                            null,
                             options.network(),
                             options.normal(),
                             options.lowLatency(),

@@ -167,6 +167,7 @@ class ObservedOperationTest {
                         new EpTopology(0, 1, 1),
                         Backend.HOST,
                         Device.host(),
+                        null,
                         Network.auto(),
                         NormalLimits.of(1, 128, 1, 1),
                         null,

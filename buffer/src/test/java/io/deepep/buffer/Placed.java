@@ -26,6 +26,7 @@ record Placed(int rank, int size, int localSize) implements Communicator {
                 new EpTopology(place.rank(), place.size(), ranksPerNode),
                 Backend.CUDA,
                 Device.cuda(0),
+                null,
                 network,
                 normal,
                 lowLatency,

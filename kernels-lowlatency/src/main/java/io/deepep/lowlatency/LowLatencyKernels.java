@@ -26,6 +26,12 @@ public interface LowLatencyKernels {
     Tensor combineBuffer(LowLatencyHandle handle);
 
     /**
+     * Waits until this rank's work is done and all that it sent has arrived; the buffer calls it
+     * before the barrier that comes before {@link #reset}.
+     */
+    void quiet();
+
+    /**
      * Forgets this rank's state in flight; the buffer calls it on every rank between two barriers.
      */
     void reset();

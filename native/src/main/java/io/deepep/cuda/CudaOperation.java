@@ -16,6 +16,12 @@ public interface CudaOperation<R> extends Operation<R> {
     DeviceEvent event();
 
     /**
+     * Whether the end of the next run may be that of its stream whenever somebody asks, which costs
+     * the GPU nothing, instead of a recorded point. What runs long anyway need not care.
+     */
+    default void endsWithStream(boolean may) {}
+
+    /**
      * Whether {@link #begin} only enqueues, so that it can go into a graph. Preparing the operation
      * never can: it allocates.
      */

@@ -175,9 +175,22 @@ public final class CudaStream implements Stream, AutoCloseable {
         SYNCHRONIZE.call(handle());
     }
 
-    /** Whether all work so far has finished. */
-    public boolean isIdle() {
+    /** Whether it is one of the default streams, which all threads of a context have in common. */
+    public boolean isDefault() {
+        return Long.compareUnsigned(handle, LAST_DEFAULT_STREAM) <= 0;
+    }
+
+    /** Whether {@link #close} was called. */
+    public boolean isClosed() {
+        return closed.get();
+    }
+
+    /** Whether all work so far has finished; false while work goes into a graph. */
+    public synchronized boolean isIdle() {
         context.makeCurrent();
+        if (isCapturing()) { // asking would spoil the capture
+            return false;
+        }
         return QUERY.call(handle()) == CuError.SUCCESS;
     }
 
@@ -240,7 +253,7 @@ public final class CudaStream implements Stream, AutoCloseable {
      * From here on work goes into a graph. Thread-local, so that other ranks' threads may allocate
      * meanwhile.
      */
-    void beginCapture() {
+    synchronized void beginCapture() {
         context.makeCurrent();
         BEGIN_CAPTURE.call(handle(), CAPTURE_THREAD_LOCAL);
     }

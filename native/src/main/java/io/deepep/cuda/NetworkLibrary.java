@@ -20,4 +20,14 @@ public interface NetworkLibrary {
 
     /** What is added to that from node to node. */
     int peStride();
+
+    /**
+     * The library's number of any rank, where all ranks are in one world.
+     *
+     * @throws IllegalArgumentException if the rank is of another rail's world
+     */
+    int peOf(int rank);
+
+    /** In stream order: all that kernels of this process sent has arrived. Returns at once. */
+    void quiet(CudaStream stream);
 }

@@ -1,5 +1,6 @@
 package io.deepep.cuda;
 
+import io.deepep.Event;
 import java.lang.ref.Cleaner;
 import java.util.ArrayDeque;
 import java.util.HashMap;
@@ -22,7 +23,7 @@ public final class PinnedSlots {
      * @param numBytes its size, a power of two
      * @param lastUse the event after which the GPU no longer writes to it
      */
-    public record Slot(PinnedMemory page, long offset, long numBytes, CudaEvent lastUse) {
+    public record Slot(PinnedMemory page, long offset, long numBytes, Event lastUse) {
         /** Its first byte as the GPU sees it. */
         public long deviceAddress() {
             return page.deviceAddress() + offset;
@@ -41,9 +42,9 @@ public final class PinnedSlots {
 
     /**
      * A piece of at least {@code numBytes}, for as long as {@code owner} is reachable and until
-     * {@code lastUse} after that.
+     * {@code lastUse} after that, which must not reach {@code owner}.
      */
-    public Slot take(Object owner, long numBytes, CudaEvent lastUse) {
+    public Slot take(Object owner, long numBytes, Event lastUse) {
         Slot found = takeFree(Math.max(Long.highestOneBit(2 * numBytes - 1), MIN_SLOT_BYTES));
         Slot slot = new Slot(found.page(), found.offset(), found.numBytes(), lastUse);
         CLEANER.register(owner, () -> giveBack(slot));

@@ -18,7 +18,8 @@ import java.util.List;
 
 /**
  * The layers of a decoding step, each a dispatch of FP8 rows and a combine of BF16 rows that lie in
- * the buffer, with reused requests.
+ * the buffer, with reused requests. As by an engine whose kernels run on the buffer's stream: no
+ * event lies between the calls.
  */
 final class DecodeLoop implements Operation {
     /** Results are kept for two dispatches, so every second one finds the memory of the first. */
@@ -41,6 +42,7 @@ final class DecodeLoop implements Operation {
     private final class Rank {
         private final int rank;
         private final Buffer buffer;
+        private final CallOptions inOrder;
         private final int sms;
         private final LowLatencyDispatchRequest dispatch;
         private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> combines =
@@ -52,6 +54,7 @@ final class DecodeLoop implements Operation {
             this.rank = rank;
             this.sms = sms;
             this.buffer = session.buffer(rank);
+            this.inOrder = CallOptions.sync().on(buffer.communicationStream());
             this.dispatch =
                     LowLatencyDispatchRequest.builder(
                                     verifier.workload().x(rank), verifier.workload().topkIdx(rank))
@@ -84,10 +87,12 @@ final class DecodeLoop implements Operation {
         }
     }
 
+    /** Enqueues the layers in the order of the buffer's stream, whatever {@code options} say. */
     @Override
     public Event call(int rank, CallOptions options) {
-        ranks.get(rank).run(layers, options);
-        return ranks.get(rank).home.event();
+        Rank mine = ranks.get(rank);
+        mine.run(layers, mine.inOrder);
+        return mine.home.event();
     }
 
     /** How many calls of {@link Buffer} a step makes. */

@@ -9,6 +9,7 @@ import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.IntFunction;
@@ -24,17 +25,22 @@ public final class LowLatencyBench {
      * result.
      *
      * @param tokens numbers of tokens per rank to measure with, at most the job's
+     * @param ranks where they run
      */
     public static boolean run(
-            Console console, Job job, List<Integer> tokens, BenchOptions options) {
-        try (LowLatencySetup setup = LowLatencySetup.open(job)) {
-            console.line("low-latency mode, %s, %s", job.placement().describe(), job.describe());
+            Console console,
+            Job job,
+            List<Integer> tokens,
+            BenchOptions options,
+            IntFunction<RankSource> ranks) {
+        try (LowLatencySetup setup = LowLatencySetup.open(job, ranks)) {
+            console.line("low-latency mode, %s", setup.session().describe());
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));
             if (runner.failed() == 0) {
                 List<OperationRecord> records = measure(console, setup, tokens, options);
                 BenchReport.print(console, records);
-                if (options.json() != null) {
+                if (options.json() != null && setup.session().writesResults()) {
                     BenchReport.write(options.json(), RoutingCounts.addTo(records, job.routing()));
                 }
             }

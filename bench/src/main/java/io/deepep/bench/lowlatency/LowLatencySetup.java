@@ -4,8 +4,10 @@ import io.deepep.Buffer;
 import io.deepep.LowLatencyLimits;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.MemoryNeed;
+import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.Session;
 import io.deepep.bench.run.UsageException;
+import java.util.function.IntFunction;
 
 /**
  * Ranks with buffers for low-latency mode.
@@ -18,10 +20,17 @@ import io.deepep.bench.run.UsageException;
 record LowLatencySetup(Session session, Job job, int maxTokens, Verifier verifier)
         implements AutoCloseable {
     static LowLatencySetup open(Job job) {
+        return open(job, RankSource::inProcess);
+    }
+
+    /** {@link #open(Job)} with ranks of one's own. */
+    static LowLatencySetup open(Job job, IntFunction<RankSource> ranks) {
         int maxTokens = job.routing().maxTokens();
         LowLatencyLimits limits = limits(job, maxTokens);
         MemoryNeed.require(job.numRanks(), Buffer.lowLatencyRdmaSizeHint(limits, job.topology()));
-        Session session = Session.open(job, builder -> builder.lowLatency(limits));
+        Session session =
+                Session.open(
+                        job, ranks.apply(job.numRanks()), builder -> builder.lowLatency(limits));
         return new LowLatencySetup(
                 session,
                 job,

@@ -13,6 +13,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.bench.cuda.SoakKernel;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.HostTensors;
@@ -40,16 +41,18 @@ public final class LowLatencySoak {
      * Makes {@code pairs} exchanges on the job's GPUs, with its numbers of ranks, experts and
      * selections, at most 32 tokens of its hidden size.
      *
+     * @param ranksOfJob where they run; closed when this returns
      * @throws io.deepep.bench.run.RankFailure if anything was wrong on a rank
      */
-    public static void run(Job job, long pairs, long seed) {
+    public static void run(Job job, RankSource ranksOfJob, long pairs, long seed) {
         LowLatencyLimits limits =
                 new LowLatencyLimits(
                         TOKENS[TOKENS.length - 1],
                         job.hidden(),
                         job.routing().numExperts(),
                         job.routing().numTopk());
-        try (Session session = Session.open(job, builder -> builder.lowLatency(limits))) {
+        try (Session session =
+                Session.open(job, ranksOfJob, builder -> builder.lowLatency(limits))) {
             List<Rank> ranks = session.team().ask(rank -> new Rank(session, rank, limits));
             session.team().run(rank -> ranks.get(rank).prepareAll());
             session.team().run(rank -> ranks.get(rank).run(pairs, seed));

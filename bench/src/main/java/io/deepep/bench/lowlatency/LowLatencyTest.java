@@ -8,6 +8,7 @@ import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.testkit.oracle.Traffic;
 import io.deepep.testkit.routing.Gate;
@@ -19,6 +20,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.IntFunction;
 
 /** {@code test-low-latency}. */
 public final class LowLatencyTest {
@@ -29,10 +31,14 @@ public final class LowLatencyTest {
 
     private LowLatencyTest() {}
 
-    /** Runs all cases and the report; returns whether all passed. */
-    public static boolean run(Console console, Job job) {
-        try (LowLatencySetup setup = LowLatencySetup.open(job)) {
-            console.line("low-latency mode, %s, %s", job.placement().describe(), job.describe());
+    /**
+     * Runs all cases and the report; returns whether all passed.
+     *
+     * @param ranks makes as many ranks as it is told
+     */
+    public static boolean run(Console console, Job job, IntFunction<RankSource> ranks) {
+        try (LowLatencySetup setup = LowLatencySetup.open(job, ranks)) {
+            console.line("low-latency mode, %s", setup.session().describe());
             printBytes(console, new LowLatencyBytes(job), job);
             CaseRunner runner = new CaseRunner(console, setup.session());
             runner.run(cases(setup));

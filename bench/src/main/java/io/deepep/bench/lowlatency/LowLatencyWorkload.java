@@ -3,7 +3,6 @@ package io.deepep.bench.lowlatency;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Downloads;
-import io.deepep.bench.run.Mirror;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
 import io.deepep.testkit.HostTensors;
@@ -13,6 +12,8 @@ import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
 import java.util.List;
 import java.util.Set;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /**
  * One routing with the tokens of every rank, what their experts are said to compute, and what the
@@ -33,7 +34,8 @@ final class LowLatencyWorkload {
     private final List<Tensor> topkWeights;
     private final Session session;
     private final List<Tensor> x;
-    private final List<Mirror> outputs;
+    private final List<Tensor> outputs;
+    private final List<Tensor> hostOutputs;
 
     LowLatencyWorkload(Session session, Routing routing, int maxTokens) {
         this(session, routing, maxTokens, Set.of());
@@ -48,9 +50,7 @@ final class LowLatencyWorkload {
         int hidden = session.job().hidden();
         long seed = session.job().variations().seed();
         int numTopk = routing.numTopk();
-        tokens =
-                session.team()
-                        .ask(rank -> Tokens.bf16(rank, routing.numTokens(rank), hidden, seed));
+        tokens = ofAllRanks(rank -> Tokens.bf16(rank, routing.numTokens(rank), hidden, seed));
         x = session.team().ask(rank -> upload(rank, tokens.get(rank).x()));
         topkIdx =
                 session.team()
@@ -58,19 +58,24 @@ final class LowLatencyWorkload {
         topkWeights =
                 session.team()
                         .ask(rank -> upload(rank, HostTensors.f32(routing.weights(rank), numTopk)));
-        outputs = session.team().ask(rank -> outputs(rank, hidden, seed + 77L * rank));
+        List<Tensor> computed = ofAllRanks(rank -> outputs(hidden, seed + 77L * rank));
+        hostOutputs = computed.stream().map(this::byExpert).toList();
+        outputs = session.team().ask(rank -> byExpert(upload(rank, computed.get(rank))));
+    }
+
+    /** Ranks of other processes have the same as there: the oracle compares with theirs. */
+    private <T> List<T> ofAllRanks(IntFunction<T> each) {
+        return IntStream.range(0, routing.numRanks()).parallel().mapToObj(each).toList();
     }
 
     private Tensor upload(int rank, Tensor host) {
         return session.memory(rank).upload(host);
     }
 
-    private Mirror outputs(int rank, int hidden, long seed) {
+    private Tensor outputs(int hidden, long seed) {
         long slots = (long) routing.numRanks() * maxTokens;
         long rows = slots + EXPERT_SHIFT * routing.numLocalExperts();
-        Tensor host = Rows.expertOutputs(Math.toIntExact(rows), hidden, seed);
-        Mirror all = Mirror.of(host, session.memory(rank));
-        return new Mirror(byExpert(all.host()), byExpert(all.device()));
+        return Rows.expertOutputs(Math.toIntExact(rows), hidden, seed);
     }
 
     /** Overlapping views of the rows: [El, R*maxTokens, H]. */
@@ -118,12 +123,12 @@ final class LowLatencyWorkload {
 
     /** What the experts of {@code rank} compute, BF16 [El, R*maxTokens, H]. */
     Tensor outputs(int rank) {
-        return outputs.get(rank).device();
+        return outputs.get(rank);
     }
 
     /** The same of all ranks, on the host for the oracle. */
     List<Tensor> hostOutputs() {
-        return outputs.stream().map(Mirror::host).toList();
+        return hostOutputs;
     }
 
     /** Copies the outputs of one rank's experts, where rows were received, into {@code target}. */

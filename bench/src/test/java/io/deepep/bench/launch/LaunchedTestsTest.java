@@ -61,6 +61,42 @@ class LaunchedTestsTest {
     }
 
     @Test
+    void lowLatencyMode() {
+        Outcome outcome =
+                launch(
+                        2,
+                        "test-low-latency",
+                        "--backend=host",
+                        "--num-tokens=5",
+                        "--hidden=256",
+                        "--num-topk=3",
+                        "--num-experts=8");
+        assertThat(outcome.exitCode()).as("%s", outcome).isZero();
+        assertThat(outcome.out()).allMatch(line -> line.startsWith("[0] "));
+        assertThat(outcome.out().getFirst()).contains("1 x 2 ranks", "2 processes");
+        assertThat(outcome.out().getLast()).matches("\\[0\\] [1-9][0-9]* passed, 0 failed");
+    }
+
+    @Test
+    void benchOfLowLatencyMode(@TempDir Path folder) throws IOException {
+        Path file = folder.resolve("records.json");
+        Outcome outcome =
+                launch(
+                        2,
+                        "bench",
+                        "low-latency",
+                        "--backend=host",
+                        "--num-tokens=5",
+                        "--hidden=256",
+                        "--num-topk=3",
+                        "--num-experts=8",
+                        "--repeats=3",
+                        "--json=" + file);
+        assertThat(outcome.exitCode()).as("%s", outcome).isZero();
+        assertThat(new ObjectMapper().readTree(file.toFile())).isNotEmpty();
+    }
+
+    @Test
     void benchOfNormalMode(@TempDir Path folder) throws IOException {
         Path file = folder.resolve("records.json");
         Outcome outcome =
@@ -101,12 +137,12 @@ class LaunchedTestsTest {
 
     @Test
     void commandsOfOneProcessSayThatTheyAre() {
-        Outcome outcome = launch(2, "bench", "low-latency", "--backend=host");
+        Outcome outcome = launch(2, "bench", "decode", "--backend=host");
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err())
                 .anyMatch(
                         line ->
                                 line.contains(
-                                        "bench low-latency runs its ranks as threads of one process"));
+                                        "bench decode runs its ranks as threads of one process"));
     }
 }

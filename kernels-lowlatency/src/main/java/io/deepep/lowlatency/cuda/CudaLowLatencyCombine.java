@@ -182,6 +182,11 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     }
 
     @Override
+    public void endsWithStream(boolean may) {
+        event.followStream(may);
+    }
+
+    @Override
     public DeviceEvent event() {
         return event;
     }

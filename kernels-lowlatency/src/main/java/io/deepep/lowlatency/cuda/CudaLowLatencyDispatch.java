@@ -228,6 +228,11 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     }
 
     @Override
+    public void endsWithStream(boolean may) {
+        event.followStream(may);
+    }
+
+    @Override
     public DeviceEvent event() {
         return event;
     }

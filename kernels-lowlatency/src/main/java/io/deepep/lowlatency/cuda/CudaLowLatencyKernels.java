@@ -10,6 +10,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.NetworkLibrary;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.spi.Operation;
 import java.util.List;
@@ -42,26 +43,29 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
             List<Long> heaps,
             Network network,
             int ranksOnDevice,
-            long timeoutNanos) {
-        /** What the kernels' binaries are called after {@code lowlatency_}. */
-        String kernels() {
-            String several = topology.isInternode() ? SEVERAL_NODES : ONE_NODE;
-            return network == null ? several : network.policy() + "_";
-        }
+            long timeoutNanos) {}
+
+    /**
+     * How ranks are reached whose heap is not mapped here: by kernels that were built with a
+     * network policy. All of them compose in an outbox first, {@link
+     * CudaLowLatencyLayout#outboxBytes} that the network reads, {@code outbox} bytes from this
+     * rank's heap.
+     */
+    public sealed interface Network {
+        /** Bytes from this rank's heap to its outbox. */
+        long outbox();
     }
 
     /**
-     * How ranks of other nodes are reached.
+     * By queues that the kernels write themselves.
      *
-     * @param policy the network policy that kernels were built with, {@code ibgda} for one
+     * @param policy what kernels' binaries are called after, {@code ibgda} for one
      * @param queues what the policy is told of its queues: {@code Network.queues}
-     * @param outbox bytes from this rank's heap to {@link CudaLowLatencyLayout#outboxBytes} that
-     *     the network reads
      */
-    public record Network(String policy, long queues, long outbox) {}
+    public record Queues(String policy, long queues, long outbox) implements Network {}
 
-    private static final String ONE_NODE = "";
-    private static final String SEVERAL_NODES = "internode_";
+    /** By a library in whose memory heap and outbox lie, at the same place on all ranks. */
+    public record Library(NetworkLibrary library, long outbox) implements Network {}
 
     private final CudaLowLatencyState state;
 
@@ -71,8 +75,13 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      * waits for another rank.
      */
     public static void load(CudaContext context) {
-        LowLatencyGpu.of(context, ONE_NODE);
-        LowLatencyGpu.of(context, SEVERAL_NODES);
+        LowLatencyGpu.overMappedMemory(context, false);
+        LowLatencyGpu.overMappedMemory(context, true);
+    }
+
+    /** Whether this build has the kernels that reach other nodes through NVSHMEM. */
+    public static boolean haveNetworkKernels() {
+        return LowLatencyGpu.hasLibraryKernels();
     }
 
     /**
@@ -119,6 +128,11 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     @Override
     public Tensor combineBuffer(LowLatencyHandle handle) {
         return CudaLowLatencyHandle.of(handle, state).bank().combineBuffer();
+    }
+
+    @Override
+    public void quiet() {
+        state.quiet();
     }
 
     @Override

@@ -65,7 +65,7 @@ final class CudaLowLatencyState implements AutoCloseable {
         this.timeoutNanos = place.timeoutNanos();
         this.layout = CudaLowLatencyLayout.of(limits, topology);
         this.checks = new LowLatencyChecks(limits, topology, context.device());
-        this.gpu = LowLatencyGpu.of(context, place.kernels());
+        this.gpu = LowLatencyGpu.of(place);
         this.memory = new DevicePool(stream);
         int numRanks = topology.numRanks();
         for (int i = 0; i < BANKS; i++) {
@@ -87,7 +87,7 @@ final class CudaLowLatencyState implements AutoCloseable {
      */
     LowLatencyStatus newStatus(Object operation, CallEvent end, boolean combine) {
         return new LowLatencyStatus(
-                gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end.finished()),
+                gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end),
                 memory.allocateZeroed(Integer.BYTES),
                 stream,
                 new LowLatencyFaults(combine, topology.rank(), timeoutNanos, limits.numExperts()));
@@ -138,13 +138,22 @@ final class CudaLowLatencyState implements AutoCloseable {
                 .setInt("phases", phases);
     }
 
+    /** To the network policy each rank is a node. */
     private void setNetwork(KernelParams params, CudaLowLatencyKernels.Network network) {
         long at = LowLatencyStructs.GROUP.offset("network");
         KernelStruct struct = NetworkStructs.NETWORK;
         params.setLong(at + struct.offset("base"), heap());
-        params.setLong(at + struct.offset("queues"), network.queues());
         params.setInt(at + struct.offset("node"), topology.rank());
         params.setInt(at + struct.offset("num_nodes"), topology.numRanks());
+        switch (network) {
+            case CudaLowLatencyKernels.Queues queues ->
+                    params.setLong(at + struct.offset("queues"), queues.queues());
+            case CudaLowLatencyKernels.Library over -> {
+                int first = over.library().peOf(0);
+                params.setInt(at + struct.offset("first_pe"), first);
+                params.setInt(at + struct.offset("pe_stride"), over.library().peOf(1) - first);
+            }
+        }
     }
 
     /** Where rows of combine for remote ranks are composed, from the heap; 0 without a network. */
@@ -218,6 +227,14 @@ final class CudaLowLatencyState implements AutoCloseable {
 
     void closeCombine(int run) {
         unreceived[run] = false;
+    }
+
+    /** What a network still carries may be written over, or would come after a reset. */
+    void quiet() {
+        if (place.network() instanceof CudaLowLatencyKernels.Library over) {
+            over.library().quiet(stream);
+        }
+        stream.synchronize();
     }
 
     /** Forgets all calls in flight, now that no rank makes any; masks stay. */

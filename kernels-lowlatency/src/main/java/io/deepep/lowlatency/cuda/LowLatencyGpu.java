@@ -3,6 +3,7 @@ package io.deepep.lowlatency.cuda;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.PinnedSlots;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -16,9 +17,13 @@ final class LowLatencyGpu {
     /** Static shared memory and what the driver reserves stay below this. */
     private static final int RESERVED_SHARED_BYTES = 4096;
 
+    private static final String FOLDER = "/io/deepep/lowlatency/";
+    private static final String LIBRARY_FOLDER = FOLDER + "nvshmem/";
+    private static final String LIBRARY_SUFFIX = "_nvshmem";
+
     private static final Map<Key, LowLatencyGpu> GPUS = new ConcurrentHashMap<>();
 
-    /** A GPU, and which of the binaries, see {@link CudaLowLatencyKernels.Place#kernels}. */
+    /** A GPU, and what distinguishes the binaries: {@code lowlatency_} + kernels + operation. */
     private record Key(int ordinal, String kernels) {}
 
     final CudaFunction dispatchBf16;
@@ -30,37 +35,71 @@ final class LowLatencyGpu {
     /** Dynamic shared memory a block can have. */
     final int sharedBytes;
 
-    private LowLatencyGpu(CudaContext context, String kernels) {
-        sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
-        CudaModule dispatch = load(context, kernels + "dispatch");
-        CudaModule combine = load(context, kernels + "combine");
-        dispatchBf16 = function(dispatch, "dispatch_bf16");
-        dispatchFp8 = function(dispatch, "dispatch_fp8");
-        combineBf16 = function(combine, "combine_bf16");
-        combineLogFmt = function(combine, "combine_logfmt");
-        slots = new PinnedSlots(context);
-    }
-
-    private static CudaModule load(CudaContext context, String name) {
-        CudaModule module =
-                CudaModule.loadResource(
-                        context,
-                        CudaLowLatencyKernels.class,
-                        "/io/deepep/lowlatency/lowlatency_" + name + ".fatbin");
-        LowLatencyStructs.HEADER.requireSame(module);
-        return module;
+    private LowLatencyGpu(
+            CudaContext context, CudaModule dispatch, CudaModule combine, PinnedSlots slots) {
+        this.sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
+        this.dispatchBf16 = function(dispatch, "dispatch_bf16");
+        this.dispatchFp8 = function(dispatch, "dispatch_fp8");
+        this.combineBf16 = function(combine, "combine_bf16");
+        this.combineLogFmt = function(combine, "combine_logfmt");
+        this.slots = slots;
     }
 
     private CudaFunction function(CudaModule module, String name) {
+        LowLatencyStructs.HEADER.requireSame(module);
         CudaFunction function = module.function("deepep_lowlatency_" + name);
         function.setMaxDynamicSharedBytes(sharedBytes);
         return function;
     }
 
+    /** The kernels that reach other ranks as the place says. */
+    static LowLatencyGpu of(CudaLowLatencyKernels.Place place) {
+        CudaContext context = place.context();
+        return switch (place.network()) {
+            case null -> overMappedMemory(context, place.topology().isInternode());
+            case CudaLowLatencyKernels.Queues queues -> shared(context, queues.policy() + "_");
+            case CudaLowLatencyKernels.Library over -> over(over.library(), context);
+        };
+    }
+
+    /** Those of one node, or of several virtual ones. */
+    static LowLatencyGpu overMappedMemory(CudaContext context, boolean severalNodes) {
+        return shared(context, severalNodes ? "internode_" : "");
+    }
+
     /** The same object for every context of one GPU. */
-    static LowLatencyGpu of(CudaContext context, String kernels) {
+    private static LowLatencyGpu shared(CudaContext given, String kernels) {
+        CudaContext context = CudaContext.shared(given.cudaDevice());
         return GPUS.computeIfAbsent(
                 new Key(context.cudaDevice().ordinal(), kernels),
-                _ -> new LowLatencyGpu(CudaContext.shared(context.cudaDevice()), kernels));
+                _ ->
+                        new LowLatencyGpu(
+                                context,
+                                load(context, kernels + "dispatch"),
+                                load(context, kernels + "combine"),
+                                new PinnedSlots(context)));
+    }
+
+    private static CudaModule load(CudaContext context, String name) {
+        return CudaModule.loadResource(
+                context, CudaLowLatencyKernels.class, FOLDER + "lowlatency_" + name + ".fatbin");
+    }
+
+    /** Those that call a library, which keeps them as long as it runs. */
+    private static LowLatencyGpu over(NetworkLibrary library, CudaContext context) {
+        return new LowLatencyGpu(
+                context,
+                library.load(CudaLowLatencyKernels.class, libraryKernels("dispatch")),
+                library.load(CudaLowLatencyKernels.class, libraryKernels("combine")),
+                overMappedMemory(context, true).slots);
+    }
+
+    private static String libraryKernels(String name) {
+        return LIBRARY_FOLDER + "lowlatency_" + name + LIBRARY_SUFFIX + ".fatbin";
+    }
+
+    /** Whether this build has them. */
+    static boolean hasLibraryKernels() {
+        return CudaLowLatencyKernels.class.getResource(libraryKernels("dispatch")) != null;
     }
 }

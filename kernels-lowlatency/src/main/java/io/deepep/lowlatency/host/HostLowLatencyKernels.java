@@ -129,6 +129,10 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
                 "the handle is of another buffer; combine with the handle that this buffer's dispatch returned");
     }
 
+    /** What is stored lies in the peers' memory. */
+    @Override
+    public void quiet() {}
+
     @Override
     public void reset() {
         clear(layout.dispatchFlags());

@@ -18,6 +18,7 @@ import io.deepep.cuda.ibgda.GpuNicMemory;
 import io.deepep.cuda.ibgda.NicGroup;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Network;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Place;
+import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Queues;
 import io.deepep.spi.Operation;
 import io.deepep.testkit.nic.SoftwareNic;
 import java.io.ByteArrayOutputStream;
@@ -71,7 +72,7 @@ final class NicRanks implements AutoCloseable {
             CudaStream stream = CudaStream.create(context);
             streams.add(stream);
             pools.add(new DevicePool(stream));
-            Network network = byNetwork ? new Network("ibgda", group.table(rank), heapBytes) : null;
+            Network network = byNetwork ? new Queues("ibgda", group.table(rank), heapBytes) : null;
             Place place =
                     new Place(
                             context,

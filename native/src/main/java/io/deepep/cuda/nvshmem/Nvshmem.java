@@ -232,6 +232,15 @@ public final class Nvshmem implements AutoCloseable {
                 "nvshmemx_barrier_all_on_stream", () -> library.barrierAllOnStream(stream));
     }
 
+    /** In stream order: all that this PE's kernels sent has arrived. Returns at once. */
+    public void quiet(CudaStream stream) {
+        quietOnStream(stream.handle());
+    }
+
+    void quietOnStream(long stream) {
+        callWithoutResult("nvshmemx_quiet_on_stream", () -> library.quietOnStream(stream));
+    }
+
     long peerAddress(long address, int rank) {
         int pe = peMap.peOf(rank);
         return call("nvshmem_ptr", () -> library.pointer(address, pe));

@@ -40,6 +40,7 @@ final class NvshmemLibrary {
     private final MethodHandle pointer;
     private final MethodHandle barrierAll;
     private final MethodHandle barrierAllOnStream;
+    private final MethodHandle quietOnStream;
     private final MethodHandle teamSplit;
     private final MethodHandle teamDestroy;
     private final MethodHandle teamMyPe;
@@ -68,6 +69,7 @@ final class NvshmemLibrary {
                 library.bind("nvshmem_ptr", FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_INT));
         barrierAll = library.bind("nvshmem_barrier_all", nothing());
         barrierAllOnStream = library.bind("nvshmemx_barrier_all_on_stream", nothing(JAVA_LONG));
+        quietOnStream = library.bind("nvshmemx_quiet_on_stream", nothing(JAVA_LONG));
         teamSplit =
                 library.bind(
                         "nvshmem_team_split_strided",
@@ -224,6 +226,14 @@ final class NvshmemLibrary {
     void barrierAllOnStream(long stream) {
         try {
             barrierAllOnStream.invokeExact(stream);
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    void quietOnStream(long stream) {
+        try {
+            quietOnStream.invokeExact(stream);
         } catch (Throwable t) {
             throw rethrow(t);
         }

@@ -3,6 +3,7 @@ package io.deepep.cuda.nvshmem;
 import io.deepep.Communicator;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.CudaStream;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Meeting;
 import java.time.Duration;
@@ -249,6 +250,11 @@ public final class NvshmemWorld {
     /** Gives an allocation back. Waits for nobody; peers may go on using this rank's part. */
     public void release(int allocation) {
         blocks.get(allocation).used = false;
+    }
+
+    /** In stream order: all that kernels of this process sent has arrived. Returns at once. */
+    public void quiet(CudaStream stream) {
+        nvshmem.quiet(stream);
     }
 
     /**

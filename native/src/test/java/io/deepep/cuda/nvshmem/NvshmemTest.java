@@ -86,6 +86,7 @@ class NvshmemTest {
             NvshmemModule module = nvshmem.register(() -> 0xabc, unloaded::incrementAndGet);
             nvshmem.barrier();
             nvshmem.barrierOnStream(0x77);
+            nvshmem.quietOnStream(0x78);
             memory.close();
             module.close();
             assertThat(unloaded).hasValue(1);
@@ -100,6 +101,7 @@ class NvshmemTest {
                         "module abc",
                         "barrier",
                         "barrier on stream 77",
+                        "quiet on stream 78",
                         "free",
                         "module end",
                         "destroy",

@@ -194,6 +194,11 @@ void nvshmemx_barrier_all_on_stream(uintptr_t stream) {
     record("barrier on stream %lx", (unsigned long)stream);
 }
 
+void nvshmemx_quiet_on_stream(uintptr_t stream) {
+    enter("quiet on stream", 1);
+    record("quiet on stream %lx", (unsigned long)stream);
+}
+
 int nvshmem_team_split_strided(int parent, int start, int stride, int size, const void *config, long mask, int *team) {
     enter("split", 1);
     if (start < 0 || stride < 1 || size < 1 || start + stride * (size - 1) >= npes) die("split out of range");

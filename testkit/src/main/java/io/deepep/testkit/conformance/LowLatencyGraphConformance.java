@@ -211,6 +211,38 @@ public abstract class LowLatencyGraphConformance {
                 });
     }
 
+    /** Calls in the order of the buffer's stream alone: replays record no event. */
+    @Test
+    public void replayInTheOrderOfTheStream() {
+        List<LowLatencyWorld> worlds = worlds();
+        run(
+                context -> {
+                    Stream stream = context.buffer().communicationStream();
+                    CallOptions options = CallOptions.sync().on(stream);
+                    LowLatencyFormat format = LowLatencyFormat.FP8;
+                    Rounds rounds = new Rounds(context, worlds.getFirst(), format, options, false);
+                    rounds.prepare();
+                    try (Recording recording = record(stream, rounds::enqueue)) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 1; i <= NUM_REPLAYS; i++) {
+                            rounds.load(worlds.get(i % NUM_WORLDS));
+                            boolean bad = i % 4 == 0;
+                            if (bad && context.rank() == CULPRIT) {
+                                rounds.loadBadExpert();
+                            }
+                            recording.replay();
+                            if (bad) {
+                                String mention = "topkIdx[3][1]=" + SHAPE.experts();
+                                requireRouting(rounds.received.event()::synchronize, mention);
+                                requireRouting(rounds.home.event()::synchronize, mention);
+                            } else {
+                                rounds.verify();
+                            }
+                        }
+                    }
+                });
+    }
+
     /** What waits on the CPU or allocates cannot be recorded, and says so. */
     @Test
     public void refusals() {

@@ -1,0 +1,201 @@
+package io.deepep.testkit.conformance;
+
+import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
+import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.Event;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestStream;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Low-latency calls in the order of a stream: the buffer's own or the engine's, with nothing
+ * between them but that order.
+ */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+public abstract class LowLatencyStreamConformance {
+    private static final LowLatencyFormat FORMAT = LowLatencyFormat.FP8;
+    private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 12, 256, 6, 8);
+
+    /** The backend under test. */
+    protected abstract TestBackend backend();
+
+    /** A new stream of an engine. */
+    protected abstract TestStream newStream(Device device);
+
+    /** Several pairs that nobody waits for; the tensors of the last two dispatches are alive. */
+    @ParameterizedTest
+    @MethodSource(LowLatencyCallConformance.FEW)
+    public void chainOnTheBuffersStream(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()),
+                context -> chain(new LowLatencyRank(context, world)));
+    }
+
+    private static void chain(LowLatencyRank rank) {
+        Buffer buffer = rank.context().buffer();
+        CallOptions options = CallOptions.sync().on(buffer.communicationStream());
+        LowLatencyDispatchRequest request = rank.request(FORMAT).build();
+        for (int round = 0; round < 3; round++) {
+            LowLatencyDispatchResult first = buffer.lowLatencyDispatch(request, options);
+            buffer.lowLatencyCombine(rank.home(first.handle()).build(), options);
+            LowLatencyDispatchResult second =
+                    buffer.lowLatencyDispatch(rank.request(FORMAT).build(), options);
+            LowLatencyCombineResult home =
+                    buffer.lowLatencyCombine(rank.home(second.handle()).build(), options);
+            rank.verify(home);
+            assertThat(second.event().isDone()).isTrue();
+            rank.verify(second, FORMAT);
+            rank.verify(first, FORMAT);
+        }
+    }
+
+    /** The engine's stream makes the tokens, runs the calls and uses what they give. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    public void callsOnTheEnginesStream(boolean hook) {
+        LowLatencyWorld world = SHAPE.world(7);
+        Ranks.runBare(
+                backend(),
+                SHAPE.topology(),
+                communicator -> {
+                    Device device = backend().device(communicator.rank(), communicator.size());
+                    try (TestStream stream = newStream(device);
+                            Buffer buffer =
+                                    Ranks.builder(backend(), communicator, SHAPE.topology())
+                                            .lowLatency(SHAPE.limits())
+                                            .communicationStream(stream.stream())
+                                            .open()) {
+                        LowLatencyRank rank =
+                                new LowLatencyRank(
+                                        new RankContext(backend(), communicator, buffer), world);
+                        communicator.barrier(Ranks.TIMEOUT);
+                        for (int i = 0; i < 3; i++) {
+                            onTheEnginesStream(rank, stream, hook);
+                        }
+                        chain(rank);
+                        assertThat(buffer.communicationStream().device()).isEqualTo(device);
+                    }
+                });
+    }
+
+    private static void onTheEnginesStream(LowLatencyRank rank, TestStream stream, boolean hook) {
+        RankContext context = rank.context();
+        Buffer buffer = context.buffer();
+        CallOptions options = CallOptions.sync().on(stream.stream());
+        Tensor x = context.poisoned(rank.x().dtype(), rank.x().shape());
+        Tensor seen = context.poisoned(DType.BF16, rank.x().shape());
+        stream.copy(rank.x(), x);
+        LowLatencyDispatchResult received =
+                buffer.lowLatencyDispatch(
+                        LowLatencyDispatchRequest.builder(x, rank.topkIdx())
+                                .format(FORMAT)
+                                .receiveHook(hook)
+                                .build(),
+                        options);
+        if (hook) {
+            received.receiveHook().run();
+        }
+        LowLatencyCombineRequest home = rank.home(received.handle()).receiveHook(hook).build();
+        LowLatencyCombineResult combined = buffer.lowLatencyCombine(home, options);
+        if (hook) {
+            combined.receiveHook().run();
+        }
+        stream.copy(combined.x(), seen);
+        stream.stream().synchronize();
+        rank.verify(received, FORMAT);
+        rank.verify(new LowLatencyCombineResult(seen, combined.event(), null));
+    }
+
+    /** What went wrong is told when the event is asked for, and the ranks go on in step. */
+    @Test
+    public void aBadRoutingInTheChain() {
+        LowLatencyWorld world = SHAPE.world(7);
+        Ranks.run(
+                backend(),
+                SHAPE.topology(),
+                b -> b.lowLatency(SHAPE.limits()),
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    CallOptions options = CallOptions.sync().on(buffer.communicationStream());
+                    Tensor good = context.download(rank.topkIdx());
+                    Tensor idx = context.download(rank.topkIdx());
+                    if (context.rank() == CULPRIT) {
+                        idx.setLong(SHAPE.experts(), 3, 1);
+                    }
+                    LowLatencyDispatchRequest request = rank.request(FORMAT).build();
+                    for (int i = 0; i < 2; i++) {
+                        context.backend().write(idx, rank.topkIdx());
+                        requireRouting(
+                                () ->
+                                        buffer.lowLatencyDispatch(request, options)
+                                                .event()
+                                                .synchronize(),
+                                "topkIdx[3][1]=" + SHAPE.experts());
+                        context.backend().write(good, rank.topkIdx());
+                        chain(rank);
+                    }
+                });
+    }
+
+    /** A stream of another device is refused on all ranks before they wait for each other. */
+    @Test
+    public void aStreamOfAnotherDevice() {
+        Device other = backend().device(0, 1).isHost() ? Device.cuda(0) : Device.host();
+        Ranks.runBare(
+                backend(),
+                Ranks.topology(1, 2),
+                communicator ->
+                        assertThatThrownBy(
+                                        () ->
+                                                Ranks.builder(
+                                                                backend(),
+                                                                communicator,
+                                                                Ranks.topology(1, 2))
+                                                        .lowLatency(SHAPE.limits())
+                                                        .communicationStream(new Elsewhere(other))
+                                                        .open())
+                                .isInstanceOf(IllegalArgumentException.class)
+                                .hasMessageContaining("communicationStream is one of " + other));
+    }
+
+    /** A stream that nothing can be run on. */
+    private record Elsewhere(Device device) implements Stream {
+        @Override
+        public Event record() {
+            return Event.completed();
+        }
+
+        @Override
+        public void waitFor(Event event) {
+            event.synchronize();
+        }
+
+        @Override
+        public void synchronize() {
+            // Nothing runs here.
+        }
+    }
+}
