@@ -62,7 +62,7 @@ final class RunLaunches {
     RunTrace announce() {
         int turn = numAnnounced++ % RUNS;
         if (traces[turn] == null) {
-            traces[turn] = new RunTrace(state, this, event, source);
+            traces[turn] = new RunTrace(state, this, source);
         }
         announced = traces[turn];
         return announced;

@@ -1,7 +1,7 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.Tensor;
-import io.deepep.cuda.CallEvent;
+import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.PinnedSlots;
 import java.lang.foreign.MemorySegment;
@@ -41,7 +41,9 @@ final class RunTrace {
     /** Device address of the i64 [R] that launches add their waits to. */
     private final long waitStats;
 
-    private final CallEvent event;
+    /** Recorded behind the last copy of a run. */
+    private final CudaEvent end;
+
     private final PinnedSlots.Slot slot;
     private final MemorySegment memory;
     private final long countsOffset;
@@ -50,14 +52,10 @@ final class RunTrace {
     private final long topkOffset;
     private boolean received;
 
-    /**
-     * A trace of the runs of one operation, while {@code operation} is reachable.
-     *
-     * @param event the end of its latest run
-     */
-    RunTrace(CudaLowLatencyState state, Object operation, CallEvent event, Source source) {
+    /** A trace of runs of one operation, while {@code operation} is reachable. */
+    RunTrace(CudaLowLatencyState state, Object operation, Source source) {
         this.state = state;
-        this.event = event;
+        this.end = CudaEvent.create(state.context);
         this.source = source;
         this.topkIdx = source.topkIdx();
         Tensor given = source.waitCostStats();
@@ -67,7 +65,7 @@ final class RunTrace {
         this.afterOffset = beforeOffset + 8L * numRanks();
         this.topkOffset = afterOffset + 8L * numRanks();
         long numBytes = topkOffset + 8 * topkIdx.numElements();
-        this.slot = state.gpu.slots.take(operation, numBytes, event.finished());
+        this.slot = state.gpu.slots.take(operation, numBytes, end);
         this.memory = slot.page().segment().asSlice(slot.offset(), numBytes);
     }
 
@@ -104,6 +102,7 @@ final class RunTrace {
             copy(countsOffset, bank.count.address(), 4L * numLocalExperts());
         }
         copy(afterOffset, waitStats, 8L * numRanks());
+        state.stream.record(end);
         received = true;
     }
 
@@ -115,7 +114,7 @@ final class RunTrace {
 
     /** Whether everything below is known. */
     boolean isKnown() {
-        return received && event.isDone();
+        return received && end.isDone();
     }
 
     /** [El] Rows of each local expert. */

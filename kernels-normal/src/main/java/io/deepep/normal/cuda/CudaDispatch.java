@@ -277,7 +277,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         if (!cached) {
             if (traceSlot == null) {
                 long bytes = DispatchTrace.slotBytes(state, handle);
-                traceSlot = state.slots.take(handle, bytes, event.finished());
+                traceSlot = state.slots.take(handle, bytes, event);
             }
             announced = new DispatchTrace(state, handle, event, traceSlot);
         }
