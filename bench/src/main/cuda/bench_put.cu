@@ -9,9 +9,9 @@ namespace deepep::bench {
 
 extern "C" __global__ void __launch_bounds__(kMaxWarps * 32, 1) deepep_bench_put(const __grid_constant__ PutParams p) {
     uint64_t warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-    for (int i = 0; i < p.num_rows; ++i) send_row<PeerMemory>(p, p.peer, warp, p.row_bytes, warp, p.epoch + i);
+    for (int i = 0; i < p.num_rows; ++i) send_row(p, p.peer, warp, p.row_bytes, warp, p.epoch + i);
     __syncthreads();
-    if (threadIdx.x == 0) PeerMemory::quiet(p.network);
+    if (threadIdx.x == 0) Policy::quiet(p.network);
 }
 
 }  // namespace deepep::bench

@@ -1,10 +1,17 @@
-// Puts as an application makes them: a row is composed where the network policy says, then put with a signal.
+// Puts as an application makes them: a row is composed where the network policy says, then put with a signal. The policy
+// is PeerMemory, or DEEPEP_BENCH_NETWORK where a binary is built with another.
 #pragma once
 
 #include "bench_structs.cuh"
 #include "deepep/network.cuh"
 
 namespace deepep::bench {
+
+#ifdef DEEPEP_BENCH_NETWORK
+using Policy = DEEPEP_BENCH_NETWORK;
+#else
+using Policy = PeerMemory;
+#endif
 
 constexpr int kPutVectors = 4;  // of 16 bytes that a lane has under way
 
@@ -22,7 +29,6 @@ __device__ __forceinline__ void copy_row(uint64_t to, uint64_t from, uint64_t nu
 }
 
 // One warp sends num_bytes of the source to a slot of the peer, and says so.
-template <typename Policy>
 __device__ __forceinline__ void send_row(const PutParams& p, int peer, uint64_t slot, uint64_t num_bytes, uint64_t flag,
                                          uint64_t value) {
     uint64_t offset = slot * p.slot_bytes;

@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) deepep_bench_put_latency(con
     for (int i = 0; i < p.num_rows; ++i) {
         uint64_t value = p.epoch + i;
         if (!first) await_flag(p, p.peer, 0, value);
-        send_row<PeerMemory>(p, p.peer, 0, p.row_bytes, 0, value);
+        send_row(p, p.peer, 0, p.row_bytes, 0, value);
         if (first) await_flag(p, p.peer, 0, value);
     }
 }

@@ -18,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps * 32, 1)
             if (phase > 0) await_flag(p, peer, (phase - 1) * p.num_rows + row, p.epoch);
             if (phase == 2) continue;
             uint64_t slot = static_cast<uint64_t>(phase) * p.num_rows + row;
-            send_row<PeerMemory>(p, peer, slot, phase == 0 ? p.row_bytes : p.return_bytes, slot, p.epoch);
+            send_row(p, peer, slot, phase == 0 ? p.row_bytes : p.return_bytes, slot, p.epoch);
         }
 }
 

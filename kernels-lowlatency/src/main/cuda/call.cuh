@@ -1,5 +1,8 @@
 // How a launch begins, how it waits for other ranks, and what it does when one does not come.
 //
+// What is rare is out of line: a launch takes microseconds and runs nearly all of its code for the first time, so it is
+// the lines of code on the way that cost.
+//
 // Calls of a rank run one after the other in stream order, so what a launch finds in RankState is what the launch
 // before has left. Two things follow. A launch tells the peers which slots *earlier* launches have taken their rows out
 // of, without waiting for blocks of its own. And the epoch, in device memory so that a launch can be replayed, is
@@ -32,11 +35,22 @@ __device__ __forceinline__ bool has_reached(uint32_t value, uint32_t epoch) {
     return static_cast<int32_t>(value - epoch) >= 0;
 }
 
-enum Barrier : int { kBarrierSend = 1, kBarrierSend2 = 2, kBarrierReceive = 3 };
+enum Barrier : int { kBarrierSend = 1, kBarrierSend2 = 2, kBarrierReceive = 3, kBarrierPlan = 4 };
 
 // All threads of a team of num_threads, which is a multiple of 32.
 __device__ __forceinline__ void team_barrier(int id, int num_threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(num_threads) : "memory");
+}
+
+// A word of shared memory that warps of a block look at while they wait for something else too.
+__device__ __forceinline__ uint32_t load_acquire_cta(const uint32_t* p) {
+    uint32_t v;
+    asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_release_cta(uint32_t* p, uint32_t v) {
+    asm volatile("st.release.cta.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
 // The threads that receive: those behind the first kSendThreads, or all threads of a launch that does not send.
@@ -66,8 +80,8 @@ struct Deal {
     int group, next_group;
     int item, next_item;
 
-    __device__ Deal(int num_groups, int warp, int num_warps) {
-        int index = warp * gridDim.x + blockIdx.x, total = num_warps * gridDim.x;  // neighbours are in different blocks
+    __device__ Deal(int num_groups, int warp, int num_warps, int block = blockIdx.x) {
+        int index = warp * gridDim.x + block, total = num_warps * gridDim.x;  // neighbours are in different blocks
         bool many = total >= num_groups;
         next_item = many ? small_div(total, num_groups) : 1;
         item = many ? small_div(index, num_groups) : 0;
@@ -105,7 +119,7 @@ __device__ __forceinline__ void store_words(uint64_t* to, uint32_t epoch, uint32
 
 // The epoch that both words have, or the older one.
 __device__ __forceinline__ uint32_t load_words(const uint64_t* from, uint32_t epoch, uint64_t& first, uint64_t& second) {
-    asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "l"(from) : "memory");
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "l"(from) : "memory");
     return word_epoch(first) == epoch ? word_epoch(second) : word_epoch(first);
 }
 
@@ -145,7 +159,7 @@ struct Wait {
 };
 
 // True if the rank's blocks conclude that the peer is gone: the first to say so decides.
-__device__ inline bool decide(const Group& g, const Call& call, int peer, bool gone) {
+__device__ __noinline__ bool decide(const Group& g, const Call& call, int peer, bool gone) {
     uint32_t mine = call.epoch << 2 | call.kind << 1 | gone;
     uint32_t* word = &state_of(g)->decided[peer];
     for (uint32_t seen = *static_cast<volatile uint32_t*>(word);;) {
@@ -176,7 +190,7 @@ __device__ inline void give_up(const Group& g, const Call& call, Wait& wait, uin
 
 // Ranks make the same calls. So a peer that has begun the call of the other kind that comes after this one, but has not
 // begun this one, never will. Both are counted as made, here and there, and the ranks are in step again.
-__device__ inline void skip_other(const Group& g, const Call& call, int peer) {
+__device__ __noinline__ void skip_other(const Group& g, const Call& call, int peer) {
     Fault fault;
     fault.code = kOperationMismatch;
     fault.phase = kPhaseHeader;
@@ -214,6 +228,7 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
 // Spins until load() gives `epoch`. False if the wait is over without.
 template <typename Load>
 __device__ __forceinline__ bool await(const Group& g, const Call& call, Wait& wait, uint32_t epoch, Load load) {
+#pragma unroll 1
     for (int spins = 1;; ++spins) {
         bool lost = wait.lost;  // seen before the load: a peer that makes both calls has begun this one first
         uint32_t seen = load();
@@ -275,8 +290,8 @@ __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, ui
     return __ballot_sync(~0u, is_free);
 }
 
-// Tells the peers what earlier launches have received. One warp of one block, beside the warp that waits for the like
-// from the peers. Masked ranks learn it when they are back: by the next launch.
+// Tells the peers what earlier launches have received. One warp of one block, after that has opened its call. Masked
+// ranks learn it when they are back: by the next launch.
 __device__ inline void publish_received(const Group& g, uint32_t masked) {
     int lane = threadIdx.x % 32;
     uint4 received = *reinterpret_cast<const uint4*>(state_of(g)->received);
@@ -288,8 +303,6 @@ __device__ inline void publish_received(const Group& g, uint32_t masked) {
 
 constexpr int kOpenWarp = kThreads / 32 - 1;
 constexpr int kPublishWarp = kOpenWarp - 1;
-constexpr int kStateThread = kPublishWarp * 32;  // the same that has read `received` for the peers
-
 // A block in the middle: publishing takes a while, and in a small call it has nothing else to do.
 __device__ __forceinline__ bool is_publishing_block() { return blockIdx.x == gridDim.x / 2; }
 
@@ -297,33 +310,34 @@ __device__ __forceinline__ bool is_publishing_block() { return blockIdx.x == gri
 // leaves its epoch and next_other for a receive half of its own.
 __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const uint32_t* run) {
     Opening opening = {};
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (warp != kOpenWarp && warp != kPublishWarp) return opening;
+    int lane = threadIdx.x % 32;
+    if (threadIdx.x / 32 != kOpenWarp) return opening;
     const volatile RankState* state = state_of(g);
     bool sends = g.phases & kSend;
     opening.epoch = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[kind] : run);
     opening.other = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[1 - kind] : run + 1);
     opening.masked = state->masked;
-    if (warp == kOpenWarp && sends && lane < g.num_ranks)
+    if (sends && lane < g.num_ranks)
         opening.ack = load_acquire_sys_v2(acks_from(g, lane) + kind * 2);
     return opening;
 }
 
-// Waits for free slots if the launch sends, and tells the block. The two warps, before __syncthreads().
+// Waits for free slots if the launch sends, and tells the block. One warp, before __syncthreads().
 __device__ inline void finish_open(const Group& g, Kind kind, const Opening& opening, Call& call) {
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (warp == kPublishWarp && is_publishing_block()) publish_received(g, opening.masked);
-    if (warp != kOpenWarp) return;
+    if (threadIdx.x / 32 != kOpenWarp) return;
     uint32_t next = g.phases & kSend ? 1 : 0;
     Call mine = {opening.epoch + next, opening.other + next, opening.masked, 0, kind};
     if (next) mine.reached = await_free_slots(g, mine, opening.ack);
-    if (lane == 0) call = mine;
+    if (threadIdx.x % 32 == 0) call = mine;
 }
 
-// kStateThread of every block, after the call is open. True in the block that is last to have read the epoch: nobody
-// reads it any more, and it becomes this launch's.
+// kPublishWarp of every block, after the call is open. True in one thread of the block that is last to have read the
+// epoch: nobody reads it any more, and it becomes this launch's.
 __device__ inline bool advance_epoch(const Group& g, const Call& call) {
     RankState* state = state_of(g);
+    if (is_publishing_block()) publish_received(g, call.masked);
+    __syncwarp();  // `received` has been read
+    if (threadIdx.x % 32 != 0) return false;
     if (is_publishing_block() && g.phases & kReceive) state->received[call.kind * 2 + (call.epoch & 1)] = call.epoch;
     if (add_acq_rel_gpu(&state->arrivals, 1) != gridDim.x - 1) return false;  // release by all, acquire by the last
     state->arrivals = 0;

@@ -2,7 +2,8 @@
 // (source rank, token, selection).
 //
 // Every block learns from the headers where each source's rows begin at each expert; a row brings its order among those
-// of its source. A warp waits for one row, reads it once and writes it to each of its experts.
+// of its source. A warp waits for one part of a row, reads it once and writes it to each of its experts: the senders as
+// soon as they have sent, beside the placers that wait for headers, then these too.
 #pragma once
 
 #include "call.cuh"
@@ -14,13 +15,24 @@ namespace deepep::lowlatency {
 constexpr int kPartVectors = 4;  // 16-byte vectors of a row that a lane copies at once
 constexpr int kPartBytes = kPartVectors * 512;
 
-using DispatchReceivers = Receivers<kDispatchSenders>;
+// The warps behind the senders: they place what all then receive.
+struct Placers {
+    static constexpr int num_threads = kThreads - kDispatchSenders;
+    int thread = threadIdx.x - kDispatchSenders;
+
+    __device__ void sync() const { team_barrier(kBarrierReceive, num_threads); }
+    __device__ int num_warps() const { return num_threads / 32; }
+    __device__ int warp() const { return thread / 32; }
+};
 
 struct ReceiveShared {
     uint32_t absent;
     uint32_t present;
     uint32_t overflow;  // smallest expert that has too many rows, or ~0
-    bool ok;
+    bool odd;           // a header has a word that is a fault
+    bool crowded;       // an expert may have too many rows
+    bool ok;            // rows can be received
+    uint32_t placed;    // 1: all of this is final, and the table
 };
 
 // [num_ranks][num_own_words] words of the headers, then [num_ranks][local experts] first rows.
@@ -40,38 +52,40 @@ struct CountTable {
     __device__ int32_t& first_row(int source, int e) const { return begin[source * num_local_experts + e]; }
 };
 
-// The last block: it has rows to receive only when there are many.
-__device__ __forceinline__ bool is_reporting_block() { return blockIdx.x == gridDim.x - 1; }
-
-// A warp per source, two words per lane.
-__device__ inline void collect_headers(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
+// A warp per 64 words of a source, two per lane.
+__device__ inline void collect_headers(const DispatchParams& p, const Call& call, const Placers& team,
                                        const CountTable& table, ReceiveShared& shared) {
     const Group& g = p.group;
     int lane = team.thread % 32;
-    uint64_t start = now_ns();
+    uint64_t start = p.wait_stats ? now_ns() : 0;
+    int num_items = (table.num_words() + 63) / 64 * g.num_ranks;
 #pragma unroll 1
-    for (int source = team.warp(); source < g.num_ranks; source += team.num_warps()) {
-        bool masked = call.masked >> source & 1;
+    for (int item = team.warp(); item < num_items; item += team.num_warps()) {
+        int chunk = small_div(item, g.num_ranks), source = item - chunk * g.num_ranks, word = chunk * 64 + lane * 2;
+        if (word >= table.num_words()) continue;
         const uint64_t* header = header_from(g, kDispatch, source, call.epoch);
-#pragma unroll 1
-        for (int word = lane * 2; word < table.num_words(); word += 64) {
-            uint64_t first = 0, second = 0;
-            Wait wait(source, kPhaseHeader);
-            bool came = !masked && await(g, call, wait, call.epoch, [&] {
-                return load_words(header + word, call.epoch, first, second);
-            });
-            if (wait.lost && !came) shared.ok = false;
-            if (came && wait.waited && word == 0 && p.wait_stats && is_reporting_block())
-                at<int64_t>(p.wait_stats)[source] += static_cast<int64_t>(now_ns() - start);
-            if (!came) atomicOr(&shared.absent, 1u << source);
-            table.word(source, word) = came ? word_value(first) : 0;
-            table.word(source, word + 1) = came ? word_value(second) : 0;
-        }
+        uint64_t first = 0, second = 0;
+        Wait wait(source, kPhaseHeader);
+        bool came = !(call.masked >> source & 1) && await(g, call, wait, call.epoch, [&] {
+            return load_words(header + word, call.epoch, first, second);
+        });
+        if (wait.lost && !came) shared.ok = false;
+        if (came && wait.waited && word == 0 && p.wait_stats && is_reporting_block())
+            at<int64_t>(p.wait_stats)[source] += static_cast<int64_t>(now_ns() - start);
+        if (!came) atomicOr(&shared.absent, 1u << source);
+        int32_t one = came ? word_value(first) : 0, other = came ? word_value(second) : 0;
+        table.word(source, word) = one;
+        table.word(source, word + 1) = other;
+        if (!came) continue;
+        if ((word == kStatus && one != kOk) || (word + 1 == kFormat && other != p.format) ||
+            (word == kTopk && one != p.topk))
+            shared.odd = true;
+        if (word + 1 == kCrowded && other != 0) shared.crowded = true;
     }
 }
 
 // What all ranks conclude alike: words that differ from this rank's own, then a source's own status. One warp.
-__device__ inline Fault judge_headers(const DispatchParams& p, const CountTable& table, uint32_t present) {
+__device__ __noinline__ Fault judge_headers(const DispatchParams& p, const CountTable& table, uint32_t present) {
     int lane = threadIdx.x % 32, source = lane % p.group.num_ranks;
     bool heard = lane < p.group.num_ranks && (present >> lane & 1);
     Fault fault;
@@ -98,47 +112,10 @@ __device__ inline Fault judge_headers(const DispatchParams& p, const CountTable&
     return fault;
 }
 
-// Waits for the headers and places each source's rows; true if rows can be received.
-__device__ inline bool place_sources(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
-                                     const CountTable& table, ReceiveShared& shared) {
-    const Group& g = p.group;
-    if (team.thread == 0) shared = {0, 0, ~0u, true};
-    team.sync();
-    collect_headers(p, call, team, table, shared);
-    team.sync();
-    if (team.warp() == team.num_warps() - 1) {  // while the others place
-        uint32_t present = all_ranks(g) & ~shared.absent;
-        Fault fault = judge_headers(p, table, present);
-        if (team.thread % 32 == 0) {
-            shared.present = present;
-            if (fault.code != kOk && shared.ok && is_reporting_block()) record_fault(g, call, fault);
-            if (fault.code != kOk) shared.ok = false;
-        }
-    }
-#pragma unroll 1
-    for (int e = team.thread; e < table.num_local_experts; e += team.num_threads) {
-        int64_t row = 0;
-#pragma unroll 1
-        for (int first = 0; first < kRanks; first += kMaxNvlRanks) {
-            int32_t counts[kMaxNvlRanks];
-#pragma unroll
-            for (int i = 0; i < kMaxNvlRanks; ++i)
-                counts[i] = first + i < g.num_ranks ? table.count(first + i, e) : 0;
-#pragma unroll
-            for (int i = 0; i < kMaxNvlRanks; ++i) {
-                if (first + i < g.num_ranks) table.first_row(first + i, e) = static_cast<int32_t>(row);
-                row += counts[i];
-            }
-        }
-        if (row > g.num_ranks * p.max_tokens) atomicMin(&shared.overflow, e + g.rank * table.num_local_experts);
-    }
-    team.sync();
-    return shared.ok && shared.overflow == ~0u;
-}
-
-// One block: an expert of a rank that takes part and is selected more often than it has rows is a fault at every rank.
-__device__ __noinline__ bool check_room(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
-                                  ReceiveShared& shared) {
+// An expert of a rank that takes part and is selected more often than it has rows is a fault at every rank. That takes a
+// source which has more selections of it than tokens, so it is looked for only if one says so.
+__device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call, const Placers& team,
+                                      ReceiveShared& shared) {
     const Group& g = p.group;
     int room = g.num_ranks * p.max_tokens, num_local_experts = p.experts_per_rank;
     auto rows_of = [&](int expert) {
@@ -173,28 +150,61 @@ __device__ __noinline__ bool check_room(const DispatchParams& p, const Call& cal
     return false;
 }
 
-// One block: what the consumer and a later combine read besides the rows.
-__device__ __noinline__ void report_counts(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
-                                     const CountTable& table, const ReceiveShared& shared, bool ok) {
+// Waits for the headers and places each source's rows; shared.ok then. shared has been cleared.
+__device__ inline void place_sources(const DispatchParams& p, const Call& call, const Placers& team,
+                                     const CountTable& table, ReceiveShared& shared) {
     const Group& g = p.group;
-    auto bank = at<Bank>(p.bank);
-    if (team.thread < g.num_ranks) {
-        bank->num_selections[team.thread] = ok ? table.word(team.thread, kNumSelections) : 0;
-        bank->num_rows[team.thread] = ok ? table.word(team.thread, kNumRows) : 0;
+    collect_headers(p, call, team, table, shared);
+    team.sync();
+    uint32_t present = all_ranks(g) & ~shared.absent;
+    if (team.thread == 0) shared.present = present;
+    if (shared.odd && team.warp() == 0) {
+        Fault fault = judge_headers(p, table, present);
+        if (team.thread == 0 && shared.ok && is_reporting_block()) record_fault(g, call, fault);
+        if (team.thread == 0) shared.ok = false;
     }
-    if (team.thread == 0) bank->present = ok ? shared.present : 0;
-    for (int e = team.thread; e < table.num_local_experts; e += team.num_threads) {
-        int32_t rows = 0;
 #pragma unroll 1
-        for (int source = 0; source < g.num_ranks; ++source) {
-            uint32_t count = ok ? table.count(source, e) : 0;
+    for (int i = team.thread; i < g.num_ranks * table.num_local_experts; i += team.num_threads) {
+        int source = small_div(i, table.num_local_experts), e = i - source * table.num_local_experts;
+        int32_t row = 0;
+#pragma unroll 4
+        for (int before = 0; before < source; ++before) row += table.count(before, e);
+        table.first_row(source, e) = row;
+    }
+    team.sync();
+    if (shared.crowded) {
+        if (shared.ok && !has_room(p, call, team, shared) && team.thread == 0) shared.ok = false;
+        team.sync();
+    }
+    // release; the barrier orders the table of all placers before it
+    if (team.thread == 0) store_release_cta(&shared.placed, 1);
+}
+
+// What the consumer and a later combine read besides the rows. A warp per expert, lane by source; the last warps first,
+// as the first have rows.
+__device__ inline void report_counts(const DispatchParams& p, const Placers& team, const CountTable& table,
+                                     const ReceiveShared& shared) {
+    const Group& g = p.group;
+    int source = team.thread % 32, last_warp = team.num_warps() - 1;
+#pragma unroll 1
+    for (int e = (last_warp - team.warp()) * gridDim.x + blockIdx.x; e < table.num_local_experts;
+         e += team.num_warps() * gridDim.x) {
+        uint32_t count = shared.ok && source < g.num_ranks ? table.count(source, e) : 0;
+        if (source < g.num_ranks)
             at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
                 static_cast<uint64_t>(table.first_row(source, e)) << 32 | count;
-            rows += count;
-        }
+        int32_t rows = __reduce_add_sync(~0u, count);
+        if (source != 0) continue;
         at<int32_t>(p.out_counts)[e] = rows;
         if (p.cumulative_stats) at<int32_t>(p.cumulative_stats)[e] += rows;
     }
+    if (!is_reporting_block() || team.warp() != last_warp) return;
+    auto bank = at<Bank>(p.bank);
+    if (source < g.num_ranks) {
+        bank->num_selections[source] = shared.ok ? table.word(source, kNumSelections) : 0;
+        bank->num_rows[source] = shared.ok ? table.word(source, kNumRows) : 0;
+    }
+    if (source == 0) bank->present = shared.ok ? shared.present : 0;
 }
 
 // The output row of a lane's selection.
@@ -247,17 +257,15 @@ __device__ __forceinline__ void store_part(const DispatchParams& p, const RowPar
         column /= 4;
         mine = mine && lane % 4 == 0;
     }
-    if (mine) at<uint32_t>(p.out_scales)[(static_cast<int64_t>(to.expert) * columns + column) * num_slots + to.row] = r.scale;
+    int64_t place = (static_cast<int64_t>(to.expert) * columns + column) * num_slots + to.row;
+    if (mine) at<uint32_t>(p.out_scales)[place] = r.scale;
 }
 
-// Lane k places selection k of a row that has come. All lanes.
+// A part of a row that has come, with lane k's selection of it. All lanes.
 template <bool kCast>
 __device__ __forceinline__ void unpack_part(const DispatchParams& p, const CountTable& table, int source, int part,
-                                            uint64_t row, uint32_t tag) {
+                                            uint32_t selection, RowPart& r, uint32_t tag) {
     int lane = threadIdx.x % 32;
-    uint32_t selection = lane < p.topk ? at<const uint32_t>(row + p.selections_offset)[lane] : ~0u;
-    RowPart r = {};
-    load_part<kCast>(p, row, part, r);
     int expert = selection >> kOrderBits, order = selection & ((1 << kOrderBits) - 1);
     bool valid = selection != ~0u && expert < table.num_local_experts && order < table.count(source, expert);
     Place place = {expert, valid ? table.first_row(source, expert) + order : 0};
@@ -275,31 +283,50 @@ __device__ __forceinline__ void unpack_part(const DispatchParams& p, const Count
     at<int32_t>(p.out_src_info)[static_cast<int64_t>(expert) * p.group.num_ranks * p.max_tokens + place.row] = token;
 }
 
-// A warp stays with one source and part, and takes the rows in the order in which they are sent.
+// A warp stays with one source and part, and takes the rows in the order in which they are sent. Until sources are
+// placed it is not known how many there are: a warp looks out for its first row all the same, and loads it. All warps of
+// a block; those that have sent before those that place, and last the blocks that send first.
 template <bool kCast>
-__device__ inline void receive_rows(const DispatchParams& p, const Call& call, const DispatchReceivers& team,
-                                    const CountTable& table) {
+__device__ inline void receive_rows(const DispatchParams& p, const Call& call, const CountTable& table,
+                                    const ReceiveShared& shared) {
     const Group& g = p.group;
     uint32_t parity = call.epoch & 1;
-    int num_parts = (row_bytes<kCast>(p) + kPartBytes - 1) / kPartBytes;
-    Deal deal(g.num_ranks * num_parts, team.warp(), team.num_warps());
+    int num_parts = (row_bytes<kCast>(p) + kPartBytes - 1) / kPartBytes, lane = threadIdx.x % 32;
+    int without = g.phases & kSend ? 1 : 0, warp = threadIdx.x / 32;  // the flag warp, if there is one
+    Deal deal(g.num_ranks * num_parts, warp > kFlagWarp ? warp - without : warp, kThreads / 32 - without,
+              gridDim.x - 1 - blockIdx.x);
+    bool placed = false;
 #pragma unroll 1
     for (int group = deal.group; group < g.num_ranks * num_parts; group += deal.next_group) {
         int part = small_div(group, g.num_ranks), source = group - part * g.num_ranks;
-        int num_rows = min(table.word(source, kNumRows), p.max_tokens);
         auto flags = at<const uint64_t>(
             g.heap[g.rank], p.flag_offset + parity * p.flag_parity_stride + source * p.flag_rank_stride);
         uint64_t rows = g.heap[g.rank] + p.row_offset + parity * p.row_parity_stride + source * p.row_rank_stride;
 #pragma unroll 1
-        for (int slot = deal.item; slot < num_rows; slot += deal.next_item) {
+        for (int slot = deal.item; slot < p.max_tokens; slot += deal.next_item) {
             uint64_t seen = 0;
-            Wait wait(source, kPhaseRows);
-            bool came = await(g, call, wait, call.epoch, [&] {
-                return word_epoch(seen = load_acquire_sys(flags + slot));  // pairs with the release in finish_row
-            });
-            if (!__all_sync(~0u, came)) break;  // the source is lost after its header; what it announced is undefined
-            unpack_part<kCast>(p, table, source, part, rows + static_cast<uint64_t>(slot) * p.row_stride,
-                               word_value(seen));
+            auto look = [&] {
+                return word_epoch(seen = load_acquire_sys(flags + slot));  // pairs with the release in flag_rows
+            };
+            auto is_row = [&] { return shared.ok && slot < table.word(source, kNumRows); };
+            bool came = false;
+            while (!placed && !__all_sync(~0u, came)) {
+                came = look() == call.epoch;
+                placed = __all_sync(~0u, load_acquire_cta(&shared.placed));  // pairs with the release in place_sources
+            }
+            if (placed && !is_row()) break;
+            if (!__all_sync(~0u, came)) {
+                Wait wait(source, kPhaseRows);
+                came = await(g, call, wait, call.epoch, look);
+                if (!__all_sync(~0u, came)) break;  // lost after its header; what it announced is undefined
+            }
+            uint64_t row = rows + static_cast<uint64_t>(slot) * p.row_stride;
+            uint32_t selection = lane < p.topk ? at<const uint32_t>(row + p.selections_offset)[lane] : ~0u;
+            RowPart r = {};
+            load_part<kCast>(p, row, part, r);
+            while (!placed) placed = __all_sync(~0u, load_acquire_cta(&shared.placed));
+            if (!is_row()) break;
+            unpack_part<kCast>(p, table, source, part, selection, r, word_value(seen));
         }
     }
 }

@@ -1,9 +1,10 @@
 // The send half of dispatch: each token once to every rank that holds one of its experts, then a flag for the row.
 //
 // Tokens go round the blocks. The senders of a block cast a token in registers and store it straight into the slots of
-// its receivers; then one warp per receiver stores what belongs to the row and flags it. A slot is the number of earlier
-// tokens that go to the same receiver, and a selection's order the number of earlier selections of its expert, so every
-// block counts the tokens before its own. The other warps of the last block count all and announce.
+// its receivers; then one warp per receiver stores what belongs to the row, and one flags it for all. A slot is the
+// number of earlier tokens that go to the same receiver, and a selection's order the number of earlier selections of its
+// expert, so every block counts the tokens before its own. The planners, its other warps, do so for the first token while
+// the senders fetch and cast it; those of the last block count all and announce.
 #pragma once
 
 #include "call.cuh"
@@ -12,60 +13,78 @@
 namespace deepep::lowlatency {
 
 constexpr int kDispatchSenders = 512;
-constexpr int kAnnouncers = kThreads - kDispatchSenders;
-constexpr int kPlanWarp = kDispatchSenders / 32 - 1;
-constexpr int kCountBatch = 4;  // tokens, or groups of them, that a warp has under way
+constexpr int kPlanners = kThreads - kDispatchSenders - 32;  // without the warp that opens the call
+constexpr int kFlagWarp = kDispatchSenders / 32 - 1;         // of the senders; plans later tokens too
+constexpr int kCountBatch = 4;                               // tokens, or groups of them, that a warp has under way
 constexpr int kWarpChannels = 32 * kLaneChannels;
 constexpr int kPieceChannels = kDispatchSenders / 32 * kWarpChannels;
 
 struct TokenCounts {
     uint32_t rows[kRanks];        // tokens to each rank
     uint32_t selections[kRanks];  // of its experts
-    uint32_t bad;                    // smallest token << 8 | k whose expert does not exist, or ~0
+    uint32_t bad;                 // smallest token << 8 | k whose expert does not exist, or ~0
+    uint32_t crowded;             // see kCrowded
 };
 
 // Where the token at hand goes; ranks behind this one first, so that ranks do not all send to the same.
 struct TokenPlan {
     int32_t num_dests;
     int32_t dest[kRanks];
-    uint64_t row[kRanks];   // its slot, and the flag of that, were the epoch even; of a remote rank, where in its heap the
-    uint64_t flag[kRanks];  // flag lies
+    uint64_t row[kRanks];   // its slot, and the flag of that, were the epoch even; of a remote rank, where in its heap
+    uint64_t flag[kRanks];  // the flag lies
     uint32_t tag[kRanks];   // number of the first selection << kTokenBits | token
     int32_t selection_dest[kMaxTopk];
     uint32_t selection[kMaxTopk];
 };
+
+struct DispatchSendShared {
+    TokenCounts earlier, all;  // of the tokens before the one at hand; of all, in the last block
+    TokenPlan plan;
+};
+
+__device__ __forceinline__ bool is_flag_warp() { return threadIdx.x / 32 == kFlagWarp; }
+
+// The last block: it has a token to send, and rows to receive, only when there are many.
+__device__ __forceinline__ bool is_reporting_block() { return blockIdx.x == gridDim.x - 1; }
 
 __device__ inline void clear_counts(const DispatchParams& p, int thread, int num_threads, uint32_t* hist,
                                     TokenCounts& counts) {
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += num_threads) hist[e] = 0;
     if (thread < kRanks) counts.rows[thread] = counts.selections[thread] = 0;
-    if (thread == 0) counts.bad = ~0u;
+    if (thread == 0) counts.bad = ~0u, counts.crowded = 0;
 }
 
-// Adds the selections that the lanes of a warp have, of whole tokens: token t is the warp's `mine`-th, k its k-th.
-__device__ __forceinline__ void count_selections(const DispatchParams& p, int64_t expert, int t, int mine, int k,
-                                                 uint32_t* hist, TokenCounts& counts) {
-    bool valid = is_expert(expert, p.num_experts);
-    int e = static_cast<int>(expert), dest = small_div(e, p.experts_per_rank);
-    uint32_t same = __match_any_sync(~0u, valid ? mine << 8 | dest : -1);  // of its token and receiver
-    if (!valid) {
-        if (expert != -1) atomicMin(&counts.bad, static_cast<uint32_t>(t) << 8 | k);
-        return;
+// Lane r: what a warp has counted for rank r.
+struct RankCounts {
+    uint32_t rows = 0;
+    uint32_t selections = 0;
+
+    // dest: the lane's receiver, or -1. earlier: the lanes with earlier selections of its token. All lanes.
+    __device__ __forceinline__ void add(int dest, uint32_t earlier) {
+        int lane = threadIdx.x % 32;
+        uint32_t mine = 0;  // lanes whose selections go to rank `lane`
+#pragma unroll
+        for (int r = 0; r < kRanks; ++r) {
+            uint32_t lanes = __ballot_sync(~0u, dest == r);
+            if (lane == r) mine = lanes;
+        }
+        uint32_t same = __shfl_sync(~0u, mine, dest);
+        uint32_t rows_begin = __ballot_sync(~0u, dest >= 0 && (same & earlier) == 0);
+        rows += __popc(mine & rows_begin);
+        selections += __popc(mine);
     }
-    atomicAdd(&hist[e], 1);
-    if (threadIdx.x % 32 == __ffs(same) - 1) {
-        atomicAdd(&counts.rows[dest], 1);
-        atomicAdd(&counts.selections[dest], __popc(same));
-    }
-}
+};
 
 // Adds tokens [begin, end). A warp takes as many whole tokens as have a lane for each selection.
 __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, int end, int thread, int num_threads,
                                           uint32_t* hist, TokenCounts& counts) {
+    if (begin >= end) return;
     int lane = thread % 32, per_warp = small_div(32, p.topk), mine = small_div(lane, p.topk), k = lane - mine * p.topk;
     int stride = num_threads / 32 * per_warp;
+    uint32_t earlier = ((1u << k) - 1) << (lane - k);
     auto topk_idx = at<const long long>(p.topk_idx);
+    RankCounts ranks;
 #pragma unroll 1
     for (int first = begin + thread / 32 * per_warp; first < end; first += kCountBatch * stride) {
         int64_t expert[kCountBatch];
@@ -75,10 +94,19 @@ __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, in
             expert[j] = mine < per_warp && t < end ? __ldg(topk_idx + static_cast<size_t>(t) * p.topk + k) : -1;
         }
 #pragma unroll
-        for (int j = 0; j < kCountBatch; ++j)
-            if (first + j * stride < end)
-                count_selections(p, expert[j], first + j * stride + mine, mine, k, hist, counts);
+        for (int j = 0; j < kCountBatch; ++j) {
+            if (first + j * stride >= end) continue;
+            bool valid = is_expert(expert[j], p.num_experts);
+            int e = static_cast<int>(expert[j]);
+            if (valid) atomicAdd(&hist[e], 1);
+            uint32_t place = static_cast<uint32_t>(first + j * stride + mine) << 8 | k;
+            if (!valid && expert[j] != -1) atomicMin(&counts.bad, place);
+            ranks.add(valid ? small_div(e, p.experts_per_rank) : -1, earlier);
+        }
     }
+    if (ranks.selections == 0) return;
+    atomicAdd(&counts.rows[lane], ranks.rows);
+    atomicAdd(&counts.selections[lane], ranks.selections);
 }
 
 // Words before the counts of all experts.
@@ -86,16 +114,16 @@ __device__ __forceinline__ int num_own_words(int num_local_experts) {
     return kHeaderCounts + (num_local_experts + 1) / 2 * 2;
 }
 
-// The announcers of one block, after they have counted all tokens: tell every receiver what comes, in words that carry
-// the epoch themselves. One warp per receiver, two words per lane; what rows are placed by goes first.
+// One block, after its planners have counted all tokens: tells every receiver what comes, in words that carry the epoch
+// themselves. One warp per receiver, two words per lane; what rows are placed by goes first.
 __device__ inline void announce_dispatch(const DispatchParams& p, const Call& call, const TokenCounts& counts,
-                                         const uint32_t* hist, int thread) {
+                                         const uint32_t* hist, int thread, int num_threads) {
     int lane = thread % 32, num_local_experts = p.experts_per_rank;
     bool good = counts.bad == ~0u;
     uint32_t token = good ? 0 : counts.bad >> 8, k = good ? 0 : counts.bad & 255;
     int64_t value = good ? 0 : at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k];
 #pragma unroll 1
-    for (int dest = thread / 32; dest < p.group.num_ranks; dest += kAnnouncers / 32) {
+    for (int dest = thread / 32; dest < p.group.num_ranks; dest += num_threads / 32) {
         if (!(call.reached >> dest & 1)) continue;
         uint64_t* header = header_to(p.group, kDispatch, dest, call.epoch);
         const uint32_t* own = hist + dest * num_local_experts;
@@ -106,7 +134,7 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
                 case kStatusK: first = k, second = static_cast<uint32_t>(value); break;
                 case kStatusValueHigh: first = static_cast<uint32_t>(value >> 32), second = p.format; break;
                 case kTopk: first = p.topk, second = counts.rows[dest]; break;
-                case kNumSelections: first = counts.selections[dest]; break;
+                case kNumSelections: first = counts.selections[dest], second = counts.crowded; break;
             }
             store_words(header + lane * 2, call.epoch, first, second);
         }
@@ -117,7 +145,7 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
                   num_own_words(num_local_experts) * sizeof(uint64_t));
     }
 #pragma unroll 1
-    for (int dest = thread / 32; dest < p.group.num_ranks; dest += kAnnouncers / 32) {
+    for (int dest = thread / 32; dest < p.group.num_ranks; dest += num_threads / 32) {
         if (!(call.reached >> dest & 1)) continue;
         uint64_t* all = header_to(p.group, kDispatch, dest, call.epoch) + num_own_words(num_local_experts);
 #pragma unroll 1
@@ -167,33 +195,71 @@ struct RowPiece {
 // Rows of an even epoch.
 __device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {p.row_offset, p.row_rank_stride}; }
 
-// The plan warp, lane k with selection k of token t; the tokens before have been counted.
-__device__ inline void plan_token(const DispatchParams& p, int t, int64_t expert, const uint32_t* hist,
+// What the warp that plans a token can find before the tokens before it have been counted: lane k selection k, and where
+// rows begin at the k-th rank behind this one.
+struct PlanAhead {
+    int64_t expert = -1;
+    int32_t dest = 0;
+    uint64_t row = 0, flag = 0;
+
+    // t < 0: of no token, for the other warps.
+    __device__ PlanAhead(const DispatchParams& p, int t) {
+        int lane = threadIdx.x % 32;
+        if (t < 0) return;
+        if (lane < p.topk) expert = at<const int64_t>(p.topk_idx)[static_cast<size_t>(t) * p.topk + lane];
+        if (lane >= p.group.num_ranks) return;
+        dest = p.group.rank + 1 + lane;
+        if (dest >= p.group.num_ranks) dest -= p.group.num_ranks;
+        row = outgoing(p.group, rows_of(p), dest);
+        flag = p.group.heap[dest] + p.flag_offset + p.group.rank * p.flag_rank_stride;
+    }
+};
+
+// One warp; the tokens before t have been counted.
+__device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhead& ahead, const uint32_t* hist,
                                   const TokenCounts& counts, TokenPlan& plan) {
-    int lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
-    int dest = p.group.rank + 1 + lane;
-    if (dest >= num_ranks) dest -= num_ranks;
-    bool valid = lane < p.topk && is_expert(expert, p.num_experts);
-    int e = valid ? static_cast<int>(expert) : -1 - lane;
+    int lane = threadIdx.x % 32;
+    bool valid = is_expert(ahead.expert, p.num_experts);
+    int e = valid ? static_cast<int>(ahead.expert) : -1;
     int dest_of_k = valid ? small_div(e, p.experts_per_rank) : -1;
-    uint32_t before = __popc(__match_any_sync(~0u, e) & ((1u << lane) - 1));
     uint32_t dests = __reduce_or_sync(~0u, valid ? 1u << dest_of_k : 0);
-    bool goes = lane < num_ranks && (dests >> dest & 1);
+    bool goes = lane < p.group.num_ranks && (dests >> ahead.dest & 1);
     uint32_t all = __ballot_sync(~0u, goes);
     if (goes) {
         int i = __popc(all & ((1u << lane) - 1));
-        uint32_t slot = counts.rows[dest];
-        plan.dest[i] = dest;
-        plan.row[i] = outgoing(p.group, rows_of(p), dest) + static_cast<uint64_t>(slot) * p.row_stride;
-        plan.flag[i] =
-            p.group.heap[dest] + p.flag_offset + p.group.rank * p.flag_rank_stride + slot * sizeof(uint64_t);
-        plan.tag[i] = counts.selections[dest] << kTokenBits | t;
+        uint32_t slot = counts.rows[ahead.dest];
+        plan.dest[i] = ahead.dest;
+        plan.row[i] = ahead.row + static_cast<uint64_t>(slot) * p.row_stride;
+        plan.flag[i] = ahead.flag + slot * sizeof(uint64_t);
+        plan.tag[i] = counts.selections[ahead.dest] << kTokenBits | t;
     }
     if (lane == 0) plan.num_dests = __popc(all);
+    uint32_t before = 0;  // selections of the same expert by the same token
+#pragma unroll 4
+    for (int k = 0; k < p.topk; ++k) before += __shfl_sync(~0u, e, k) == e && k < lane;
     if (lane < p.topk) {
         plan.selection[lane] = valid ? (e - dest_of_k * p.experts_per_rank) << kOrderBits | (hist[e] + before) : ~0u;
         plan.selection_dest[lane] = dest_of_k;
     }
+}
+
+// The planners of every block, before the call is open. all_hist: of the block that announces.
+__device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t* hist, uint32_t* all_hist,
+                                  DispatchSendShared& shared) {
+    int t = blockIdx.x;
+    bool has_token = t < p.num_tokens, announces = is_reporting_block(), plans = has_token && thread < 32;
+    PlanAhead ahead(p, plans ? t : -1);
+    if (has_token) clear_counts(p, thread, kPlanners, hist, shared.earlier);
+    if (announces) clear_counts(p, thread, kPlanners, all_hist, shared.all);
+    team_barrier(kBarrierPlan, kPlanners);
+    if (announces) count_tokens(p, 0, p.num_tokens, thread, kPlanners, all_hist, shared.all);
+    if (has_token) count_tokens(p, 0, t, thread, kPlanners, hist, shared.earlier);
+    team_barrier(kBarrierPlan, kPlanners);
+    if (plans) plan_token(p, t, ahead, hist, shared.earlier, shared.plan);
+    if (!announces) return;
+#pragma unroll 1
+    for (int e = thread; e < p.num_experts; e += kPlanners)
+        if (all_hist[e] > p.max_tokens) shared.all.crowded = 1;
 }
 
 // What belongs to the row besides its elements: the receivers go round the warps.
@@ -235,35 +301,32 @@ __device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& c
 
 // The senders of every block, from the launch's beginning: a block's first token is ready when the call is open.
 template <bool kCast>
-__device__ inline void send_tokens(const DispatchParams& p, const Call& call, uint32_t* hist, TokenCounts& counts,
-                                   TokenPlan& plan, float* scales) {
-    int lane = threadIdx.x % 32, stride = gridDim.x, t = blockIdx.x;
-    bool plans = threadIdx.x / 32 == kPlanWarp;
-    clear_counts(p, threadIdx.x, kDispatchSenders, hist, counts);
+__device__ inline void send_tokens(const DispatchParams& p, const Call& call, uint32_t* hist,
+                                   DispatchSendShared& shared, float* scales) {
+    TokenPlan& plan = shared.plan;
+    bool flags = is_flag_warp();
 #pragma unroll 1
-    for (int counted = 0;; t += stride) {
+    for (int t = blockIdx.x, counted = t;; counted = t, t += gridDim.x) {
         RowPiece<kCast> row;
-        if (t < p.num_tokens) {
-            int64_t expert = 0;
-            row.load(p, t, 0);
-            if (plans && lane < p.topk) expert = at<const int64_t>(p.topk_idx)[static_cast<size_t>(t) * p.topk + lane];
-            if (counted == 0) team_barrier(kBarrierSend, kDispatchSenders);  // counts are cleared
-            count_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, counts);
+        bool is_first = t == blockIdx.x;
+        if (t < p.num_tokens) row.load(p, t, 0);
+        if (t < p.num_tokens && !is_first) {
+            PlanAhead ahead(p, flags ? t : -1);
+            count_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, shared.earlier);
             team_barrier(kBarrierSend, kDispatchSenders);  // and the last token's plan and scales have been read
-            row.cast(p, 0, scales);
-            if (plans) plan_token(p, t, expert, hist, counts, plan);
+            if (flags) plan_token(p, t, ahead, hist, shared.earlier, plan);
         }
-        if (t == blockIdx.x) {
+        if (t < p.num_tokens) row.cast(p, 0, scales);
+        if (is_first) {
             __syncthreads();  // the call is open
         } else {
             team_barrier(kBarrierSend, kDispatchSenders);
         }
         if (t >= p.num_tokens) return;
-        counted = t;
         uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
 #pragma unroll 1
         for (int piece = 0;;) {
-#pragma unroll 1
+#pragma unroll 2
             for (int i = 0; i < plan.num_dests; ++i)
                 if (call.reached >> plan.dest[i] & 1) row.store(p, plan.row[i] + parity_offset, piece);
             if (++piece * kPieceChannels >= p.hidden) break;
@@ -274,7 +337,7 @@ __device__ inline void send_tokens(const DispatchParams& p, const Call& call, ui
         if (kCast && p.hidden > kPieceChannels) team_barrier(kBarrierSend, kDispatchSenders);
         store_row_end<kCast>(p, call, plan, scales);
         team_barrier(kBarrierSend, kDispatchSenders);
-        if (plans) flag_rows(p, call, plan);
+        if (flags) flag_rows(p, call, plan);
     }
 }
 

@@ -49,7 +49,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     __syncthreads();
     run.epoch = call.epoch;
     run.next_other = call.next_other;
-    if (threadIdx.x == kStateThread && advance_epoch(g, call) && sends) *noted = run;
+    if (threadIdx.x / 32 == kPublishWarp && advance_epoch(g, call) && sends) *noted = run;
     if (announces && team.warp() == kCollectWarp) announce_combine(p, call, run, present, bad);
     if (receives) sum_tokens<kLog>(p, call, run, team, deal, first, collected);
 }

@@ -22,41 +22,44 @@ template <bool kCast>
 __device__ __forceinline__ void dispatch(const DispatchParams& p) {
     extern __shared__ __align__(16) uint8_t dynamic_shared[];
     __shared__ Call call;
-    __shared__ TokenCounts own, all;
-    __shared__ TokenPlan plan;
+    __shared__ DispatchSendShared send;
     __shared__ ReceiveShared received;
     const Group& g = p.group;
-    auto bank = at<Bank>(p.bank);
-    bool sends = g.phases & kSend;
-    if (sends && threadIdx.x < kDispatchSenders) {
-        auto scales = reinterpret_cast<float*>(dynamic_shared + p.scales_shared_offset);
-        send_tokens<kCast>(p, call, reinterpret_cast<uint32_t*>(dynamic_shared), own, plan, scales);
-        return;
-    }
-    DispatchReceivers team(g);
-    Opening opening = begin_open(g, kDispatch, &bank->epoch);
-    bool announces = sends && is_reporting_block();
-    auto hist = reinterpret_cast<uint32_t*>(dynamic_shared + p.counts_shared_offset);
-    if (announces) {
-        clear_counts(p, team.thread, kAnnouncers, hist, all);
-        team.sync();
-        count_tokens(p, 0, p.num_tokens, team.thread, kAnnouncers, hist, all);
-    }
-    finish_open(g, kDispatch, opening, call);
-    __syncthreads();
-    if (threadIdx.x == kStateThread && advance_epoch(g, call) && sends) {
-        bank->epoch = call.epoch;
-        bank->next_other = call.next_other;
-        bank->reached = call.reached;
-    }
-    if (announces) announce_dispatch(p, call, all, hist, team.thread);
-    if (!(g.phases & kReceive)) return;
+    bool sends = g.phases & kSend, receives = g.phases & kReceive;
+    auto hist = reinterpret_cast<uint32_t*>(dynamic_shared);
     CountTable table(p, dynamic_shared);
-    bool ok = place_sources(p, call, team, table, received);
-    if (ok) receive_rows<kCast>(p, call, team, table);
-    if (!is_reporting_block()) return;
-    bool good = received.ok && check_room(p, call, team, received);
-    report_counts(p, call, team, table, received, good);
+    if (threadIdx.x < kDispatchSenders) {
+        auto scales = reinterpret_cast<float*>(dynamic_shared + p.scales_shared_offset);
+        if (sends) {
+            send_tokens<kCast>(p, call, hist, send, scales);
+            if (is_flag_warp()) return;  // it is busy longest
+        } else {
+            __syncthreads();  // the call is open
+        }
+    } else {
+        Placers team;
+        auto bank = at<Bank>(p.bank);
+        auto all_hist = reinterpret_cast<uint32_t*>(dynamic_shared + p.counts_shared_offset);
+        Opening opening = begin_open(g, kDispatch, &bank->epoch);
+        if (team.thread == 0) received = {0, 0, ~0u, false, false, true, 0};
+        if (sends && team.thread < kPlanners) plan_first(p, team.thread, hist, all_hist, send);
+        finish_open(g, kDispatch, opening, call);
+        __syncthreads();
+        if (threadIdx.x / 32 == kPublishWarp && advance_epoch(g, call) && sends) {
+            bank->epoch = call.epoch;
+            bank->next_other = call.next_other;
+            bank->reached = call.reached;
+        }
+        if (sends && is_reporting_block()) {
+            announce_dispatch(p, call, send.all, all_hist, team.thread, team.num_threads);
+            team.sync();  // all_hist has been read
+        }
+        if (receives) {
+            place_sources(p, call, team, table, received);
+            report_counts(p, team, table, received);
+        }
+    }
+    if (receives) receive_rows<kCast>(p, call, table, received);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)

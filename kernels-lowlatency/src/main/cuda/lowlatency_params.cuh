@@ -38,8 +38,9 @@ enum DispatchHeaderWord : int {
     // kFormat = 5 and kTopk = 6 are Java's
     kNumRows = 7,        // rows that follow for the receiver
     kNumSelections = 8,  // of its experts in them
+    kCrowded = 9,        // 1: the source has more selections of an expert, of any rank, than it may have tokens
 };
-static_assert(kFormat == 5 && kTopk == 6 && kNumSelections < kHeaderCounts && kHeaderCounts % 2 == 0);
+static_assert(kFormat == 5 && kTopk == 6 && kCrowded < kHeaderCounts && kHeaderCounts % 2 == 0);
 
 // Words of a combine header, likewise.
 enum CombineHeaderWord : int {

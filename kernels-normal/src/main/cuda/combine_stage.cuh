@@ -1,10 +1,13 @@
-// Combine of rows that lie where peers cannot read them: some blocks bring them into this rank's heap by bulk copies
-// while the peers are pulling what is there already. Whole blocks, because an SM's copy engine works in order: a local
-// copy would wait behind the pulls of the same SM, which take ten times as long.
+// Combine of rows that lie where peers cannot read them: some blocks bring them by bulk copies to where their readers
+// find them, while the readers sum what is there already. Whole blocks, because an SM's copy engine works in order: a
+// copy would wait behind the loads of the same SM.
+//
+// If all ranks have such rows, and each has room in its combine region for those of its tokens, the rows go straight
+// there: they cross the link once and are read locally. Otherwise a rank brings them into its own region, and peers pull.
 //
 // Rows travel in batches, in the order in which they are needed: the first rows of each peer's tokens, then the next.
-// When a batch is in the heap, a flag in its reader's heap says so. A rank's own tokens are summed from where the rows
-// were, so these are not staged.
+// When a batch is there, a flag in its reader's heap says so. A rank's own tokens are summed from where the rows were,
+// so these are not staged.
 #pragma once
 
 #include "deepep/bulk_copy.cuh"
@@ -16,6 +19,10 @@ namespace deepep::normal {
 constexpr int kStageWarps = 4;      // of a staging block, each for itself
 constexpr int kStageDepth = 3;      // chunks that a warp has in shared memory
 constexpr int kChunksPerBatch = 8;  // a batch has so many, or one row where a row has more
+
+// In place of a row at kHeaderCounts: all rows of this rank lie where peers read them; or it brings them into its own
+// region, and has no room for those of its peers.
+constexpr int32_t kAllInPlace = -1, kNoRoom = -2;
 
 // What is in a stage, and whether a batch ends with it.
 struct StagedChunk {
@@ -29,7 +36,26 @@ struct StageShared {
     StagedChunk chunks[kStageDepth];
 };
 
-// Where `holder` learns that a batch of its rows at rank `stager` can be pulled.
+// The rows that this rank sends to each rank of its node, as the dispatch left them behind the rows it received.
+struct SentRows {
+    int32_t first, count;  // among all rows there
+};
+
+__device__ __forceinline__ SentRows sent_rows(const CombineParams& p, int rank) {
+    auto sent = at<const int32_t>(p.source_rows) + p.group.num_ranks + 1 + rank * 2;
+    return {sent[0], sent[1]};
+}
+
+// What lane `reader` of a header's counts says to that peer: the row of this rank's region where it puts its first row,
+// or kNoRoom, or kAllInPlace. One warp.
+__device__ inline int32_t offer_room(const CombineParams& p, int reader) {
+    bool sends = reader >= 0 && reader < p.group.num_ranks && reader != p.group.rank;
+    int32_t count = sends && p.stage_x ? sent_rows(p, reader).count : 0, end = inclusive_sum(count);
+    if (!p.stage_x) return kAllInPlace;
+    return __shfl_sync(~0u, end, 31) <= p.room ? end - count : kNoRoom;
+}
+
+// Where `holder` learns that a batch of its rows from rank `stager` can be read.
 __device__ __forceinline__ uint64_t* staged_flag(const CombineParams& p, int holder, int stager, int batch) {
     return at<uint64_t>(p.group.heap[holder], p.staged_flag_offset + stager * p.staged_flag_stride + batch * 8ull);
 }
@@ -37,7 +63,9 @@ __device__ __forceinline__ uint64_t* staged_flag(const CombineParams& p, int hol
 // Gives a warp its share of the chunks to stage.
 class StageQueue {
   public:
-    __device__ explicit StageQueue(const CombineParams& p) : p_(p), num_peers_(p.group.num_ranks - 1) {
+    // room: where each peer takes this rank's rows, in rows of its region; null: they stay in this rank's region.
+    __device__ StageQueue(const CombineParams& p, const int32_t* room)
+        : p_(p), room_(room), num_peers_(p.group.num_ranks - 1) {
         for (int i = 0; i < num_peers_; ++i) {
             int source = peer(i), rows = source_row(source + 1) - source_row(source);
             num_batches_ = max(num_batches_, (rows + p.batch_rows - 1) / p.batch_rows);
@@ -52,7 +80,7 @@ class StageQueue {
         uint32_t begin = chunk_ * p_.chunk_bytes;
         uint64_t row = row_;
         from = p_.stage_x + row * p_.stage_x_stride + begin;
-        chunk.to = p_.group.heap[p_.group.rank] + p_.x + row * p_.x_stride + begin;
+        chunk.to = region_ + row * p_.x_stride + begin;
         chunk.bytes = min(p_.hidden * 2 - begin, static_cast<uint32_t>(p_.chunk_bytes));
         if (++chunk_ == p_.num_chunks) chunk_ = 0, ++row_;
         chunk.flag = row_ == end_ ? staged_flag(p_, source_, p_.group.rank, batch_) : nullptr;
@@ -70,21 +98,27 @@ class StageQueue {
         source_ = peer(ticket_ % num_peers_);
         batch_ = batch;
         int last = source_row(source_ + 1);
-        row_ = min(source_row(source_) + batch * p_.batch_rows, last);
+        int first = source_row(source_);
+        region_ = p_.group.heap[room_ ? source_ : p_.group.rank] + p_.x;
+        if (room_) region_ += static_cast<int64_t>(room_[source_] - first) * static_cast<int64_t>(p_.x_stride);
+        row_ = min(first + batch * p_.batch_rows, last);
         end_ = min(row_ + p_.batch_rows, last);
         draw();  // asked for early, used when this batch has been loaded
         return true;
     }
 
     const CombineParams& p_;
+    const int32_t* room_;
+    uint64_t region_ = 0;  // where row 0 of this rank would go
     int num_peers_, num_batches_ = 0;
     uint32_t ticket_;
     int source_ = 0, batch_ = 0, row_ = 0, end_ = 0, chunk_ = 0;
 };
 
 // One thread of each staging warp. stages: kStageDepth * chunk_bytes of shared memory, of the warp's own.
-__device__ inline void stage_rows(const CombineParams& p, uint32_t epoch, uint8_t* stages, StageShared& shared) {
-    StageQueue queue(p);
+__device__ inline void stage_rows(const CombineParams& p, uint32_t epoch, const int32_t* room, uint8_t* stages,
+                                  StageShared& shared) {
+    StageQueue queue(p, room);
     uint32_t num_loaded = 0, num_stored = 0, in_batch = 0;
     uint64_t* written_next = nullptr;  // the flag of the last batch that was stored whole, until it has been written
     auto tell = [&] {
@@ -124,7 +158,7 @@ __device__ inline void stage_rows(const CombineParams& p, uint32_t epoch, uint8_
     tell();
 }
 
-// Until the row of a token that this lane pulls from `stager` has been staged. False: it did not come in time.
+// Until the row of a token that this lane needs from `stager` has been staged. False: it did not come in time.
 __device__ __forceinline__ bool await_staged(const CombineParams& p, uint32_t epoch, int t, int stager, int first_row,
                                              int row) {
     const Group& g = p.group;

@@ -137,6 +137,7 @@ struct CountWords {
     int rows;           // word of the rows that a source sends to this rank
     int first_expert;   // word of the selections of this rank's first expert
     int num_experts;
+    bool of_node;       // all sources are on this node: what this rank sends to each of them is kept too
 };
 
 // One warp of one block, beside the copies: counts for the consumer on the device and for the host.
@@ -168,10 +169,18 @@ __device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, ui
         if (p.host_expert_counts) at<volatile int32_t>(p.host_expert_counts)[e] = aligned;
     }
     expanded = __reduce_add_sync(~0u, expanded);
-    for (int s = lane; s <= words.num_sources && p.out_source_rows; s += 32) {
-        int32_t before = 0;
-        for (int i = 0; i < s && ok; ++i) before += word_value(header_slot(g, g.rank, i, epoch)[words.rows]);
-        at<int32_t>(p.out_source_rows)[s] = before;
+    for (int s0 = 0, before = 0; s0 <= words.num_sources && p.out_source_rows; s0 += 32) {
+        int s = s0 + lane;
+        int32_t rows = s < words.num_sources && ok ? word_value(header_slot(g, g.rank, s, epoch)[words.rows]) : 0;
+        int32_t end = before + inclusive_sum(rows);
+        if (s <= words.num_sources) at<int32_t>(p.out_source_rows)[s] = end - rows;
+        before = __shfl_sync(~0u, end, 31);
+    }
+    if (p.out_source_rows && words.of_node && lane < words.num_sources && ok) {
+        auto sent = at<int32_t>(p.out_source_rows) + words.num_sources + 1 + lane * 2;
+        sent[0] = 0;
+        for (int i = 0; i < g.rank; ++i) sent[0] += word_value(header_slot(g, g.rank, i, epoch)[kHeaderCounts + lane]);
+        sent[1] = word_value(header_slot(g, g.rank, g.rank, epoch)[kHeaderCounts + lane]);
     }
     if (lane == 0) {
         if (p.out_num_rows) *at<int32_t>(p.out_num_rows) = num_rows;

@@ -14,6 +14,16 @@
 
 namespace deepep::normal {
 
+// Of the values of this lane and those before it. All lanes.
+__device__ inline int32_t inclusive_sum(int32_t value) {
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        int32_t before = __shfl_up_sync(~0u, value, step);
+        if (threadIdx.x % 32 >= step) value += before;
+    }
+    return value;
+}
+
 __device__ __forceinline__ LocalState* state_of(const Group& g) { return at<LocalState>(g.state); }
 
 __device__ __forceinline__ uint64_t* header_slot(const Group& g, int holder, int source, uint32_t epoch) {

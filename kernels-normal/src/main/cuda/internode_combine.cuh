@@ -75,9 +75,14 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         give_verdict(b, epoch, open_call(b, g, epoch).code);
     }
     bool ok = await_verdict(b, g, epoch);
-    if (ok && threadIdx.x < g.num_ranks)
+    if (ok && threadIdx.x < g.num_ranks) {
         shared.peers.learn(g, threadIdx.x,
                            [&](int word) { return header_word(g, g.first_rank + threadIdx.x, word, epoch); });
+        if (threadIdx.x == g.rank && p.stage_x) {  // the others' rows were brought to x, this rank's are where they were
+            shared.peers.x_base[g.rank] = p.stage_x;
+            shared.peers.x_stride[g.rank] = static_cast<int32_t>(p.stage_x_stride);
+        }
+    }
     __syncthreads();
     auto heads = reinterpret_cast<RingHead*>(rings);
     int warp = threadIdx.x / 32;

@@ -70,7 +70,7 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
         if (leads && meta_warp == num_meta_warps - 1)
             report_counts(p, epoch, word_value(plan_of(b)->verdict), plan_of(b)->num_rows,
                           {b.num_ranks, kHeaderWords + my_rank(g), kHeaderWords + b.num_ranks,
-                           p.num_experts / b.num_ranks});
+                           p.num_experts / b.num_ranks, false});
         if (ok) {
             send_records<Net>(params, epoch, lists[warp], meta_warp, num_meta_warps);
             forward_records(params, epoch, lists[warp], meta_warp, num_meta_warps);

@@ -88,13 +88,13 @@ struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 600);
+static_assert(sizeof(InternodeCombineParams) == 608);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
-static_assert(offsetof(InternodeCombineParams, between) == 336);
+static_assert(offsetof(InternodeCombineParams, between) == 344);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0xf03bf66952a724a7;
+__device__ uint64_t deepep_internode_structs = 0x70eebdf9c768745;
 }
 
 }  // namespace deepep::normal

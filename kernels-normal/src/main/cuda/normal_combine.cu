@@ -5,10 +5,10 @@
 // ranks, adds the biases in order and rounds once to bf16. Weights are summed likewise. The closing flags say that
 // x may be overwritten.
 //
-// Rows that peers cannot read (stage_x) are brought to x by the first num_stage_blocks blocks of the launch, a batch at a
-// time: see combine_stage.cuh.
+// Rows that peers cannot read (stage_x) are brought to them, or to x, by the first num_stage_blocks blocks of the launch,
+// a batch at a time: see combine_stage.cuh.
 //
-// Writes: out, out_weights, the status block; x, and the flags of its batches at the peers, if stage_x. Reads: the
+// Writes: out, out_weights, the status block; if stage_x, the peers' combine regions or x, and flags at the peers. Reads: the
 // peers' x and weights, token_rows, handle_epoch, biases; stage_x and source_rows.
 //
 // Launch: any number of blocks up to 256, more than num_stage_blocks, all of them resident together. Threads: 64 +
@@ -29,6 +29,8 @@ struct CombineShared {
     SlotRing ring;
     PeerRows peers;
     int32_t first_staged[kMaxRanks];  // this rank's first row at a peer that stages; -1: the peer's rows are there
+    int32_t room[kMaxRanks];          // where each peer takes the rows of this rank, in rows of its region
+    bool pushes;                      // all ranks do
     StageShared stage[kStageWarps];
 };
 
@@ -47,8 +49,8 @@ __device__ inline void announce_combine(const CombineParams& p, uint32_t epoch, 
             default: value = offer_word(p, threadIdx.x);
         }
         int reader = threadIdx.x - kHeaderCounts;
-        if (reader >= 0)
-            value = p.stage_x && reader < p.group.num_ranks ? at<const int32_t>(p.source_rows)[reader] : -1;
+        int32_t room = offer_room(p, reader);
+        if (reader >= 0) value = room;
         table.mine[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value);
     }
     fence_sys();  // x, written by earlier launches, comes before the words that offer it
@@ -68,13 +70,21 @@ __device__ inline bool judge_combine(const CombineParams& p, uint32_t epoch, Hea
     }
     if (threadIdx.x < g.num_ranks && arrived) {
         int d = threadIdx.x;
+        bool pushes = true;
+        for (int s = 0; s < g.num_ranks; ++s) pushes = pushes && table.of[s][kHeaderCounts] >= 0;
         shared.peers.learn(g, d, [&](int word) { return table.of[d][word]; });
-        shared.first_staged[d] = table.of[d][kHeaderCounts + g.rank];
+        int32_t room = table.of[d][kHeaderCounts + g.rank];
+        shared.room[d] = room;
+        shared.first_staged[d] = room == kAllInPlace ? -1 : sent_rows(p, d).first;
         if (d == g.rank && p.stage_x) {  // one's own rows are read where they are
             shared.peers.x_base[d] = p.stage_x;
             shared.peers.x_stride[d] = static_cast<int32_t>(p.stage_x_stride);
             shared.first_staged[d] = -1;
+        } else if (pushes) {
+            int64_t moved = table.of[g.rank][kHeaderCounts + d] - shared.first_staged[d];
+            shared.peers.x_base[d] = g.heap[g.rank] + p.x + moved * static_cast<int64_t>(p.x_stride);
         }
+        if (d == 0) shared.pushes = pushes;
     }
     __syncthreads();
     return arrived && table.verdict == kOk;
@@ -202,7 +212,8 @@ extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers,
     int warp = threadIdx.x / 32;
     if (ok && puller(p) < 0) {
         if (warp < kStageWarps && threadIdx.x % 32 == 0)
-            stage_rows(p, epoch, slots + warp * kStageDepth * p.chunk_bytes, shared.stage[warp]);
+            stage_rows(p, epoch, shared.pushes ? shared.room : nullptr, slots + warp * kStageDepth * p.chunk_bytes,
+                       shared.stage[warp]);
     } else if (ok) {
         if (warp == 0) {
             fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine

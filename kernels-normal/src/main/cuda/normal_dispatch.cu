@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
         if (blockIdx.x == gridDim.x - 1 && meta_warp == num_meta_warps - 1) {
             int num_ranks = p.group.num_ranks;
             report_counts(p, epoch, table.verdict, table.num_rows,
-                          {num_ranks, kHeaderCounts + p.group.rank, kHeaderWords, p.num_experts / num_ranks});
+                          {num_ranks, kHeaderCounts + p.group.rank, kHeaderWords, p.num_experts / num_ranks, true});
         }
         if (ok) send_metadata(p, bases[blockIdx.x], lists[warp], meta_warp, num_meta_warps);
         if (!ok || exchange_metadata(p, epoch, num_meta_warps * 32, meta_warp == 0)) {

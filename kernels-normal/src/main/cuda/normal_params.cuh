@@ -40,7 +40,7 @@ enum HeaderWord : int {
     kWeightsAbsolute = 23,
     kNumTokens = 24,        // several nodes, where counts follow the words
     kExpandedLimited = 25,  // several nodes: this rank takes a limited number of expanded rows
-    kHeaderCounts = 24,  // combine on one node: per reader, its first row while rows are being staged, else -1
+    kHeaderCounts = 24,  // combine on one node: see offer_room
 };
 static_assert(kHeaderCounts + kMaxRanks <= kHeaderWords);
 

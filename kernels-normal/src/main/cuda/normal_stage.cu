@@ -1,7 +1,8 @@
 // Rows for combine into the heap: copied one to one, or, from the expanded layout, summed over a row's selections.
 //
 // Launched before combine on its stream, by each rank for itself, when x lies where peers cannot read it or is
-// expanded.
+// expanded. With source_rows, only the rows that other ranks of the node pull are copied: a rank reads its own where
+// they are, those of its tokens and of its peers' on other nodes.
 // The sum runs in fp32 in the order of k and is rounded once to bf16; a row none of whose selections is local is zero.
 // Writes: out (the combine region of this rank's heap, which no peer reads between two calls), out_weights.
 //
@@ -11,7 +12,7 @@
 
 namespace deepep::normal {
 
-constexpr int kStageUnroll = 4;
+constexpr int kStageUnroll = 7;  // a row of hidden 7168 is 4 rounds
 
 __device__ inline void copy_row(const StageParams& p, int row, int lane) {
     uint64_t from = p.x + static_cast<uint64_t>(row) * p.x_stride;
@@ -47,20 +48,35 @@ __device__ inline void sum_row(const StageParams& p, int row, int lane) {
     }
 }
 
+// Rows that other ranks of the node pull; rows of all sources are dealt out in turn.
+__device__ inline void copy_for_peers(const StageParams& p, int warp, int num_warps, int lane) {
+    auto first_row = at<const int32_t>(p.source_rows);
+    int dealt = 0;  // rows before this source's
+    for (int s = 0; s < p.num_sources; ++s) {
+        if (s % p.num_ranks == p.rank) continue;
+        int begin = first_row[s], count = first_row[s + 1] - begin;
+        for (int i = (warp + num_warps - dealt % num_warps) % num_warps; i < count; i += num_warps)
+            copy_row(p, begin + i, lane);
+        dealt += count;
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(1024, 1) deepep_normal_stage(const __grid_constant__ StageParams p) {
     int num_warps = gridDim.x * (blockDim.x / 32), lane = threadIdx.x % 32;
-    int num_rows = *at<const int32_t>(p.num_rows);
-    for (int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; row < num_rows; row += num_warps) {
-        if (p.expanded_rows) {
-            sum_row(p, row, lane);
-        } else {
-            copy_row(p, row, lane);
-            if (p.weights && lane < p.topk) {
-                size_t i = static_cast<size_t>(row) * p.topk + lane;
-                at<float>(p.out_weights)[i] = at<const float>(p.weights)[i];
-            }
+    int num_rows = *at<const int32_t>(p.num_rows), warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (p.source_rows) {
+        copy_for_peers(p, warp, num_warps, lane);
+    } else {
+        for (int row = warp; row < num_rows; row += num_warps) {
+            if (p.expanded_rows)
+                sum_row(p, row, lane);
+            else
+                copy_row(p, row, lane);
         }
     }
+    if (p.expanded_rows || !p.weights) return;
+    for (int i = warp * 32 + lane; i < num_rows * p.topk; i += num_warps * 32)
+        at<float>(p.out_weights)[i] = at<const float>(p.weights)[i];
 }
 
 }  // namespace deepep::normal

@@ -107,7 +107,7 @@ struct DispatchParams {
     uint64_t out_src_idx;               // i32 [num_rows], or 0
     uint64_t out_expert_counts;         // i32 [experts per rank], aligned, or 0
     uint64_t out_raw_expert_counts;     // i32 [experts per rank], or 0
-    uint64_t out_source_rows;           // i32 [num_ranks + 1]: s owns [s] .. [s + 1], or 0
+    uint64_t out_source_rows;           // i32 [num_ranks + 1]: s owns [s] .. [s + 1]; [num_ranks][2]: first row sent to a rank, count; or 0
     uint64_t out_num_rows;              // i32, or 0
     uint64_t host_expert_counts;        // i32 [experts per rank] in host memory, or 0
     int32_t num_tokens;
@@ -183,7 +183,7 @@ struct CombineParams {
     uint64_t stage_x_stride;            // bytes, likewise
     uint64_t staged_flag_offset;        // u64 [stager][batch of rows]
     uint64_t staged_flag_stride;        // bytes from one stager's to the next one's
-    uint64_t source_rows;               // i32 [num_ranks + 1] of the dispatch, read if stage_x
+    uint64_t source_rows;               // out_source_rows of the dispatch; read if a rank has stage_x
     uint64_t token_rows;                // i32 [num_tokens][num_ranks] of the dispatch
     uint64_t handle_epoch;              // u64: epoch of the routing, 0: none
     uint64_t bias[2];                   // bf16 [num_tokens][hidden], or 0
@@ -202,9 +202,11 @@ struct CombineParams {
     int32_t num_slots;                  // chunks in shared memory, 12 .. kMaxSlots
     int32_t batch_rows;                 // rows of a batch that is staged
     int32_t num_stage_blocks;           // blocks that stage, fewer than the launch has; or 0
+    int32_t room;                       // rows of the region at x, if stage_x
     int32_t rings_offset;               // several nodes: in dynamic shared memory
+    int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 336);
+static_assert(sizeof(CombineParams) == 344);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, x) == 144);
 static_assert(offsetof(CombineParams, x_stride) == 152);
@@ -233,7 +235,9 @@ static_assert(offsetof(CombineParams, num_chunks) == 316);
 static_assert(offsetof(CombineParams, num_slots) == 320);
 static_assert(offsetof(CombineParams, batch_rows) == 324);
 static_assert(offsetof(CombineParams, num_stage_blocks) == 328);
-static_assert(offsetof(CombineParams, rings_offset) == 332);
+static_assert(offsetof(CombineParams, room) == 332);
+static_assert(offsetof(CombineParams, rings_offset) == 336);
+static_assert(offsetof(CombineParams, reserved) == 340);
 
 // See normal_expand.cu. Addresses, not offsets.
 struct ExpandParams {
@@ -302,10 +306,15 @@ struct StageParams {
     uint64_t expanded_rows;             // i32 [*num_rows][topk]; 0: rows are copied one to one
     uint64_t weights;                   // f32 [*num_rows][topk]; expanded: f32 [rows]; or 0
     uint64_t out_weights;               // f32 [*num_rows][topk]
+    uint64_t source_rows;               // i32 [num_sources + 1]: s owns [s] .. [s + 1]; 0: all rows are copied
     int32_t hidden;
     int32_t topk;
+    int32_t num_sources;                // ranks of all nodes
+    int32_t num_ranks;                  // of the node; rows of sources s = rank mod num_ranks stay
+    int32_t rank;                       // within the node
+    int32_t reserved;
 };
-static_assert(sizeof(StageParams) == 72);
+static_assert(sizeof(StageParams) == 96);
 static_assert(offsetof(StageParams, x) == 0);
 static_assert(offsetof(StageParams, x_stride) == 8);
 static_assert(offsetof(StageParams, out) == 16);
@@ -314,8 +323,13 @@ static_assert(offsetof(StageParams, num_rows) == 32);
 static_assert(offsetof(StageParams, expanded_rows) == 40);
 static_assert(offsetof(StageParams, weights) == 48);
 static_assert(offsetof(StageParams, out_weights) == 56);
-static_assert(offsetof(StageParams, hidden) == 64);
-static_assert(offsetof(StageParams, topk) == 68);
+static_assert(offsetof(StageParams, source_rows) == 64);
+static_assert(offsetof(StageParams, hidden) == 72);
+static_assert(offsetof(StageParams, topk) == 76);
+static_assert(offsetof(StageParams, num_sources) == 80);
+static_assert(offsetof(StageParams, num_ranks) == 84);
+static_assert(offsetof(StageParams, rank) == 88);
+static_assert(offsetof(StageParams, reserved) == 92);
 
 // See normal_layout.cu. Counters start zeroed.
 struct LayoutParams {
@@ -348,7 +362,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x58569635974109ef;
+__device__ uint64_t deepep_normal_structs = 0x66a7f4a556cd8b1e;
 }
 
 }  // namespace deepep::normal

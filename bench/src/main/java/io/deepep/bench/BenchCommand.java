@@ -1,5 +1,6 @@
 package io.deepep.bench;
 
+import io.deepep.Network;
 import io.deepep.bench.cuda.PutBench;
 import io.deepep.bench.lowlatency.DecodeBench;
 import io.deepep.bench.lowlatency.LowLatencyBench;
@@ -180,8 +181,9 @@ final class BenchCommand implements Runnable {
                 names = "--ranks",
                 paramLabel = "N",
                 description =
-                        "Ranks, which share GPUs where there are fewer (default: ${DEFAULT-VALUE}).")
-        private int ranks = 2;
+                        "Ranks, which share GPUs where there are fewer (default: the processes that were launched,"
+                                + " else 2).")
+        private Integer ranks;
 
         @Option(
                 names = "--sms",
@@ -205,6 +207,8 @@ final class BenchCommand implements Runnable {
                                 + " (default: ${DEFAULT-VALUE}).")
         private int rows = 85;
 
+        @Mixin private NetworkOptions network = new NetworkOptions();
+
         @Mixin private BenchOptions bench = new BenchOptions();
 
         Put(Console console) {
@@ -213,9 +217,16 @@ final class BenchCommand implements Runnable {
 
         @Override
         public Integer call() {
-            LaunchedGroup.refuse("bench put");
             bench.validate();
-            PutBench.run(console, new PutBench.Request(ranks, sms, sizes, rows), bench);
+            Network carries = network.network();
+            if (!(carries instanceof Network.Nvshmem)) {
+                LaunchedGroup.refuse("bench put over peer memory");
+            }
+            int number = ranks != null ? ranks : LaunchedGroup.size().orElse(2);
+            PutBench.Request request = new PutBench.Request(carries, number, sms, sizes, rows);
+            try (LaunchedGroup launched = LaunchedGroup.join()) {
+                PutBench.run(console, request, bench, launched);
+            }
             return Main.EXIT_PASSED;
         }
     }

@@ -102,6 +102,8 @@ final class CommandLineTest {
                 "bench | deepep: bench: no mode given; use bench normal, bench low-latency, bench decode or bench put",
                 "bench put --ranks 1 | deepep: --ranks=1: puts take at least 2 ranks",
                 "bench put --sizes 64,24 | deepep: --sizes: 24 is not a positive multiple of 16",
+                "bench put --network nvshmem | deepep: a process for each of 2 ranks is needed: start them by deepep launch -n 2",
+                "bench put --transport ibgda | deepep: --transport, --nic-mapping and --bootstrap-interface need --network=nvshmem",
                 "bench put --sms 0 | deepep: --sms=0 and --rows=85 must be at least 1",
                 "test-intranode --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
                 "test-intranode --routing-weights w.npy | deepep: --routing-weights needs --routing",

@@ -47,7 +47,11 @@ public record NvshmemQueues(int numQpsPerPe, int qpDepth) {
         return of(config.numSms(), 2L * chunks + PUTS_PER_CALL);
     }
 
-    /** What low-latency mode needs: a queue per local expert; a token crosses once per rank. */
+    /**
+     * What low-latency mode needs: a queue per local expert, each with room for a block that sends
+     * all tokens of a dispatch, which cross once per rank. A combine's rows go round the blocks;
+     * where one rank has computed all rows of another, blocks wait for room.
+     */
     public static NvshmemQueues lowLatency(LowLatencyLimits limits, int numRanks) {
         return of(
                 Math.ceilDiv(limits.numExperts(), numRanks),

@@ -41,13 +41,23 @@ final class NvshmemSettings {
      */
     static NvshmemOptions of(
             BufferOptions options, Network.Nvshmem network, String gpu, HostTopology host) {
+        return of(options.communicator(), network, NvshmemQueues.of(options), gpu, host);
+    }
+
+    /** Settings of one rank whose kernels need {@code queues}. */
+    static NvshmemOptions of(
+            Communicator communicator,
+            Network.Nvshmem network,
+            NvshmemQueues queues,
+            String gpu,
+            HostTopology host) {
         NvshmemTransport transport = NvshmemTransport.valueOf(network.transport().name());
         NvshmemOptions.Builder builder =
                 NvshmemOptions.builder(transport)
                         .nicHandler(NvshmemOptions.NicHandler.valueOf(network.nicHandler().name()))
                         .quality(network.trafficClass(), network.serviceLevel())
                         .numTeams(0)
-                        .bootstrapInterface(bootstrapInterface(options.communicator(), network));
+                        .bootstrapInterface(bootstrapInterface(communicator, network));
         if (network.gidIndex() != Network.Nvshmem.FIND_GID) {
             builder.gidIndex(network.gidIndex());
         }
@@ -56,7 +66,6 @@ final class NvshmemSettings {
         }
         List<NicPort> nics = nics(transport, network, gpu, host);
         int numPaths = nics.stream().mapToInt(NicPort::numPaths).max().orElse(1);
-        NvshmemQueues queues = NvshmemQueues.of(options);
         return builder.hcas(nics.stream().map(NicPort::name).toList())
                 .queues(
                         Math.max(queues.numQpsPerPe(), numPaths),

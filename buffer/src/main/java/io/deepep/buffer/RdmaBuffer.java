@@ -5,10 +5,8 @@ import io.deepep.Network;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.RdmaHeaps;
-import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
-import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Layout;
 import java.util.ArrayList;
 import java.util.List;
@@ -35,7 +33,14 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Runnable release)
         boolean crosses = options.topology().isInternode();
         if (crosses && options.network() instanceof Network.Nvshmem network) {
             PeMap peMap = NvshmemSettings.peMap(options, sharing);
-            NvshmemWorld world = join(options, network, context, peMap);
+            NvshmemWorld world =
+                    NvshmemWorld.join(
+                            NvshmemHeap.installation(),
+                            NvshmemSettings.of(options, network),
+                            peMap,
+                            context,
+                            options.communicator(),
+                            options.timeout());
             return in(world, peMap, options, sizes.outboxBytes(), context, stream);
         }
         CudaHeaps peers =
@@ -46,26 +51,6 @@ record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Runnable release)
                         CudaHeaps.Reach.GROUP);
         return new RdmaBuffer(
                 options.topology().rank(), RdmaHeaps.ofPeers(peers.addresses()), 0, peers::close);
-    }
-
-    /** Starts NVSHMEM, unless this process is in the world that the buffer needs. */
-    private static NvshmemWorld join(
-            BufferOptions options, Network.Nvshmem network, CudaContext context, PeMap peMap) {
-        NvshmemInstallation installation =
-                NvshmemInstallation.find()
-                        .orElseThrow(
-                                () ->
-                                        new DeepEpUnavailableException(
-                                                "NVSHMEM was not found",
-                                                NvshmemInstallation.CURE,
-                                                null));
-        return NvshmemWorld.join(
-                installation,
-                NvshmemSettings.of(options, network),
-                peMap,
-                context,
-                options.communicator(),
-                options.timeout());
     }
 
     /** A piece of the world's symmetric heap, and the outbox behind it. */

@@ -1,5 +1,6 @@
 package io.deepep.bench.cuda;
 
+import io.deepep.Network;
 import io.deepep.bench.cuda.PutRanks.Load;
 import io.deepep.bench.cuda.PutRanks.Pattern;
 import io.deepep.bench.measure.BenchOptions;
@@ -7,6 +8,7 @@ import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.UsageException;
 import io.deepep.cuda.CudaDriver;
 import java.time.Duration;
@@ -16,10 +18,9 @@ import java.util.Locale;
 
 /**
  * Bandwidth and latency of puts with a signal by message size, and the traffic of a sparse dispatch
- * and combine, over the memory of peers.
+ * and combine: over the memory of peers, or by NVSHMEM.
  */
 public final class PutBench {
-    private static final String TRANSPORT = "peer memory";
     private static final Duration TIMEOUT = Duration.ofSeconds(10);
     private static final int WARPS = 8;
     private static final int ROUND_TRIPS = 200;
@@ -37,12 +38,14 @@ public final class PutBench {
     /**
      * What to measure.
      *
+     * @param network NVSHMEM, with a process for each rank; else ranks are threads
      * @param ranks at least 2; ranks share GPUs where there are fewer
      * @param sms blocks of a rank
      * @param sizes of messages, multiples of 16
      * @param sparseRows to each peer in the sparse pattern
      */
-    public record Request(int ranks, int sms, List<Integer> sizes, int sparseRows) {
+    public record Request(
+            Network network, int ranks, int sms, List<Integer> sizes, int sparseRows) {
         /** Checks the values. */
         public Request {
             if (ranks < 2) {
@@ -74,44 +77,63 @@ public final class PutBench {
 
     /**
      * Measures all, prints a line for each figure, and writes the records where they are asked for.
+     *
+     * @param launched the processes, each a rank, where the network takes them
      */
-    public static void run(Console console, Request request, BenchOptions options) {
+    public static void run(
+            Console console, Request request, BenchOptions options, LaunchedGroup launched) {
+        if (request.network() instanceof Network.Nvshmem) {
+            launched.communicator(request.ranks());
+        }
         CudaDriver.ensureAvailable();
-        PutBench bench = new PutBench(console, request, options);
-        bench.measure();
-        if (options.json() != null) {
+        PutBench bench = new PutBench(launched.console(console), request, options);
+        try (PutRanks ranks = bench.open(launched)) {
+            bench.measure(ranks);
+        }
+        if (options.json() != null && launched.writesResults()) {
             BenchReport.write(options.json(), bench.records);
         }
     }
 
-    private int gpus() {
-        return Math.min(request.ranks(), CudaDriver.numDevices());
-    }
-
-    private void measure() {
+    private PutRanks open(LaunchedGroup launched) {
         int slots = Math.max(request.sms() * WARPS, 2 * request.sparseRows());
         long cellBytes =
                 Math.max(
                         (long) request.sms() * WARPS * request.maxSize(),
                         2L * request.sparseRows() * COMBINED_BYTES);
-        try (PutRanks ranks = new PutRanks(request.ranks(), cellBytes, slots, TIMEOUT)) {
-            console.line(
-                    "puts with a signal over %s: %d ranks on %d x %s, %s",
-                    TRANSPORT,
-                    request.ranks(),
-                    gpus(),
-                    ranks.context().cudaDevice().name(),
-                    DriverText.get());
-            console.line(
-                    "%-10s %10s %12s %12s %12s", "pattern", "bytes", "p50 us", "p99 us", "GB/s");
-            for (int size : request.sizes()) {
-                bandwidth(ranks, size);
-            }
-            for (int size : request.sizes()) {
-                latency(ranks, size);
-            }
-            sparse(ranks);
+        PutMemory layout = new PutMemory(request.ranks(), cellBytes, slots);
+        return request.network() instanceof Network.Nvshmem nvshmem
+                ? new NvshmemPutRank(
+                        layout,
+                        launched.communicator(request.ranks()),
+                        nvshmem,
+                        request.sms(),
+                        TIMEOUT)
+                : new PeerPutRanks(layout, TIMEOUT);
+    }
+
+    private String transport() {
+        return request.network() instanceof Network.Nvshmem nvshmem
+                ? "NVSHMEM, transport " + nvshmem.transport()
+                : "peer memory";
+    }
+
+    private void measure(PutRanks ranks) {
+        console.line(
+                "puts with a signal over %s: %d ranks on %d x %s, %s",
+                transport(),
+                request.ranks(),
+                ranks.numGpus(),
+                ranks.context().cudaDevice().name(),
+                DriverText.get());
+        console.line("%-10s %10s %12s %12s %12s", "pattern", "bytes", "p50 us", "p99 us", "GB/s");
+        for (int size : request.sizes()) {
+            bandwidth(ranks, size);
         }
+        for (int size : request.sizes()) {
+            latency(ranks, size);
+        }
+        sparse(ranks);
     }
 
     private void bandwidth(PutRanks ranks, int size) {
@@ -171,11 +193,11 @@ public final class PutBench {
         Build build = Build.current();
         records.add(
                 new PutRecord(
-                        TRANSPORT,
+                        transport(),
                         pattern,
                         load.rowBytes(),
                         load.ranks(),
-                        Math.min(load.ranks(), gpus()),
+                        Math.min(load.ranks(), ranks.numGpus()),
                         load.blocks(),
                         messages,
                         samples.percentileMicros(50),

@@ -91,6 +91,27 @@ public final class LaunchedGroup implements AutoCloseable {
         return new ProcessRanks(communicator);
     }
 
+    /**
+     * The processes themselves, a rank each.
+     *
+     * @throws UsageException if they are not {@code numRanks}
+     */
+    public Communicator communicator(int numRanks) {
+        if (communicator == null || communicator.size() != numRanks) {
+            throw new UsageException(
+                    "a process for each of "
+                            + numRanks
+                            + " ranks is needed: start them by deepep launch -n "
+                            + numRanks);
+        }
+        return communicator;
+    }
+
+    /** Whether this process is the one that writes results down. */
+    public boolean writesResults() {
+        return communicator == null || communicator.rank() == 0;
+    }
+
     /** Where to write: only one process of a group writes results. */
     public Console console(Console own) {
         return communicator == null || communicator.rank() == 0

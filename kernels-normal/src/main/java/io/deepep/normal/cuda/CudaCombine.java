@@ -25,10 +25,13 @@ import java.lang.foreign.Arena;
  * cannot read them where they are; see {@link RowsAccess}.
  */
 final class CudaCombine implements CudaOperation<CombineResult> {
-    private static final int STAGE_THREADS = 512;
+    private static final int STAGE_THREADS = 1024;
 
     /** As in combine_stage.cuh. */
     private static final int CHUNKS_PER_BATCH = 8;
+
+    /** Saturate the links of an H200. */
+    private static final int MAX_STAGE_BLOCKS = 12;
 
     private final CudaNormalState state;
     private final CombineRequest request;
@@ -114,6 +117,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         setRows(x, numSms);
         params.set("weights", nvl.combineWeights().offset())
                 .set("weights_stride", handle.numTopk())
+                .set("source_rows", handle.sourceRows.address())
                 .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())
                 .set("bias", 0, addressOf(request.bias0()))
@@ -141,12 +145,17 @@ final class CudaCombine implements CudaOperation<CombineResult> {
             case DIRECT ->
                     params.set("x", x.address()).set("x_stride", stride).setInt("x_absolute", 1);
             case STAGED -> params.set("x", region).set("x_stride", stagedStride());
+            case STAGED_FOR_PEERS ->
+                    params.set("x", region)
+                            .set("x_stride", stagedStride())
+                            .set("stage_x", x.address())
+                            .set("stage_x_stride", stride);
             case STREAMED ->
                     params.set("x", region)
                             .set("x_stride", stagedStride())
                             .set("stage_x", x.address())
                             .set("stage_x_stride", stride)
-                            .set("source_rows", handle.sourceRows.address())
+                            .setInt("room", state.nvlLayout.capacity())
                             .setInt("num_stage_blocks", numStageBlocks(numSms));
         }
         Region flags = state.nvlLayout.stagedFlags();
@@ -156,11 +165,13 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     /**
-     * Two fifths of the blocks, at least one of each kind: on an H200 a block that stages brings in
-     * 45 GB/s, one that pulls 41 GB/s, a quarter or less of which need no staging.
+     * A row costs an SM about as much to bring to a peer as to sum, some 42 GB/s on an H200; all
+     * rows are summed, one's own are not brought. More than saturate the links are of no use.
      */
-    private static int numStageBlocks(int numSms) {
-        return Math.max(1, (2 * numSms + 2) / 5);
+    private int numStageBlocks(int numSms) {
+        int numRanks = state.topology.numRanks(), summed = numRanks, brought = numRanks - 1;
+        int share = Math.round(numSms * (float) brought / (brought + summed));
+        return Math.clamp(share, 1, Math.min(MAX_STAGE_BLOCKS, numSms - 1));
     }
 
     private void fillStage() {
@@ -175,8 +186,14 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 .set("expanded_rows", handle.expanded() ? handle.expandedRows.address() : 0)
                 .set("weights", weights ? request.topkWeights().address() : 0)
                 .set("out_weights", state.heap() + nvl.combineWeights().offset())
+                .set(
+                        "source_rows",
+                        access == RowsAccess.STAGED_FOR_PEERS ? handle.sourceRows.address() : 0)
                 .setInt("hidden", handle.hidden())
-                .setInt("topk", handle.numTopk());
+                .setInt("topk", handle.numTopk())
+                .setInt("num_sources", state.topology.numRanks())
+                .setInt("num_ranks", state.topology.numNvlRanks())
+                .setInt("rank", state.topology.nvlRank());
     }
 
     private long stagedStride() {
@@ -210,7 +227,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     private void stage() {
-        if (access == RowsAccess.STAGED) {
+        if (access == RowsAccess.STAGED || access == RowsAccess.STAGED_FOR_PEERS) {
             state.kernels.stage.launch(stageLaunch, stageParams.memory(), state.stream);
         } else if (outWeights != null && numRows > 0) {
             Tensor weights = request.topkWeights();

@@ -160,9 +160,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         params.set("token_order", state.tokenOrder.address())
                 .set("expert_hist", state.expertHist.address())
                 .set("out_num_rows", handle.numRows.address())
-                .set(
-                        "out_source_rows",
-                        handle.sourceRows == null ? 0 : handle.sourceRows.address());
+                .set("out_source_rows", handle.sourceRows.address());
         if (request.layout() != null) {
             fillLayout(request.layout());
         }

@@ -68,7 +68,7 @@ final class CudaDispatchHandle implements DispatchHandle {
                                 owner.memory, owner.topology, numTokens, owner.limits.maxTokens())
                         : null;
         this.numRows = owner.memory.allocateZeroed(4);
-        this.sourceRows = internode ? null : owner.memory.allocateZeroed(4L * (numRanks + 1));
+        this.sourceRows = owner.memory.allocateZeroed(4L * (numRanks + 1 + 2 * numRanks));
         this.epoch = owner.memory.allocateZeroed(8);
         this.rawCounts =
                 numTopk == 0 ? null : owner.memory.allocateZeroed(4L * (numExperts / numRanks));

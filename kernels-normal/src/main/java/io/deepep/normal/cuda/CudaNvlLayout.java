@@ -15,12 +15,12 @@ import io.deepep.spi.Region;
  *                              32, by parity of the epoch and source
  *   metaFlags      [R]         epoch of the dispatch whose metadata from this source is complete, a line each
  *   doneFlags      [R]         epoch | code &lt;&lt; 32 of the call this rank has left, and what the code is about, a line each
- *   stagedFlags    [R][T]      epoch of the combine whose batch of rows this stager has brought into its heap
+ *   stagedFlags    [R][T]      epoch of the combine whose batch of rows this stager has brought here or into its heap
  *   recvRows       [capacity]  received rows in their final order
  *   recvSrc        [capacity]  i32 index of the token at its source
  *   recvTopk       [capacity]  i32 [K] local expert or -1
  *   recvWeights    [capacity]  f32 [K]
- *   combineRows    [capacity]  combine input, BF16
+ *   combineRows    [capacity]  combine input, BF16; where ranks push it, that of their peers for this rank
  *   combineWeights [capacity]  f32 [K]
  * </pre>
  */

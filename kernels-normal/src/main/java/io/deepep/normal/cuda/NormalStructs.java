@@ -86,7 +86,9 @@ final class NormalStructs {
                     .u64("out_src_idx", "i32 [num_rows], or 0")
                     .u64("out_expert_counts", "i32 [experts per rank], aligned, or 0")
                     .u64("out_raw_expert_counts", "i32 [experts per rank], or 0")
-                    .u64("out_source_rows", "i32 [num_ranks + 1]: s owns [s] .. [s + 1], or 0")
+                    .u64(
+                            "out_source_rows",
+                            "i32 [num_ranks + 1]: s owns [s] .. [s + 1]; [num_ranks][2]: first row sent to a rank, count; or 0")
                     .u64("out_num_rows", "i32, or 0")
                     .u64("host_expert_counts", "i32 [experts per rank] in host memory, or 0")
                     .i32("num_tokens", "")
@@ -118,7 +120,9 @@ final class NormalStructs {
                     .u64("stage_x_stride", "bytes, likewise")
                     .u64("staged_flag_offset", "u64 [stager][batch of rows]")
                     .u64("staged_flag_stride", "bytes from one stager's to the next one's")
-                    .u64("source_rows", "i32 [num_ranks + 1] of the dispatch, read if stage_x")
+                    .u64(
+                            "source_rows",
+                            "out_source_rows of the dispatch; read if a rank has stage_x")
                     .u64("token_rows", "i32 [num_tokens][num_ranks] of the dispatch")
                     .u64("handle_epoch", "u64: epoch of the routing, 0: none")
                     .u64("bias", "bf16 [num_tokens][hidden], or 0", 2)
@@ -137,7 +141,9 @@ final class NormalStructs {
                     .i32("num_slots", "chunks in shared memory, 12 .. kMaxSlots")
                     .i32("batch_rows", "rows of a batch that is staged")
                     .i32("num_stage_blocks", "blocks that stage, fewer than the launch has; or 0")
+                    .i32("room", "rows of the region at x, if stage_x")
                     .i32("rings_offset", "several nodes: in dynamic shared memory")
+                    .i32("reserved", "")
                     .build();
 
     static final KernelStruct EXPAND =
@@ -180,8 +186,15 @@ final class NormalStructs {
                     .u64("expanded_rows", "i32 [*num_rows][topk]; 0: rows are copied one to one")
                     .u64("weights", "f32 [*num_rows][topk]; expanded: f32 [rows]; or 0")
                     .u64("out_weights", "f32 [*num_rows][topk]")
+                    .u64(
+                            "source_rows",
+                            "i32 [num_sources + 1]: s owns [s] .. [s + 1]; 0: all rows are copied")
                     .i32("hidden", "")
                     .i32("topk", "")
+                    .i32("num_sources", "ranks of all nodes")
+                    .i32("num_ranks", "of the node; rows of sources s = rank mod num_ranks stay")
+                    .i32("rank", "within the node")
+                    .i32("reserved", "")
                     .build();
 
     static final KernelStruct LAYOUT =

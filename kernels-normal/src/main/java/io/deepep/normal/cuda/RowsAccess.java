@@ -17,7 +17,13 @@ enum RowsAccess {
     STREAMED,
 
     /** A launch before the combine brings them into the heap, or sums the expanded layout there. */
-    STAGED;
+    STAGED,
+
+    /**
+     * Several nodes: that launch brings in the rows that other ranks pull; those that this rank
+     * reads alone stay.
+     */
+    STAGED_FOR_PEERS;
 
     /** The copy engine loads rows by units of so many bytes. */
     private static final int UNIT_BYTES = 16;
@@ -36,8 +42,11 @@ enum RowsAccess {
         if (alone || (state.peersReachPlainMemory && isPlain(state, x))) {
             return DIRECT;
         }
+        if (state.internode != null) {
+            return STAGED_FOR_PEERS;
+        }
         boolean blocksForBoth = config.numSms() > 1;
-        return state.internode == null && blocksForBoth ? STREAMED : STAGED;
+        return blocksForBoth ? STREAMED : STAGED;
     }
 
     /**

@@ -43,11 +43,16 @@ public final class IbgdaQueues {
      * @param entries of its send queue
      * @param record doorbell record
      * @param doorbell the network card's register
-     * @param completion the one entry of its completion queue
+     * @param completion the one entry of its completion queue, which Java sees at the same address
      * @param landing 8 bytes of network memory, for what atomics return
      */
     public record QueuePair(
-            int number, long entries, long record, long doorbell, long completion, long landing) {}
+            int number,
+            long entries,
+            long record,
+            long doorbell,
+            MemorySegment completion,
+            long landing) {}
 
     /**
      * The rank with the same place on a node.
@@ -159,7 +164,7 @@ public final class IbgdaQueues {
                         .set("entries", pair.entries())
                         .set("record", pair.record())
                         .set("doorbell", pair.doorbell())
-                        .set("completion", pair.completion())
+                        .set("completion", pair.completion().address())
                         .set("landing", pair.landing())
                         .set("fault", faultsAddress + faultOffset(node, idx))
                         .setInt("number", pair.number());
@@ -168,23 +173,34 @@ public final class IbgdaQueues {
     }
 
     /**
-     * Throws what kernels have reported.
+     * Throws what kernels have reported, and error completions that came after the last of them
+     * looked.
      *
      * @throws NativeCallException names the peer, and the syndrome of an error completion
      */
     public void check() {
         NativeCallException failure = null;
-        for (long at = 0; at < faults.byteSize(); at += IbgdaStructs.FAULT.numBytes()) {
-            IbgdaFault fault = IbgdaFault.read(faults.asSlice(at, IbgdaStructs.FAULT.numBytes()));
-            if (fault != null && failure == null) {
-                failure = fault.toException();
-            } else if (fault != null) {
-                failure.addSuppressed(fault.toException());
+        for (int node = 0; node < peers.size(); node++) {
+            for (int idx = 0; idx < peers.get(node).queues().size(); idx++) {
+                IbgdaFault fault = fault(node, idx);
+                if (fault != null && failure == null) {
+                    failure = fault.toException();
+                } else if (fault != null) {
+                    failure.addSuppressed(fault.toException());
+                }
             }
         }
         if (failure != null) {
             throw failure;
         }
+    }
+
+    /** Of a queue pair; null if there is none. */
+    private IbgdaFault fault(int node, int idx) {
+        long numBytes = IbgdaStructs.FAULT.numBytes();
+        IbgdaFault seen = IbgdaFault.read(faults.asSlice(faultOffset(node, idx), numBytes));
+        Peer peer = peers.get(node);
+        return seen != null ? seen : IbgdaFault.ofCompletion(peer.rank(), peer.queues().get(idx));
     }
 
     /** A struct inside the image. */

@@ -275,6 +275,27 @@ abstract class IbgdaConformance {
         group.queues(1).check();
     }
 
+    /** Nothing is sent after it, and nobody waits for it. */
+    @Test
+    void errorCompletionThatNoKernelSaw() throws InterruptedException {
+        connect(2, 1, 64, LONG);
+        faults.fail(NicGroup.number(0, 1, 0), 0, Syndrome.TRANSPORT_RETRY_EXCEEDED.code());
+        command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
+        runCommands();
+        while (true) {
+            try {
+                group.queues(0).check();
+            } catch (NativeCallException failed) {
+                assertThat(failed)
+                        .hasMessage(
+                                "put failed on queue pair 0x10200 to rank 1:"
+                                        + " TRANSPORT_RETRY_EXCEEDED, vendor syndrome 0x0, at entry 0 (21)");
+                return;
+            }
+            Thread.sleep(1);
+        }
+    }
+
     @Test
     void rangeBeyondThePeersMemoryIsAnError() {
         connect(2, 1, 64, LONG);

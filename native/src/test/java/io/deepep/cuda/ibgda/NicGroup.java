@@ -101,7 +101,7 @@ public final class NicGroup {
                                 memory.entries().address(),
                                 memory.record().address(),
                                 memory.doorbell().address(),
-                                memory.completion().address(),
+                                memory.completion(),
                                 landing(node, to, idx)));
             }
             byPeer.add(queueMemory);
