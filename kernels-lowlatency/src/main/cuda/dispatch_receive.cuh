@@ -200,7 +200,10 @@ __device__ inline void report_counts(const DispatchParams& p, const Placers& tea
     }
     if (!is_reporting_block() || team.warp() != last_warp) return;
     auto bank = at<Bank>(p.bank);
-    if (source < g.num_ranks) bank->num_selections[source] = shared.ok ? table.word(source, kNumSelections) : 0;
+    if (source < g.num_ranks) {
+        bank->num_selections[source] = shared.ok ? table.word(source, kNumSelections) : 0;
+        bank->num_rows[source] = shared.ok ? table.word(source, kNumRows) : 0;
+    }
     if (source == 0) bank->present = shared.ok ? shared.present : 0;
 }
 

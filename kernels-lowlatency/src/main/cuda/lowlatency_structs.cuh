@@ -102,13 +102,15 @@ struct Bank {
     uint32_t reached;                   // ranks that this rank's tokens were sent to
     uint32_t present;                   // ranks whose tokens were received
     int32_t num_selections[32];         // from each rank
+    int32_t num_rows[32];               // from each rank; for observers
 };
-static_assert(sizeof(Bank) == 144);
+static_assert(sizeof(Bank) == 272);
 static_assert(offsetof(Bank, epoch) == 0);
 static_assert(offsetof(Bank, next_other) == 4);
 static_assert(offsetof(Bank, reached) == 8);
 static_assert(offsetof(Bank, present) == 12);
 static_assert(offsetof(Bank, num_selections) == 16);
+static_assert(offsetof(Bank, num_rows) == 144);
 
 // An output row, in its source's order of sending.
 struct Selection {
@@ -251,7 +253,7 @@ static_assert(offsetof(CombineParams, reserved) == 604);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x78b2bcb727581dc6;
+__device__ uint64_t deepep_lowlatency_structs = 0x30d5d07790e805e3;
 }
 
 }  // namespace deepep::lowlatency

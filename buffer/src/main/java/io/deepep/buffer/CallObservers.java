@@ -67,12 +67,12 @@ final class CallObservers {
     }
 
     /** One warning is enough: the next calls will most likely fare the same. */
-    private synchronized void logOnce(BufferObserver observer, RuntimeException failed) {
+    synchronized void logOnce(Object observer, RuntimeException failed) {
         if (!failureLogged) {
             failureLogged = true;
             LOG.log(
                     System.Logger.Level.WARNING,
-                    "an observer failed; the calls go on, and further failures are not logged: "
+                    "observing failed; the calls go on, and further failures are not logged: "
                             + observer,
                     failed);
         }

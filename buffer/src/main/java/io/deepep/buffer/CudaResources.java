@@ -242,7 +242,7 @@ final class CudaResources implements Resources {
         if (compute != null) {
             joinCompute(compute);
         }
-        ((CudaOperation<?>) operation.operation()).receive();
+        operation.receive();
         if (compute != null) {
             if (!isOwnStream(compute)) {
                 compute.waitFor(operation.event());

@@ -26,6 +26,7 @@ final class DeviceTimer {
         private final DeviceTimer timer;
         private final CudaEvent first;
         private final CudaEvent last;
+        private boolean stopped;
 
         private Span(DeviceTimer timer) {
             this.timer = timer;
@@ -48,18 +49,22 @@ final class DeviceTimer {
     static void stop(Span span) {
         if (span != null) {
             span.timer.stream.record(span.last);
+            span.stopped = true;
         }
     }
 
     /**
-     * The duration of a span that was stopped, which must not be asked for again; {@link
-     * CallFacts#UNKNOWN} if the GPU is not done with it, and of null.
+     * The duration of a span, which must not be asked for again; {@link CallFacts#UNKNOWN} if the
+     * GPU is not done with it, if it was not stopped (an event that is not recorded has no time,
+     * and the driver says it is done), and of null.
      */
     static long nanosOf(Span span) {
-        if (span == null || !span.last.isDone()) {
+        if (span == null) {
             return CallFacts.UNKNOWN;
         }
-        long nanos = Math.round(span.last.elapsedMicros(span.first) * 1000);
+        boolean known = span.stopped && span.last.isDone();
+        long nanos =
+                known ? Math.round(span.last.elapsedMicros(span.first) * 1000) : CallFacts.UNKNOWN;
         span.timer.giveBack(span);
         return nanos;
     }

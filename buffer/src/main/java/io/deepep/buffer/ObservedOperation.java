@@ -1,16 +1,19 @@
 package io.deepep.buffer;
 
 import io.deepep.Event;
+import io.deepep.cuda.CudaOperation;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.CallKind;
 import io.deepep.spi.ObservedCall;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RunObservation;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
  * An operation whose runs observers are told of. The one place where calls are measured: both
- * backends run the halves of every operation through it, on whichever thread.
+ * backends run the halves of every operation through it, on whichever thread. What goes wrong with
+ * measuring is logged and changes nothing of the call.
  */
 final class ObservedOperation<R> implements Operation<R> {
     private final Operation<R> target;
@@ -18,6 +21,9 @@ final class ObservedOperation<R> implements Operation<R> {
     private final CallObservers observers;
     private final Resources resources;
     private final int maxOpenRuns;
+
+    /** Whether {@link #receive} enqueues the second half, so that a run cannot end before it. */
+    private final boolean receives;
 
     /** Runs whose second half has not run, the oldest first; guarded by itself. */
     private final Deque<Run> open = new ArrayDeque<>(2);
@@ -40,6 +46,7 @@ final class ObservedOperation<R> implements Operation<R> {
         this.observers = observers;
         this.resources = resources;
         this.maxOpenRuns = hooked ? 2 : 1;
+        this.receives = hooked && target instanceof CudaOperation;
     }
 
     /** What is known of a run so far. */
@@ -47,16 +54,31 @@ final class ObservedOperation<R> implements Operation<R> {
         private final OperationEvent event = new OperationEvent();
         private final long start = System.nanoTime();
         private final long[] waits;
+        private final RunObservation observation;
         private final DeviceTimer.Span span;
+
+        /** Of the second half, where it is enqueued on its own. */
+        private DeviceTimer.Span receiveSpan;
+
+        private long receiveStart;
         private long beginNanos;
         private long completeNanos;
         private long spanNanos;
+        private boolean received;
         private boolean left;
 
-        Run(long[] waits, DeviceTimer.Span span) {
+        Run(long[] waits, RunObservation observation, DeviceTimer.Span span) {
             this.waits = waits;
+            this.observation = observation;
             this.span = span;
             event.begin();
+        }
+
+        /** Time on the GPU, of all that was enqueued. */
+        long deviceNanos() {
+            long first = DeviceTimer.nanosOf(span);
+            long second = received ? DeviceTimer.nanosOf(receiveSpan) : 0;
+            return first < 0 || second < 0 ? CallFacts.UNKNOWN : first + second;
         }
     }
 
@@ -68,11 +90,11 @@ final class ObservedOperation<R> implements Operation<R> {
         }
         tellSuperseded();
         // What a graph holds runs later, as often as it is replayed, and the host does not see it.
-        if (!observers.any() || resources.isCapturing()) {
+        Run run = observers.any() && !resources.isCapturing() ? open() : null;
+        if (run == null) {
             target.begin();
             return;
         }
-        Run run = new Run(resources.waits(), DeviceTimer.start(resources.timer()));
         try {
             target.begin();
         } catch (RuntimeException | Error failure) {
@@ -80,7 +102,7 @@ final class ObservedOperation<R> implements Operation<R> {
             tell(run, false, failure);
             throw failure;
         }
-        DeviceTimer.stop(run.span);
+        stop(run.span);
         turnWaits(run);
         run.beginNanos = System.nanoTime() - run.start;
         run.event.end();
@@ -90,15 +112,65 @@ final class ObservedOperation<R> implements Operation<R> {
         }
     }
 
+    /** Null if it cannot be: the call is more important. */
+    private Run open() {
+        try {
+            RunObservation observation = target.observe();
+            return new Run(resources.waits(), observation, start());
+        } catch (RuntimeException unobservable) {
+            observers.logOnce(this, unobservable);
+            return null;
+        }
+    }
+
+    private DeviceTimer.Span start() {
+        try {
+            return DeviceTimer.start(resources.timer());
+        } catch (RuntimeException untimed) {
+            observers.logOnce(this, untimed);
+            return null;
+        }
+    }
+
+    private void stop(DeviceTimer.Span span) {
+        try {
+            DeviceTimer.stop(span);
+        } catch (RuntimeException untimed) {
+            observers.logOnce(this, untimed);
+        }
+    }
+
+    /** Enqueues the second half of the oldest run that lacks it, see {@link CudaOperation}. */
+    void receive() {
+        CudaOperation<R> cuda = (CudaOperation<R>) target;
+        Run run = hasOpen && !resources.isCapturing() ? oldestSent() : null;
+        if (run == null) {
+            cuda.receive();
+            return;
+        }
+        run.receiveStart = System.nanoTime();
+        run.receiveSpan = start();
+        try {
+            cuda.receive();
+        } catch (RuntimeException | Error failure) {
+            fail(run, failure);
+            throw failure;
+        }
+        stop(run.receiveSpan);
+        synchronized (open) {
+            run.received = true;
+        }
+    }
+
     @Override
     public void complete() {
         Run run = hasOpen ? takeOldest() : null;
         if (run == null) {
-            target.complete();
+            completeFirstHalf();
             return;
         }
         turnWaits(run);
-        long start = System.nanoTime();
+        long start = receives ? run.receiveStart : System.nanoTime();
         Throwable failure = null;
         try {
             target.complete();
@@ -112,6 +184,42 @@ final class ObservedOperation<R> implements Operation<R> {
             run.event.end();
             turnWaits(run);
             tell(run, failure == null, failure);
+        }
+    }
+
+    /**
+     * Waits for what has been sent, or once more for what was told of: that ends no run, unless it
+     * fails.
+     */
+    private void completeFirstHalf() {
+        try {
+            target.complete();
+        } catch (RuntimeException | Error failure) {
+            Run run = oldestSent();
+            if (run != null) {
+                fail(run, failure);
+            }
+            throw failure;
+        }
+    }
+
+    private void fail(Run run, Throwable failure) {
+        synchronized (open) {
+            open.remove(run);
+            hasOpen = !open.isEmpty();
+        }
+        tell(run, false, failure);
+    }
+
+    /** The oldest run whose second half is not enqueued, or null. */
+    private Run oldestSent() {
+        synchronized (open) {
+            for (Run run : open) {
+                if (receives && !run.received) {
+                    return run;
+                }
+            }
+            return null;
         }
     }
 
@@ -135,7 +243,8 @@ final class ObservedOperation<R> implements Operation<R> {
         synchronized (open) {
             Run oldest = null;
             for (Run run : open) {
-                oldest = oldest == null && !run.left ? run : oldest;
+                boolean ends = !run.left && run.received == receives;
+                oldest = oldest == null && ends ? run : oldest;
             }
             open.remove(oldest);
             hasOpen = !open.isEmpty();
@@ -163,7 +272,17 @@ final class ObservedOperation<R> implements Operation<R> {
 
     private void tell(Run run, boolean finished, Throwable failure) {
         CallFacts facts = new CallFacts(observers.options().topology(), run.waits);
-        target.describe(facts, finished);
+        long deviceNanos = CallFacts.UNKNOWN;
+        try {
+            if (failure != null) {
+                target.describe(facts, false);
+            } else {
+                run.observation.describe(facts, finished);
+                deviceNanos = run.received == receives ? run.deviceNanos() : CallFacts.UNKNOWN;
+            }
+        } catch (RuntimeException unmeasured) {
+            observers.logOnce(this, unmeasured);
+        }
         observers.tell(
                 run.event,
                 new ObservedCall(
@@ -173,7 +292,7 @@ final class ObservedOperation<R> implements Operation<R> {
                         run.beginNanos,
                         run.completeNanos,
                         run.spanNanos,
-                        DeviceTimer.nanosOf(run.span),
+                        deviceNanos,
                         finished,
                         failure));
     }

@@ -89,7 +89,8 @@ final class OperationEvent extends Event {
     long deviceTime;
 
     @Label("Longest Wait")
-    @Description("For the peer that this rank waited longest for; host backend only")
+    @Description(
+            "For the peer that this rank waited longest for; not measured in normal mode on GPUs")
     @Timespan(Timespan.NANOSECONDS)
     long longestWait;
 

@@ -48,7 +48,8 @@ final class PeerEvent extends Event {
     long receivedBytes;
 
     @Label("Wait")
-    @Description("Time in which this rank could only wait, the peer missing; host backend only")
+    @Description(
+            "Time in which this rank could only wait, the peer missing; not measured in normal mode on GPUs")
     @Timespan(Timespan.NANOSECONDS)
     long waitTime;
 

@@ -146,6 +146,11 @@ final class PlannedOperation<R> {
         return secondHalf;
     }
 
+    /** Enqueues the second half of the oldest run that lacks it; on GPUs only. */
+    void receive() {
+        observed.receive();
+    }
+
     /** Leaves the end of the run whose second half was enqueued last to streams. */
     void leave() {
         observed.leave();

@@ -1,6 +1,7 @@
 package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Backend;
 import io.deepep.BufferOptions;
@@ -15,6 +16,8 @@ import io.deepep.Network;
 import io.deepep.NormalLimits;
 import io.deepep.Stream;
 import io.deepep.Tensor;
+import io.deepep.cuda.CudaOperation;
+import io.deepep.cuda.DeviceEvent;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.CallFacts;
@@ -41,7 +44,7 @@ class ObservedOperationTest {
     }
 
     /** An operation that waits 5 ns in its first half and 7 in its second. */
-    private final class Waiting implements Operation<String> {
+    private class Waiting implements Operation<String> {
         @Override
         public void begin() {
             waited += 5;
@@ -60,6 +63,33 @@ class ObservedOperationTest {
         @Override
         public void describe(CallFacts facts, boolean completed) {
             facts.tokens(3, completed ? 4 : CallFacts.UNKNOWN);
+        }
+    }
+
+    /** On a GPU the second half of a hooked run is enqueued by itself; the end can be asked for. */
+    private final class WaitingOnGpu extends Waiting implements CudaOperation<String> {
+        private RuntimeException failure;
+
+        @Override
+        public void receive() {
+            waited += 11;
+        }
+
+        @Override
+        public void complete() {
+            if (failure != null) {
+                throw failure;
+            }
+        }
+
+        @Override
+        public boolean isCapturable() {
+            return true;
+        }
+
+        @Override
+        public DeviceEvent event() {
+            throw new UnsupportedOperationException();
         }
     }
 
@@ -127,6 +157,10 @@ class ObservedOperationTest {
     }
 
     private ObservedOperation<String> operation(boolean hooked) {
+        return operation(new Waiting(), hooked);
+    }
+
+    private ObservedOperation<String> operation(Operation<String> target, boolean hooked) {
         BufferOptions options =
                 new BufferOptions(
                         group.communicator(0),
@@ -145,11 +179,7 @@ class ObservedOperationTest {
                         false,
                         List.of(told::add));
         return new ObservedOperation<>(
-                new Waiting(),
-                CallKind.LOW_LATENCY_DISPATCH,
-                hooked,
-                new CallObservers(options),
-                stage);
+                target, CallKind.LOW_LATENCY_DISPATCH, hooked, new CallObservers(options), stage);
     }
 
     private ObservedCall next() {
@@ -206,6 +236,57 @@ class ObservedOperationTest {
         operation.complete();
         assertThat(told).hasSize(2).allMatch(ObservedCall::finished);
         assertThat(told.get(0).spanNanos()).isGreaterThan(told.get(1).beginNanos());
+    }
+
+    /** A GPU's event may be asked before the hook has run, and after it. */
+    @Test
+    void aHookedRunOnAGpuEndsWithItsHook() {
+        ObservedOperation<String> operation = operation(new WaitingOnGpu(), true);
+        operation.begin();
+        operation.complete();
+        operation.begin();
+        operation.complete();
+        assertThat(told).isEmpty();
+        operation.receive();
+        operation.complete();
+        ObservedCall first = next();
+        assertThat(first.finished()).isTrue();
+        assertThat(first.completeNanos()).isPositive();
+        operation.complete();
+        assertThat(told).isEmpty();
+        operation.receive();
+        operation.complete();
+        assertThat(next().finished()).isTrue();
+    }
+
+    @Test
+    void aSendThatFailsOnAGpuEndsItsRun() {
+        WaitingOnGpu target = new WaitingOnGpu();
+        ObservedOperation<String> operation = operation(target, true);
+        operation.begin();
+        target.failure = new IllegalStateException("lost");
+        assertThatThrownBy(operation::complete).isSameAs(target.failure);
+        ObservedCall call = next();
+        assertThat(call.failure()).isSameAs(target.failure);
+        assertThat(call.finished()).isFalse();
+        assertThatThrownBy(operation::complete).isSameAs(target.failure);
+        assertThat(told).isEmpty();
+    }
+
+    @Test
+    void whatCannotBeMeasuredFailsNoCall() {
+        ObservedOperation<String> operation =
+                operation(
+                        new Waiting() {
+                            @Override
+                            public void describe(CallFacts facts, boolean completed) {
+                                throw new IllegalStateException("no facts today");
+                            }
+                        },
+                        false);
+        operation.begin();
+        operation.complete();
+        assertThat(next().finished()).isTrue();
     }
 
     /** What is left to streams is not mistaken for a later run that the host waits for. */

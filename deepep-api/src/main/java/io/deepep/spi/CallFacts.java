@@ -12,7 +12,7 @@ public final class CallFacts {
     public static final long UNKNOWN = -1;
 
     private final EpTopology topology;
-    private final long[] waitNanos;
+    private long[] waitNanos;
     private String format = "";
     private long rowBytes = UNKNOWN;
     private long numTokens = UNKNOWN;
@@ -101,9 +101,9 @@ public final class CallFacts {
 
     /**
      * [R] Nanoseconds that this rank had nothing to do but wait while the rank was missing; null
-     * where waits are not measured (on GPUs they happen inside kernels). Normal mode: a wait counts
-     * for the first rank that is missing. Low latency: for every rank until it comes, so that the
-     * sum can exceed the call.
+     * where waits are not measured: in normal mode on GPUs. Normal mode: a wait counts for the
+     * first rank that is missing. Low latency: for every rank until it comes, so that the sum can
+     * exceed the call.
      */
     public long[] waitNanos() {
         return waitNanos;
@@ -160,6 +160,12 @@ public final class CallFacts {
             overRdma += sameNode ? 0 : ownRows[peer];
         }
         return links(overNvlink, overRdma);
+    }
+
+    /** Sets {@link #waitNanos()}; kept, not copied. */
+    public CallFacts waits(long[] nanos) {
+        this.waitNanos = nanos;
+        return this;
     }
 
     /** Sets the tokens of each local expert; kept, not copied. */

@@ -12,9 +12,10 @@ import io.deepep.Backend;
  *       thread, asynchronous ones on the communication stream's, and a receive hook runs the
  *       second.
  *   <li>CUDA: the first half enqueues (and waits for the counts of a dispatch that needs them), the
- *       second is the wait of whoever asks the event for the end. An engine that orders its streams
- *       never asks: such a run is told when its request is used again, as not {@link #finished}.
- *       {@link #deviceNanos} is its time on the GPU all the same.
+ *       second is the wait of whoever asks the event for the end; with a receive hook it is the
+ *       hook, and asking before it ends nothing. An engine that orders its streams never asks: such
+ *       a run is told when its request is used again, as not {@link #finished}. {@link
+ *       #deviceNanos} is its time on the GPU all the same.
  * </ul>
  *
  * @param kind which operation
@@ -24,9 +25,9 @@ import io.deepep.Backend;
  * @param completeNanos duration of the second half; 0 if it did not run
  * @param spanNanos from the start of the first half to the end of the second, what lies between
  *     included; 0 if the second did not run
- * @param deviceNanos on GPUs from the start of the first kernel to the end of the last one that the
- *     first half enqueued; {@link CallFacts#UNKNOWN} on the host, in graphs, and while the GPU is
- *     not done
+ * @param deviceNanos on GPUs from the start of the first kernel to the end of the last one; with a
+ *     receive hook of each half, and not what lies between; {@link CallFacts#UNKNOWN} on the host,
+ *     of runs that failed, and while the GPU is not done
  * @param finished whether the second half ran without failure: then all of {@code facts} is final
  * @param failure what the run threw, or null
  */

@@ -42,4 +42,12 @@ public interface Operation<R> {
      * @param completed whether {@link #complete} has run, so that everything is known
      */
     void describe(CallFacts facts, boolean completed);
+
+    /**
+     * Says that the next run is observed. Operations on a device then gather what the host does not
+     * know; runs that are not announced are spared that. Called right before {@link #begin}.
+     */
+    default RunObservation observe() {
+        return this::describe;
+    }
 }

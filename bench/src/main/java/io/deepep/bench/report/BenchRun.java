@@ -9,6 +9,7 @@ import io.deepep.bench.run.UsageException;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.IntSummaryStatistics;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -100,7 +101,10 @@ record BenchRun(String name, List<OperationRecord> records) {
     /** As in {@code 4096 tokens per rank, hidden 7168, top-8 of 256 experts}. */
     String shape() {
         OperationRecord any = any();
-        return any.tokens()
+        IntSummaryStatistics tokens =
+                records.stream().mapToInt(OperationRecord::tokens).summaryStatistics();
+        return (tokens.getMin() == tokens.getMax() ? "" : tokens.getMin() + " to ")
+                + tokens.getMax()
                 + " tokens per rank, hidden "
                 + any.hidden()
                 + ", top-"

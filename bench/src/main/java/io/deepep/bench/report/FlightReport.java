@@ -86,8 +86,8 @@ final class FlightReport {
         if (waits.length == 0) {
             page.section(
                     "Flight recording: who waited for whom",
-                    "No waits were recorded: on GPUs they happen inside kernels, and older recordings may lack"
-                            + " the events.");
+                    "No waits were recorded: in normal mode on GPUs nobody measures them, and recordings may"
+                            + " lack the events.");
             return;
         }
         double[][] millis = scaled(waits, 1e-6);
@@ -105,7 +105,8 @@ final class FlightReport {
         Section section =
                 page.section(
                         "Flight recording: who waited for whom",
-                        "Milliseconds in which a rank could only wait because another was missing. "
+                        "Milliseconds in which a rank could only wait because another was missing, of all calls"
+                                + " that measure it: not of normal mode on GPUs. "
                                 + (all == 0
                                         ? "Nobody waited."
                                         : RunReport.format(

@@ -2,6 +2,7 @@ package io.deepep.bench.report;
 
 import io.deepep.bench.measure.OperationRecord;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -139,6 +140,37 @@ final class MarkdownTables {
             }
             line(out, cells.toArray(String[]::new));
         }
+        return out.toString();
+    }
+
+    /** Microseconds by tokens per rank and operation, between events or of the whole call. */
+    static String tokens(BenchRun run, String sms, String what) {
+        Set<String> names = new LinkedHashSet<>();
+        Map<Integer, List<OperationRecord>> byTokens = new LinkedHashMap<>();
+        for (OperationRecord each : run.records()) {
+            names.add(OperationNames.of(each));
+            byTokens.computeIfAbsent(each.tokens(), number -> new ArrayList<>()).add(each);
+        }
+        StringBuilder out = new StringBuilder();
+        List<String> head = new ArrayList<>(List.of("tokens"));
+        names.forEach(name -> head.add(name.replaceFirst("^low-latency ", "")));
+        line(out, head.toArray(String[]::new));
+        rule(out, head.size());
+        byTokens.forEach(
+                (tokens, records) -> {
+                    Map<String, Double> micros = new HashMap<>();
+                    for (OperationRecord each : chosen(new BenchRun(run.name(), records), sms)) {
+                        boolean call = what.equals("call") && each.gpu() != null;
+                        double time = call ? each.gpu().callP50Micros() : each.p50Micros();
+                        micros.put(OperationNames.of(each), time);
+                    }
+                    List<String> cells = new ArrayList<>(List.of(tokens.toString()));
+                    for (String name : names) {
+                        Double time = micros.get(name);
+                        cells.add(time == null ? "" : RunReport.format("%.1f", time));
+                    }
+                    line(out, cells.toArray(String[]::new));
+                });
         return out.toString();
     }
 

@@ -22,7 +22,8 @@ import picocli.CommandLine.Option;
             "Makes every table and plot of README.md and docs/ anew that stands between"
                     + " <!-- deepep:VIEW records=... --> and <!-- deepep:end -->.",
             "Records are paths under docs/measurements. Views: facts, times (sms=N or best), sweep,"
-                    + " shapes (records= a folder, sms=), plot (sms=, file=, what=time or share)."
+                    + " shapes (records= a folder, sms=), tokens (sms=, what=time or call), plot (sms=,"
+                    + " file=, what=time or share), decode (of bench decode), jmh (of jmh -rf json)."
         },
         mixinStandardHelpOptions = true,
         sortOptions = false)
@@ -108,21 +109,29 @@ final class ReadmeCommand implements Callable<Integer> {
             case "times" -> MarkdownTables.times(run(request), sms);
             case "sweep" -> MarkdownTables.sweep(run(request));
             case "shapes" -> MarkdownTables.shapes(runs(request), sms);
+            case "tokens" ->
+                    MarkdownTables.tokens(run(request), sms, request.option("what", "time"));
+            case "decode" -> LoopTables.decode(path(request));
+            case "jmh" -> LoopTables.jmh(path(request));
             case "plot" -> plot(file, request, MarkdownTables.chosen(run(request), sms));
             default ->
                     throw new UsageException(
                             "deepep:"
                                     + request.view()
-                                    + " is not one of facts, times, sweep, shapes, plot");
+                                    + " is not one of facts, times, sweep, shapes, tokens, plot, decode, jmh");
         };
     }
 
     private BenchRun run(MarkdownBlocks.Request request) {
-        return BenchRun.read(root.resolve(RECORDS).resolve(request.option("records")));
+        return BenchRun.read(path(request));
+    }
+
+    private Path path(MarkdownBlocks.Request request) {
+        return root.resolve(RECORDS).resolve(request.option("records"));
     }
 
     private List<BenchRun> runs(MarkdownBlocks.Request request) {
-        Path folder = root.resolve(RECORDS).resolve(request.option("records"));
+        Path folder = path(request);
         try (Stream<Path> files = Files.list(folder)) {
             return files.filter(each -> each.toString().endsWith(".json"))
                     .sorted()

@@ -71,6 +71,38 @@ class ReadmeCommandTest {
         assertThat(Files.readString(root.resolve("README.md"))).contains("\n" + row);
     }
 
+    /** Records of other forms: few tokens, the decoding loop, JMH. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = ';',
+            value = {
+                "facts records=ll.json; | Shape | 1 to 128 tokens per rank, hidden 7168,",
+                "tokens records=ll.json sms=132; | tokens | dispatch BF16 | dispatch FP8 |",
+                "tokens records=ll.json sms=132; | 128 | 15.5 | 14.5 |",
+                "tokens records=ll.json sms=132 what=call; | 128 | 20.7 | 19.9 |",
+                "decode records=decode.json; | 8 | 132 | 16.0 | 16.1 | 16.0 | 3.02 | 2.82 | 0.0 |",
+                "jmh records=jmh.json; | `Calls.one` | rank 3 | 2.5 µs/op | ± 0.1 | 0.4 ± 7.0 |",
+                "jmh records=jmh.json; | `Calls.two` |  | 7.0 ns/op |"
+            })
+    void otherRecords(String block, String row, @TempDir Path folder) throws IOException {
+        Path root = checkout(folder, block);
+        Path records = root.resolve("docs/measurements");
+        Path lowLatency = CHECKOUT.resolve("docs/measurements/2026-11-21-low-latency-1xh200");
+        Files.copy(lowLatency.resolve("operations-1-rank.json"), records.resolve("ll.json"));
+        Files.copy(lowLatency.resolve("decode-1-rank.json"), records.resolve("decode.json"));
+        Files.writeString(
+                records.resolve("jmh.json"),
+                """
+                [{"benchmark": "a.b.Calls.one", "params": {"rank": "3"},
+                  "primaryMetric": {"score": 2.5, "scoreError": 0.1, "scoreUnit": "us/op"},
+                  "secondaryMetrics": {"gc.alloc.rate.norm": {"score": 0.42, "scoreError": 7}}},
+                 {"benchmark": "a.b.Calls.two",
+                  "primaryMetric": {"score": 7, "scoreError": "NaN", "scoreUnit": "ns/op"}}]
+                """);
+        run("report", "readme", "--root", root).requirePassed();
+        assertThat(Files.readString(root.resolve("README.md"))).contains("\n" + row);
+    }
+
     @Test
     void examplesInCodeAreLeftAlone(@TempDir Path folder) throws IOException {
         Path root = checkout(folder, "facts records=run/r.json");
@@ -98,6 +130,8 @@ class ReadmeCommandTest {
         "pie records=run/r.json, deepep:pie is not one of facts",
         "times sms=24, lacks records=",
         "times records=run/none.json, cannot read",
+        "decode records=run/r.json, is not what deepep bench decode --json writes",
+        "jmh records=run/none.json, cannot read",
         "times records=run/r.json sms=7, has sms=7",
         "shapes records=nowhere, cannot list"
     })

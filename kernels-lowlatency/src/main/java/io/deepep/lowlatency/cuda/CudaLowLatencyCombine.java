@@ -14,7 +14,9 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.lowlatency.LowLatencyCombineHeader;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.CallFacts;
+import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
+import java.util.Arrays;
 import java.util.Objects;
 
 /**
@@ -27,23 +29,18 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     private final CudaLowLatencyState state;
     private final LowLatencyCombineRequest request;
     private final CudaLowLatencyHandle handle;
+    private final CudaBank bank;
     private final boolean hooked;
-    private final CudaFunction kernel;
-    private final LaunchConfig launch;
     private final CallEvent event;
     private final LowLatencyStatus status;
     private final PendingRuns pending = new PendingRuns();
     private final Tensor out;
-
-    /** By run: the launch that sends, and with a hook the one that receives. */
-    private final Params[] sends = new Params[RUNS];
-
-    private final Params[] receives = new Params[RUNS];
+    private final RunLaunches launches;
     private LowLatencyCombineResult result;
 
     CudaLowLatencyCombine(CudaLowLatencyState state, LowLatencyCombineRequest request) {
         this.handle = CudaLowLatencyHandle.of(request.handle(), state);
-        CudaBank bank = handle.bank();
+        this.bank = handle.bank();
         state.checks.combine(request);
         if (request.zeroCopy() && !bank.isCombineBuffer(request.x())) {
             throw new IllegalArgumentException(
@@ -53,21 +50,32 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.state = state;
         this.request = request;
         this.hooked = request.receiveHook();
-        this.kernel = request.logFmt() ? state.gpu.combineLogFmt : state.gpu.combineBf16;
+        CudaFunction kernel = request.logFmt() ? state.gpu.combineLogFmt : state.gpu.combineBf16;
         this.event = new CallEvent(state.stream);
         this.status = state.newStatus(this, event, true);
         this.out = request.out() != null ? request.out() : allocate();
         int sharedBytes = request.logFmt() ? LowLatencyStructs.LOG_SHARED_BYTES : 0;
         Arena arena = Arena.ofAuto();
         int numBlocks = state.numBlocks(request.numSms(), kernel, sharedBytes);
-        this.launch =
+        LaunchConfig launch =
                 new LaunchConfig(arena, numBlocks, LowLatencyStructs.THREADS)
                         .sharedBytes(sharedBytes);
+        Params[] sends = new Params[RUNS];
+        Params[] receives = new Params[RUNS];
         for (int run = 0; run < RUNS; run++) {
             int first = hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH;
-            sends[run] = params(arena, bank, run, first);
-            receives[run] = hooked ? params(arena, bank, run, CudaLowLatencyState.RECEIVE) : null;
+            sends[run] = params(arena, run, first);
+            receives[run] = hooked ? params(arena, run, CudaLowLatencyState.RECEIVE) : null;
         }
+        this.launches =
+                new RunLaunches(
+                        state,
+                        kernel,
+                        launch,
+                        event,
+                        sends,
+                        receives,
+                        new RunTrace.Source(request.topkIdx(), request.waitCostStats(), false));
     }
 
     private Tensor allocate() {
@@ -77,7 +85,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .tensor(DType.BF16, handle.numTokens(), hidden);
     }
 
-    private Params params(Arena arena, CudaBank bank, int run, int phases) {
+    private Params params(Arena arena, int run, int phases) {
         Params params = LowLatencyStructs.COMBINE.allocate(arena);
         state.setGroup(params, status, phases);
         CudaLowLatencyLayout layout = state.layout;
@@ -126,16 +134,14 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         if (hooked) {
             pending.add(run, state.generation());
         }
-        kernel.launch(launch, sends[run].memory(), state.stream);
-        event.record();
+        launches.begin(run, bank);
     }
 
     @Override
     public void receive() {
         int run = pending.take(state.generation());
         state.closeCombine(run);
-        kernel.launch(launch, receives[run].memory(), state.stream);
-        event.record();
+        launches.receive(run, bank);
     }
 
     @Override
@@ -147,11 +153,27 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         }
     }
 
-    /** Where rows come from is known in device memory alone. */
+    /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(CallFacts facts, boolean completed) {
         LowLatencyRows.combine(facts, request.logFmt(), state.limits.hidden());
         facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+    }
+
+    /** Rows home count every selection, those of masked ranks too. */
+    @Override
+    public RunObservation observe() {
+        RunTrace trace = launches.announce();
+        return (facts, completed) -> {
+            describe(facts, completed);
+            if (trace.isKnown()) {
+                int[] home = trace.ownSelections();
+                facts.tokens(request.topkIdx().size(0), Arrays.stream(home).sum())
+                        .peers(trace.receivedSelections(), home)
+                        .directLinks(home)
+                        .waits(trace.waits());
+            }
+        };
     }
 
     @Override

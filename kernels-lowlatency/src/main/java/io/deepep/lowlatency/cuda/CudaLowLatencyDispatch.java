@@ -15,7 +15,9 @@ import io.deepep.lowlatency.LowLatencyHeader;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.CallFacts;
+import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
+import java.util.Arrays;
 import java.util.Objects;
 
 /**
@@ -31,16 +33,11 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     private final boolean hooked;
     private final int numTokens;
     private final int numTopk;
-    private final CudaFunction kernel;
-    private final LaunchConfig launch;
     private final CallEvent event;
     private final LowLatencyStatus status;
     private final PendingRuns pending = new PendingRuns();
 
-    /** By bank: the launch that sends, and with a hook the one that receives. */
-    private final Params[] sends = new Params[BANKS];
-
-    private final Params[] receives = new Params[BANKS];
+    private final RunLaunches launches;
     private final CudaLowLatencyHandle[] handles = new CudaLowLatencyHandle[BANKS];
     private final Tensor[] recvX = new Tensor[BANKS];
     private final Tensor[] recvScales = new Tensor[BANKS];
@@ -55,16 +52,18 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         this.numTokens = (int) request.x().size(0);
         this.numTopk = (int) request.topkIdx().size(1);
         boolean fp8 = request.format().isFp8();
-        this.kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
+        CudaFunction kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
         this.event = new CallEvent(state.stream);
         this.status = state.newStatus(this, event, false);
         int sharedBytes = (int) (scalesSharedOffset() + LowLatencyLayout.scaleBytes(hidden()));
         requireShared(sharedBytes);
         Arena arena = Arena.ofAuto();
         int numBlocks = state.numBlocks(request.numSms(), kernel, sharedBytes);
-        this.launch =
+        LaunchConfig launch =
                 new LaunchConfig(arena, numBlocks, LowLatencyStructs.THREADS)
                         .sharedBytes(sharedBytes);
+        Params[] sends = new Params[BANKS];
+        Params[] receives = new Params[BANKS];
         for (int i = 0; i < BANKS; i++) {
             CudaBank bank = state.bank(i);
             handles[i] = new CudaLowLatencyHandle(state, bank);
@@ -74,6 +73,15 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                     params(arena, i, hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH);
             receives[i] = hooked ? params(arena, i, CudaLowLatencyState.RECEIVE) : null;
         }
+        this.launches =
+                new RunLaunches(
+                        state,
+                        kernel,
+                        launch,
+                        event,
+                        sends,
+                        receives,
+                        new RunTrace.Source(request.topkIdx(), request.waitCostStats(), true));
     }
 
     private int hidden() {
@@ -170,16 +178,14 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         if (hooked) {
             pending.add(latestBank, state.generation());
         }
-        kernel.launch(launch, sends[latestBank].memory(), state.stream);
-        event.record();
+        launches.begin(latestBank, state.bank(latestBank));
     }
 
     @Override
     public void receive() {
         int bank = pending.take(state.generation());
         state.bank(bank).phase = CudaBank.Phase.RECEIVED;
-        kernel.launch(launch, receives[bank].memory(), state.stream);
-        event.record();
+        launches.receive(bank, state.bank(bank));
     }
 
     @Override
@@ -192,11 +198,28 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         }
     }
 
-    /** What arrives is counted in device memory. */
+    /** What arrives is counted in device memory: {@link #observe} has more. */
     @Override
     public void describe(CallFacts facts, boolean completed) {
         LowLatencyRows.dispatch(facts, request.format(), hidden());
         facts.tokens(numTokens, CallFacts.UNKNOWN);
+    }
+
+    @Override
+    public RunObservation observe() {
+        RunTrace trace = launches.announce();
+        return (facts, completed) -> {
+            describe(facts, completed);
+            if (trace.isKnown()) {
+                int[] sent = trace.sentRows();
+                int[] experts = trace.counts();
+                facts.tokens(numTokens, Arrays.stream(experts).sum())
+                        .peers(sent, trace.receivedRows())
+                        .directLinks(sent)
+                        .experts(experts)
+                        .waits(trace.waits());
+            }
+        };
     }
 
     @Override

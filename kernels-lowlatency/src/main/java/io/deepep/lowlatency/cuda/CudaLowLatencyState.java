@@ -35,6 +35,10 @@ final class CudaLowLatencyState implements AutoCloseable {
     final LowLatencyGpu gpu;
     final long timeoutNanos;
     final DevicePool memory;
+
+    /** i64 [R]: nanoseconds that observed calls waited for each rank. */
+    final DevicePool.Block waitStats;
+
     private final CudaLowLatencyKernels.Place place;
     private final boolean maskTimedOutRanks;
     private final CudaBank[] banks = new CudaBank[BANKS];
@@ -67,6 +71,7 @@ final class CudaLowLatencyState implements AutoCloseable {
         for (int i = 0; i < BANKS; i++) {
             banks[i] = new CudaBank(limits, numRanks, memory);
         }
+        this.waitStats = memory.allocateZeroed((long) Long.BYTES * numRanks);
         this.rankState = memory.allocateZeroed(LowLatencyStructs.RANK_STATE.numBytes());
         long maskedAddress = rankState.address() + LowLatencyStructs.RANK_STATE.offset("masked");
         this.mask =

@@ -102,6 +102,7 @@ final class LowLatencyStructs {
                     .u32("reached", "ranks that this rank's tokens were sent to")
                     .u32("present", "ranks whose tokens were received")
                     .i32("num_selections", "from each rank", MAX_RANKS)
+                    .i32("num_rows", "from each rank; for observers", MAX_RANKS)
                     .build();
 
     static final KernelStruct SELECTION =

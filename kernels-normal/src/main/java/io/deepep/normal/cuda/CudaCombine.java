@@ -17,6 +17,7 @@ import io.deepep.normal.NormalRows;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
 
 /**
@@ -245,11 +246,23 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         }
     }
 
-    /** Where rows come from is known in device memory alone. */
+    /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(CallFacts facts, boolean completed) {
         NormalRows.describe(facts, DType.BF16, handle.hidden());
         facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+    }
+
+    @Override
+    public RunObservation observe() {
+        DispatchTrace trace = handle.trace;
+        return (facts, completed) -> {
+            describe(facts, completed);
+            PeerRows rows = trace == null ? null : trace.rows();
+            if (rows != null) {
+                rows.describeCombine(facts, handle.numTokens());
+            }
+        };
     }
 
     @Override

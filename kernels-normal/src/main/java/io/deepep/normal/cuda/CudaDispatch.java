@@ -16,6 +16,7 @@ import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
 import io.deepep.spi.CallFacts;
+import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
 
 /**
@@ -36,6 +37,12 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     private final Params params;
     private final LaunchConfig launch;
     private final HostWaiter waiter;
+
+    /** Taken with the first run that is observed. */
+    private PinnedSlots.Slot traceSlot;
+
+    /** Of the next run; null if it is not observed. */
+    private DispatchTrace announced;
 
     CudaDispatch(CudaNormalState state, DispatchRequest request) {
         this.state = state;
@@ -195,10 +202,19 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
             event.synchronize();
             status.beginRun();
         }
+        DispatchTrace trace = announced;
+        announced = null;
         if (!cached) {
             handle.invalidate();
+            if (handle.trace != null) {
+                handle.trace.rows(); // it is done, and its memory is used again
+            }
+            handle.trace = trace;
         }
         shape.kernel().launch(launch, params.memory(), state.stream);
+        if (trace != null) {
+            trace.record();
+        }
         if (isExact()) {
             awaitCounts();
         } else if (!cached) {
@@ -240,15 +256,37 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
     }
 
-    /** How rows spread over the ranks is known in device memory alone. */
+    /** How rows spread over the ranks is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(CallFacts facts, boolean completed) {
         NormalRows.describe(facts, request.x().dtype(), handle.hidden());
         boolean exact = handle.numWorstTokens() == 0;
-        facts.tokens(handle.numTokens(), exact ? handle.numRecvTokens() : CallFacts.UNKNOWN);
+        facts.tokens(
+                handle.numTokens(),
+                exact && handle.isValid() ? handle.numRecvTokens() : CallFacts.UNKNOWN);
         if (completed && !cached) {
             outputs.describe(facts);
         }
+    }
+
+    /** A cached dispatch moves rows as the one that its handle is of. */
+    @Override
+    public RunObservation observe() {
+        if (!cached) {
+            if (traceSlot == null) {
+                long bytes = DispatchTrace.slotBytes(state, handle);
+                traceSlot = state.slots.take(handle, bytes, event);
+            }
+            announced = new DispatchTrace(state, handle, event, traceSlot);
+        }
+        DispatchTrace trace = cached ? handle.trace : announced;
+        return (facts, completed) -> {
+            describe(facts, completed);
+            PeerRows rows = trace == null ? null : trace.rows();
+            if (rows != null) {
+                rows.describeDispatch(facts, handle.numTokens());
+            }
+        };
     }
 
     @Override

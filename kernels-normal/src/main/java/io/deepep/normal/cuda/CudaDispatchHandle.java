@@ -38,6 +38,9 @@ final class CudaDispatchHandle implements DispatchHandle {
     private int numResultRows;
     private boolean valid;
 
+    /** What observers learn of the dispatch; null if it was not observed. */
+    DispatchTrace trace;
+
     CudaDispatchHandle(
             CudaNormalState owner,
             int numTokens,
@@ -93,6 +96,10 @@ final class CudaDispatchHandle implements DispatchHandle {
         numReceived = received;
         numResultRows = shown;
         valid = true;
+    }
+
+    boolean isValid() {
+        return valid;
     }
 
     void requireValid() {

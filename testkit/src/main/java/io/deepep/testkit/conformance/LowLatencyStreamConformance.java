@@ -163,22 +163,23 @@ public abstract class LowLatencyStreamConformance {
     /** A stream of another device is refused on all ranks before they wait for each other. */
     @Test
     public void aStreamOfAnotherDevice() {
-        Device other = backend().device(0, 1).isHost() ? Device.cuda(0) : Device.host();
         Ranks.runBare(
                 backend(),
                 Ranks.topology(1, 2),
-                communicator ->
-                        assertThatThrownBy(
-                                        () ->
-                                                Ranks.builder(
-                                                                backend(),
-                                                                communicator,
-                                                                Ranks.topology(1, 2))
-                                                        .lowLatency(SHAPE.limits())
-                                                        .communicationStream(new Elsewhere(other))
-                                                        .open())
-                                .isInstanceOf(IllegalArgumentException.class)
-                                .hasMessageContaining("communicationStream is one of " + other));
+                communicator -> {
+                    Device other = backend().device(0, 1).isHost() ? Device.cuda(0) : Device.host();
+                    assertThatThrownBy(
+                                    () ->
+                                            Ranks.builder(
+                                                            backend(),
+                                                            communicator,
+                                                            Ranks.topology(1, 2))
+                                                    .lowLatency(SHAPE.limits())
+                                                    .communicationStream(new Elsewhere(other))
+                                                    .open())
+                            .isInstanceOf(IllegalArgumentException.class)
+                            .hasMessageContaining("communicationStream is one of " + other);
+                });
     }
 
     /** A stream that nothing can be run on. */

@@ -1,0 +1,114 @@
+package io.deepep.lowlatency.cuda;
+
+import io.deepep.cuda.CallEvent;
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.LaunchConfig;
+
+/**
+ * The launches of one operation's runs, by bank or run number, of which there are two: one that
+ * does both halves, or with a hook one for each. Keeps the traces of runs that are observed; others
+ * cost nothing more than their launch.
+ */
+final class RunLaunches {
+    private static final int RUNS = 2;
+
+    private final CudaLowLatencyState state;
+    private final CudaFunction kernel;
+    private final LaunchConfig launch;
+    private final CallEvent event;
+    private final Params[] sends;
+    private final Params[] receives;
+
+    /** Of the latest run of each number; null if it is not observed. */
+    private final RunTrace[] observed = new RunTrace[RUNS];
+
+    /** Whether the launch that receives counts waits for observers. */
+    private final boolean[] countsWaits = new boolean[RUNS];
+
+    /** Used in turn; null before somebody observes. */
+    private final RunTrace[] traces = new RunTrace[RUNS];
+
+    private final RunTrace.Source source;
+    private RunTrace announced;
+    private int numAnnounced;
+
+    /**
+     * Launches of {@code kernel}.
+     *
+     * @param event recorded behind each
+     * @param sends by run: the launch that sends, or does both
+     * @param receives by run: the launch that receives; nulls without a hook
+     * @param source what observed runs are told from
+     */
+    RunLaunches(
+            CudaLowLatencyState state,
+            CudaFunction kernel,
+            LaunchConfig launch,
+            CallEvent event,
+            Params[] sends,
+            Params[] receives,
+            RunTrace.Source source) {
+        this.state = state;
+        this.kernel = kernel;
+        this.launch = launch;
+        this.event = event;
+        this.sends = sends;
+        this.receives = receives;
+        this.source = source;
+    }
+
+    /** The next run is observed: what will be known of it. */
+    RunTrace announce() {
+        int turn = numAnnounced++ % RUNS;
+        if (traces[turn] == null) {
+            traces[turn] = new RunTrace(state, this, source);
+        }
+        announced = traces[turn];
+        return announced;
+    }
+
+    /** The first launch of a run, which is the only one without a hook. */
+    void begin(int run, CudaBank bank) {
+        RunTrace trace = announced;
+        announced = null;
+        boolean whole = receives[run] == null;
+        if (whole) {
+            prepareReceive(sends[run], run, trace);
+        }
+        observed[run] = trace;
+        kernel.launch(launch, sends[run].memory(), state.stream);
+        if (trace != null) {
+            trace.sent(bank);
+            if (whole) {
+                trace.received(bank);
+            }
+        }
+        event.record();
+    }
+
+    /** The second launch of a run. */
+    void receive(int run, CudaBank bank) {
+        RunTrace trace = observed[run];
+        if (trace != null && state.stream.isCapturing()) {
+            trace = null; // a replay would overwrite it
+        }
+        prepareReceive(receives[run], run, trace);
+        kernel.launch(launch, receives[run].memory(), state.stream);
+        if (trace != null) {
+            trace.received(bank);
+        }
+        event.record();
+    }
+
+    /** Kernels count waits only where somebody wants to know. */
+    private void prepareReceive(Params params, int run, RunTrace trace) {
+        if (source.waitCostStats() == null && (trace != null) != countsWaits[run]) {
+            countsWaits[run] = trace != null;
+            params.set("wait_stats", trace == null ? 0 : state.waitStats.address());
+        }
+        if (trace != null) {
+            trace.beforeReceive();
+        }
+    }
+}

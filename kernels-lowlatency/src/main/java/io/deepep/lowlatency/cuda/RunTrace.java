@@ -1,0 +1,186 @@
+package io.deepep.lowlatency.cuda;
+
+import io.deepep.Tensor;
+import io.deepep.cuda.CudaEvent;
+import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.PinnedSlots;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/**
+ * What observers learn of one run from device memory: copies into mapped host memory that are
+ * enqueued around its launches, so that they are of this run whatever comes later. An operation has
+ * two, because two of its runs may be under way. Made with the first run that is observed.
+ *
+ * <pre>
+ *   Bank                of the dispatch, behind the launch that receives it; combine: that sends home
+ *   i32 counts[El]      of a dispatch, likewise
+ *   i64 before[R]       wait statistics before the launch that receives, in nanoseconds
+ *   i64 after[R]        and behind it
+ *   i64 topk[T][K]      behind the launch that sends, after which an engine may overwrite them
+ * </pre>
+ */
+final class RunTrace {
+    private static final KernelStruct BANK = LowLatencyStructs.BANK;
+    private static final long VECTOR_BYTES = 16;
+
+    /**
+     * What the request gives.
+     *
+     * @param topkIdx I64 [T,K]
+     * @param waitCostStats I64 [R] or null
+     * @param dispatch whether it is a dispatch, which fills its bank, else a combine, which reads
+     *     it
+     */
+    record Source(Tensor topkIdx, Tensor waitCostStats, boolean dispatch) {}
+
+    private final CudaLowLatencyState state;
+    private final Source source;
+    private final Tensor topkIdx;
+
+    /** Device address of the i64 [R] that launches add their waits to. */
+    private final long waitStats;
+
+    /** Recorded behind the last copy of a run. */
+    private final CudaEvent end;
+
+    private final PinnedSlots.Slot slot;
+    private final MemorySegment memory;
+    private final long countsOffset;
+    private final long beforeOffset;
+    private final long afterOffset;
+    private final long topkOffset;
+    private boolean received;
+
+    /** A trace of runs of one operation, while {@code operation} is reachable. */
+    RunTrace(CudaLowLatencyState state, Object operation, Source source) {
+        this.state = state;
+        this.end = CudaEvent.create(state.context);
+        this.source = source;
+        this.topkIdx = source.topkIdx();
+        Tensor given = source.waitCostStats();
+        this.waitStats = given == null ? state.waitStats.address() : given.address();
+        this.countsOffset = alignToVector(BANK.numBytes());
+        this.beforeOffset = countsOffset + alignToVector(4L * numLocalExperts());
+        this.afterOffset = beforeOffset + 8L * numRanks();
+        this.topkOffset = afterOffset + 8L * numRanks();
+        long numBytes = topkOffset + 8 * topkIdx.numElements();
+        this.slot = state.gpu.slots.take(operation, numBytes, end);
+        this.memory = slot.page().segment().asSlice(slot.offset(), numBytes);
+    }
+
+    private static long alignToVector(long bytes) {
+        return Math.ceilDiv(bytes, VECTOR_BYTES) * VECTOR_BYTES;
+    }
+
+    private int numRanks() {
+        return state.topology.numRanks();
+    }
+
+    private int numLocalExperts() {
+        return state.limits.numLocalExperts(numRanks());
+    }
+
+    /** Behind the launch that sends. */
+    void sent(CudaBank bank) {
+        received = false;
+        if (!source.dispatch()) {
+            copy(0, bank.struct.address(), BANK.numBytes());
+        }
+        copy(topkOffset, topkIdx.address(), 8 * topkIdx.numElements());
+    }
+
+    /** Before the launch that receives. */
+    void beforeReceive() {
+        copy(beforeOffset, waitStats, 8L * numRanks());
+    }
+
+    /** Behind it. */
+    void received(CudaBank bank) {
+        if (source.dispatch()) {
+            copy(0, bank.struct.address(), BANK.numBytes());
+            copy(countsOffset, bank.count.address(), 4L * numLocalExperts());
+        }
+        copy(afterOffset, waitStats, 8L * numRanks());
+        state.stream.record(end);
+        received = true;
+    }
+
+    private void copy(long offset, long from, long numBytes) {
+        if (numBytes > 0) {
+            state.stream.copy(slot.deviceAddress() + offset, from, numBytes);
+        }
+    }
+
+    /** Whether everything below is known. */
+    boolean isKnown() {
+        return received && end.isDone();
+    }
+
+    /** [El] Rows of each local expert. */
+    int[] counts() {
+        return memory.asSlice(countsOffset, 4L * numLocalExperts()).toArray(ValueLayout.JAVA_INT);
+    }
+
+    /** [R] Rows that the dispatch brought from each rank. */
+    int[] receivedRows() {
+        return ints("num_rows");
+    }
+
+    /** [R] Selections that they stand for. */
+    int[] receivedSelections() {
+        return ints("num_selections");
+    }
+
+    private int[] ints(String field) {
+        return memory.asSlice(BANK.offset(field), 4L * numRanks()).toArray(ValueLayout.JAVA_INT);
+    }
+
+    /** [R] Nanoseconds waited for each rank. */
+    long[] waits() {
+        long[] waits = new long[numRanks()];
+        for (int rank = 0; rank < waits.length; rank++) {
+            waits[rank] =
+                    memory.get(ValueLayout.JAVA_LONG, afterOffset + 8L * rank)
+                            - memory.get(ValueLayout.JAVA_LONG, beforeOffset + 8L * rank);
+        }
+        return waits;
+    }
+
+    /** [R] This rank's tokens that select experts of each rank to which it sent. */
+    int[] sentRows() {
+        int reached = memory.get(ValueLayout.JAVA_INT, BANK.offset("reached"));
+        int[] rows = new int[numRanks()];
+        for (long token = 0; token < topkIdx.size(0); token++) {
+            int ranks = 0;
+            for (long k = 0; k < topkIdx.size(1); k++) {
+                int rank = rankOf(token, k);
+                ranks |= rank < 0 ? 0 : 1 << rank;
+            }
+            for (int left = ranks & reached; left != 0; left &= left - 1) {
+                rows[Integer.numberOfTrailingZeros(left)]++;
+            }
+        }
+        return rows;
+    }
+
+    /** [R] This rank's selections of experts of each rank, those of masked ranks too. */
+    int[] ownSelections() {
+        int[] rows = new int[numRanks()];
+        for (long token = 0; token < topkIdx.size(0); token++) {
+            for (long k = 0; k < topkIdx.size(1); k++) {
+                int rank = rankOf(token, k);
+                if (rank >= 0) {
+                    rows[rank]++;
+                }
+            }
+        }
+        return rows;
+    }
+
+    private int rankOf(long token, long k) {
+        long at = topkOffset + 8 * (token * topkIdx.size(1) + k);
+        long expert = memory.get(ValueLayout.JAVA_LONG, at);
+        return expert < 0 ? -1 : (int) expert / numLocalExperts();
+    }
+}
