@@ -53,8 +53,9 @@ class DeviceCodeBuildTest {
     }
 
     private void spill(int bytes) throws IOException {
-        String line = "ptxas info : 0 bytes stack frame, %d bytes spill stores\n";
-        Files.writeString(module.resolve("PTXAS"), line.formatted(bytes));
+        Files.writeString(
+                module.resolve("PTXAS"),
+                "ptxas info : 0 bytes stack frame, " + bytes + " bytes spill stores\n");
     }
 
     private Outcome build(String nvcc) throws Exception {
