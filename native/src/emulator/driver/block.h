@@ -8,7 +8,7 @@
 namespace deepep::emulator {
 
 struct Dim {
-    unsigned x = 1, y = 1, z = 1;
+    unsigned x, y, z;
 };
 
 // The running thread. `thread` changes with every switch, the rest belongs to the block.

@@ -45,8 +45,9 @@ struct Arguments {
 };
 
 struct Work {
-    std::string kind;  // for comparing graphs
+    std::string kind;                     // for comparing graphs
     std::function<bool()> run;
+    std::function<Work()> for_launch = {};  // in a graph: what a launch does instead
 };
 
 void enqueue(Stream* stream, Work work);

@@ -108,8 +108,7 @@ EventState* map_state(int fd) {
     return at == MAP_FAILED ? nullptr : static_cast<EventState*>(at);
 }
 
-Work record(Event* event) {
-    EventState* state = event->state;
+Work record(EventState* state) {
     uint64_t number = ++state->recorded;
     return {"record", [state, number] {
                 state->time_ns = now_ns();
@@ -120,14 +119,9 @@ Work record(Event* event) {
             }};
 }
 
-// In a graph: every replay is a record.
-Work record_external(Event* event) {
-    EventState* state = event->state;
-    return {"record", [state] {
-                state->time_ns = now_ns();
-                state->done = ++state->recorded;
-                return true;
-            }};
+// In a graph: every launch is a record.
+Work record_external(EventState* state) {
+    return {"record", nullptr, [state] { return record(state); }};
 }
 
 Work wait_for(Event* event) {
@@ -286,9 +280,9 @@ EMULATED cuEventRecordWithFlags(Event* event, Stream* stream, unsigned flags) {
     if (auto failed = status_of(stream->context)) return failed;
     if (!stream->capture) {
         event->captured.reset();
-        enqueue(stream, record(event));
+        enqueue(stream, record(event->state));
     } else if (flags & kExternal) {
-        enqueue(stream, record_external(event));
+        enqueue(stream, record_external(event->state));
     } else {
         event->captured = stream->capture;
         event->captured_stream = stream;
@@ -398,8 +392,10 @@ EMULATED cuGraphInstantiateWithFlags(GraphExec** exec, Graph* graph, uint64_t) {
 }
 
 EMULATED cuGraphLaunch(GraphExec* exec, Stream* stream) {
-    return submit(stream, {"graph", [nodes = exec->nodes] {
-                               for (auto& node : *nodes)
+    std::vector<Work> nodes;
+    for (auto& node : *exec->nodes) nodes.push_back(node.for_launch ? node.for_launch() : node);
+    return submit(stream, {"graph", [nodes = std::move(nodes)] {
+                               for (auto& node : nodes)
                                    if (!node.run()) return false;
                                return true;
                            }});
