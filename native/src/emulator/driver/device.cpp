@@ -43,7 +43,7 @@ std::vector<Context*>& contexts() {
 Context* current_context() { return current; }
 
 int num_sms() {
-    static int num = number("DEEPEP_EMULATOR_SMS", 132);
+    static int num = number("DEEPEP_EMULATOR_SMS", 24);
     return num;
 }
 
