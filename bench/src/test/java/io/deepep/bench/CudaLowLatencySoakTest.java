@@ -12,8 +12,8 @@ import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import java.util.List;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
