@@ -6,6 +6,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,7 +25,7 @@ constexpr size_t kStackBytes = 32 << 10;
 constexpr size_t kStackEnd = 64;  // bytes at a stack's low end that must stay as they are
 constexpr uint8_t kStackMark = 0xd5, kSharedPoison = 0xcb;
 constexpr int kNumBarriers = 16;
-constexpr uint32_t kWatchRounds = 20000;  // some seconds
+constexpr uint32_t kWatchRounds = 2000;  // some seconds
 
 struct Fiber {
     jmp_buf resume_at;
@@ -203,10 +204,11 @@ void Block::idle() {
         return;
     }
     if (idle_rounds_ == kWatchRounds && getenv("DEEPEP_EMULATOR_WATCH")) describe();
-    if (++idle_rounds_ < 8)
+    // Hundreds of blocks may wait at once: the longer one has, the less often it looks.
+    if (++idle_rounds_ < 4)
         sched_yield();
     else
-        usleep(idle_rounds_ < 100 ? idle_rounds_ : 100);
+        usleep(std::min(10u << std::min(idle_rounds_ / 8, 8u), 2000u));
 }
 
 // What the threads wait for, a line for each warp.
