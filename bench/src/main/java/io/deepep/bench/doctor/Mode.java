@@ -35,7 +35,10 @@ public record Mode(String name, boolean possible, String detail) {
         List<String> ibgda = new ArrayList<>(several);
         ibgda.addAll(missing(findings, "NVSHMEM/IBGDA"));
         return List.of(
-                new Mode("host backend, any number of ranks", true, "on the CPU, in one process"),
+                new Mode(
+                        "host backend, any number of ranks",
+                        true,
+                        "on the CPU, in one process or in several of this host"),
                 mode("GPUs of one node", oneNode, oneNodeDetail(findings)),
                 mode("several nodes over IBRC", ibrc, "the CPU drives the NICs"),
                 mode("several nodes over IBGDA", ibgda, ibgdaDetail(findings)));

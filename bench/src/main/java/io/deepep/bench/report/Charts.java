@@ -65,7 +65,7 @@ final class Charts {
         chart.getStyler()
                 .setAvailableSpaceFill(0.7)
                 .setXAxisMin(0.0)
-                .setXAxisDecimalPattern("#,###.#")
+                .setXAxisDecimalPattern("'  '#,###.#'  '") // room between the numbers
                 // Also how far apart the names must be to be shown.
                 .setXAxisTickMarkSpacingHint(BAR_HEIGHT / 2);
         chart.getStyler().setSeriesColors(new Color[] {BAR}).setLegendVisible(false);
