@@ -65,9 +65,9 @@ final class Charts {
         chart.getStyler()
                 .setAvailableSpaceFill(0.7)
                 .setXAxisMin(0.0)
-                .setXAxisDecimalPattern("'  '#,###.#'  '") // room between the numbers
+                .setXAxisDecimalPattern("#,###.#")
                 // Also how far apart the names must be to be shown.
-                .setXAxisTickMarkSpacingHint(BAR_HEIGHT / 2);
+                .setXAxisTickMarkSpacingHint(BAR_HEIGHT - 4);
         chart.getStyler().setSeriesColors(new Color[] {BAR}).setLegendVisible(false);
         List<String> labels = new ArrayList<>();
         for (int i = 0; i < names.size(); i++) {
