@@ -5,9 +5,11 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.DynamicTest;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.TestFactory;
 
 /** The bindings against a real driver; {@link CudaSmoke} runs the same checks without JUnit. */
+@Tag("ptx")
 class CudaTest {
     private static CheckContext context;
 
