@@ -6,6 +6,8 @@ import io.deepep.bench.doctor.DoctorReport;
 import io.deepep.bench.doctor.GpuProbe;
 import io.deepep.bench.doctor.Machine;
 import io.deepep.bench.run.Console;
+import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
+import io.deepep.normal.cuda.CudaNormalKernels;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -42,8 +44,12 @@ final class DoctorCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        boolean networkKernels =
+                CudaNormalKernels.haveNetworkKernels()
+                        && CudaLowLatencyKernels.haveNetworkKernels();
         DoctorReport report =
-                Doctor.examine(Machine.current(), GpuProbe.read(!noBandwidth), nicMapping);
+                Doctor.examine(
+                        Machine.current(), networkKernels, GpuProbe.read(!noBandwidth), nicMapping);
         if (json) {
             DoctorPrinter.writeJson(console, report);
         } else {

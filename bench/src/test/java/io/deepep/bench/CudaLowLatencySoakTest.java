@@ -13,13 +13,15 @@ import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Chained exchanges of low-latency mode, a few hundred, or as many as {@code -Ddeepep.soak} says;
- * {@code -Ddeepep.soak.seed} draws others.
+ * Chained exchanges of low-latency mode, on one node and across virtual ones, a few hundred, or as
+ * many as {@code -Ddeepep.soak} says; {@code -Ddeepep.soak.seed} draws others.
  */
+@Tag("manyCalls")
 class CudaLowLatencySoakTest {
     @BeforeEach
     void needsCuda() {
@@ -30,13 +32,21 @@ class CudaLowLatencySoakTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"1, 16, 256, 4", "3, 12, 384, 3", "4, 32, 512, 4", "8, 64, 256, 4"})
-    void everyRowAndSumIsRight(int ranks, int experts, int hidden, int topk) {
+    @CsvSource({
+        "1, 1, 16, 256, 4",
+        "1, 3, 12, 384, 3",
+        "1, 4, 32, 512, 4",
+        "1, 8, 64, 256, 4",
+        "2, 2, 32, 384, 4",
+        "2, 4, 64, 256, 4"
+    })
+    void everyRowAndSumIsRight(int nodes, int ranksPerNode, int experts, int hidden, int topk) {
+        int ranks = nodes * ranksPerNode;
         RoutingSpec recipe = RoutingSpec.of(ranks, 1, experts, topk);
         Job job =
                 new Job(
                         Placement.cuda(0),
-                        new EpTopology(0, ranks, ranks),
+                        new EpTopology(0, ranks, ranksPerNode),
                         Network.auto(),
                         recipe.generate(),
                         recipe,

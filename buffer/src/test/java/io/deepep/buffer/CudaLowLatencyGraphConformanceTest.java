@@ -4,6 +4,7 @@ import io.deepep.Device;
 import io.deepep.Stream;
 import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.LowLatencyGraphConformance;
 
 class CudaLowLatencyGraphConformanceTest extends LowLatencyGraphConformance {
@@ -18,7 +19,7 @@ class CudaLowLatencyGraphConformanceTest extends LowLatencyGraphConformance {
     }
 
     @Override
-    protected Stream newStream(Device device) {
-        return new CudaTestStream(device).stream();
+    protected TestStream newStream(Device device) {
+        return new CudaTestStream(device);
     }
 }

@@ -12,15 +12,17 @@ public final class Doctor {
     /**
      * Examines.
      *
+     * @param networkKernels whether this build has kernels over NVSHMEM
      * @param cuda what the driver says
      * @param nicMapping the user's mapping of NICs, see {@link NicOverride}; empty for none
      * @throws UsageException if the mapping names what the machine has not
      */
-    public static DoctorReport examine(Machine machine, GpuFacts cuda, String nicMapping) {
+    public static DoctorReport examine(
+            Machine machine, boolean networkKernels, GpuFacts cuda, String nicMapping) {
         HostTopology host = HostTopology.read(machine.path("sys"));
         try {
             NicMapping mapping = NicMapping.of(host, NicOverride.parse(nicMapping));
-            return DoctorReport.of(machine, host, mapping, cuda);
+            return DoctorReport.of(machine, networkKernels, host, mapping, cuda);
         } catch (IllegalArgumentException wrong) {
             throw new UsageException("--nic-mapping: " + wrong.getMessage());
         }

@@ -66,13 +66,18 @@ public record DoctorReport(
             List<Integer> servesGpus) {}
 
     /** Puts together what was found. */
-    static DoctorReport of(Machine machine, HostTopology host, NicMapping mapping, GpuFacts cuda) {
+    static DoctorReport of(
+            Machine machine,
+            boolean networkKernels,
+            HostTopology host,
+            NicMapping mapping,
+            GpuFacts cuda) {
         List<Finding> findings =
                 Stream.of(
                                 DriverCheck.check(machine, cuda),
                                 NicCheck.check(machine, host, mapping),
                                 RdmaCheck.check(machine, cuda),
-                                NvshmemCheck.check(machine))
+                                NvshmemCheck.check(machine, networkKernels))
                         .flatMap(List::stream)
                         .toList();
         return new DoctorReport(

@@ -1,5 +1,6 @@
 package io.deepep.bench.doctor;
 
+import io.deepep.cuda.nvshmem.NvshmemTransport;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -11,6 +12,9 @@ import java.util.List;
  * @param detail what is missing, or what to know
  */
 public record Mode(String name, boolean possible, String detail) {
+    static final String ONE_NODE = "GPUs of one node";
+    static final String VIRTUAL_NODES = "virtual nodes over NVSHMEM";
+
     private static final List<String> DRIVER_OPTIONS =
             List.of("EnableStreamMemOPs", "PeerMappingOverride");
 
@@ -18,30 +22,62 @@ public record Mode(String name, boolean possible, String detail) {
     static List<Mode> all(List<Finding> findings) {
         List<String> oneNode =
                 missing(findings, "GPU/kernel module", "GPU/CUDA driver", "GPU/architecture");
-        List<String> several = new ArrayList<>(oneNode);
-        several.addAll(
-                missing(
-                        findings,
-                        "network/RDMA ports",
-                        "network/RDMA devices",
-                        "network/RDMA libraries",
-                        "network//dev/infiniband",
-                        "GPUDirect/RDMA",
-                        "NVSHMEM/library",
-                        "NVSHMEM/version",
-                        "NVSHMEM/bootstrap"));
-        List<String> ibrc = new ArrayList<>(several);
-        ibrc.addAll(missing(findings, "NVSHMEM/IBRC"));
-        List<String> ibgda = new ArrayList<>(several);
-        ibgda.addAll(missing(findings, "NVSHMEM/IBGDA"));
-        return List.of(
+        List<String> nvshmem =
+                and(
+                        oneNode,
+                        missing(
+                                findings,
+                                "NVSHMEM/library",
+                                "NVSHMEM/version",
+                                "NVSHMEM/bootstrap",
+                                "NVSHMEM/kernels"));
+        List<Mode> modes = new ArrayList<>();
+        modes.add(
                 new Mode(
                         "host backend, any number of ranks",
                         true,
-                        "on the CPU, in one process or in several of this host"),
-                mode("GPUs of one node", oneNode, oneNodeDetail(findings)),
-                mode("several nodes over IBRC", ibrc, "the CPU drives the NICs"),
-                mode("several nodes over IBGDA", ibgda, ibgdaDetail(findings)));
+                        "on the CPU, in one process or in several of this host"));
+        modes.add(mode(ONE_NODE, oneNode, oneNodeDetail(findings)));
+        modes.add(
+                mode(
+                        VIRTUAL_NODES,
+                        and(nvshmem, missing(findings, "GPU/peer access")),
+                        "a process per rank, --transport none"));
+        for (NvshmemTransport transport : NvshmemTransport.values()) {
+            if (transport != NvshmemTransport.NONE) {
+                modes.add(severalNodes(transport, nvshmem, findings));
+            }
+        }
+        return List.copyOf(modes);
+    }
+
+    static String severalNodes(NvshmemTransport transport) {
+        return "several nodes over " + transport;
+    }
+
+    private static Mode severalNodes(
+            NvshmemTransport transport, List<String> nvshmem, List<Finding> findings) {
+        List<String> missing = and(nvshmem, missing(findings, "NVSHMEM/" + transport.name()));
+        if (transport.usesHcaList()) {
+            missing =
+                    and(
+                            missing,
+                            missing(
+                                    findings,
+                                    "network/RDMA ports",
+                                    "network/RDMA devices",
+                                    "network/RDMA libraries",
+                                    "network//dev/infiniband",
+                                    "GPUDirect/RDMA"));
+        }
+        String detail =
+                switch (transport) {
+                    case IBGDA -> ibgdaDetail(findings);
+                    case UCX -> "if UCX finds a network that takes GPU memory: ucx_info -d";
+                    case LIBFABRIC -> "if libfabric finds such a network: fi_info";
+                    default -> "the CPU drives the NICs";
+                };
+        return mode(severalNodes(transport), missing, detail);
     }
 
     private static Mode mode(String name, List<String> missing, String detail) {
@@ -67,6 +103,12 @@ public record Mode(String name, boolean possible, String detail) {
         return gpuRings
                 ? "the GPUs drive the NICs"
                 : "the CPU rings the doorbells: set the driver options for full speed";
+    }
+
+    private static List<String> and(List<String> missing, List<String> more) {
+        List<String> both = new ArrayList<>(missing);
+        both.addAll(more);
+        return both;
     }
 
     /** Those of the named findings, as TOPIC/ITEM, that are missing. */

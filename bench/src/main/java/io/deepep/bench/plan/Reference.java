@@ -9,6 +9,7 @@ import java.util.List;
  *
  * @param source who measured
  * @param profile of the machine and library
+ * @param lowLatencyRule which rows a low-latency dispatch sends
  * @param slowest whether times are of the slowest rank, else of a rank like any other
  * @param times the figures
  */
@@ -16,6 +17,7 @@ record Reference(
         String source,
         Profile profile,
         Mode mode,
+        RowRule lowLatencyRule,
         EpTopology topology,
         Shape shape,
         Gate gate,
@@ -66,7 +68,7 @@ record Reference(
         TokenSource source = new TokenSource.Drawn(gate, shape, topology.numRanks(), 0);
         return mode == Mode.NORMAL
                 ? Simulation.normal(source, topology)
-                : Simulation.lowLatency(source, topology, RowRule.ONCE_PER_SELECTION);
+                : Simulation.lowLatency(source, topology, lowLatencyRule);
     }
 
     /** Predicts all times. */

@@ -28,7 +28,14 @@ final class References {
 
     /** All of them. */
     static List<Reference> all() {
-        return Stream.of(deepEpV1Normal(), deepEpV1LowLatency(), deepEpV2(), kernels(), buffer())
+        return Stream.of(
+                        deepEpV1Normal(),
+                        deepEpV1LowLatency(),
+                        deepEpV2(),
+                        kernels(),
+                        buffer(),
+                        lowLatencyKernels(),
+                        lowLatencyBuffer())
                 .flatMap(List::stream)
                 .toList();
     }
@@ -60,6 +67,7 @@ final class References {
                 "DeepEP V1, H800",
                 Profile.H800_DEEPEP_V1,
                 Mode.NORMAL,
+                RowRule.ONCE_PER_SELECTION,
                 new EpTopology(0, nodes * NODE, NODE),
                 new Shape(4096, HIDDEN, NUM_TOPK, NUM_EXPERTS),
                 nodes == 1
@@ -94,6 +102,7 @@ final class References {
                 "DeepEP V1, H800",
                 Profile.H800_DEEPEP_V1,
                 Mode.LOW_LATENCY,
+                RowRule.ONCE_PER_SELECTION,
                 new EpTopology(0, numRanks, NODE),
                 new Shape(128, HIDDEN, NUM_TOPK, NUM_EXPERTS),
                 new Gate.Uniform(),
@@ -111,6 +120,7 @@ final class References {
                 "DeepEP V2, SM90",
                 Profile.H200,
                 Mode.NORMAL,
+                RowRule.ONCE_PER_SELECTION,
                 new EpTopology(0, nodes * NODE, NODE),
                 new Shape(8192, HIDDEN, NUM_TOPK, NUM_EXPERTS),
                 new Gate.Uniform(),
@@ -126,29 +136,52 @@ final class References {
      * above 1 % where both were measured.
      */
     static List<Reference> kernels() {
-        String source = "kernels, 4 x H200";
-        Gate uniform = new Gate.Uniform();
+        Ours ours = new Ours("kernels, 4 x H200", Mode.NORMAL, 4, new Gate.Uniform());
         return List.of(
-                ours(source, 4, uniform, 1, true, fp8(26.0), combine(17.5)),
-                ours(source, 4, uniform, 128, false, fp8(31.1), combine(34.6)),
-                ours(source, 4, uniform, 4096, false, fp8(251.2), bf16(466.1), combine(499.7)),
-                ours(source, 4, uniform, 8192, false, fp8(480.9), bf16(910.1), combine(978.6)),
-                ours(source, 4, new Gate.Zipf(1), 4096, false, fp8(265.2), combine(522.0)));
+                ours.fitted(1, fp8(26.0), combine(17.5)),
+                ours.measured(128, fp8(31.1), combine(34.6)),
+                ours.measured(4096, fp8(251.2), bf16(466.1), combine(499.7)),
+                ours.measured(8192, fp8(480.9), bf16(910.1), combine(978.6)),
+                ours.with(new Gate.Zipf(1)).measured(4096, fp8(265.2), combine(522.0)));
     }
 
     /**
-     * docs/measurements/2026-11-21-normal-4xh200-buffer.md, 24 SMs, new routing, combine in place.
+     * Records of 2026-11-21-normal-4xh200-buffer, 128 tokens of 2026-11-21-normal-4xh200-staging:
+     * 24 SMs, new routing, combine in place.
      */
     static List<Reference> buffer() {
-        String source = "Buffer, 4 x H200";
-        Gate uniform = new Gate.Uniform();
-        Gate zipf = new Gate.Zipf(1);
+        Ours ours = new Ours("Buffer, 4 x H200", Mode.NORMAL, 4, new Gate.Uniform());
+        Ours two = new Ours("Buffer, 4 x H200", Mode.NORMAL, 2, new Gate.Uniform());
+        Ours skewed = ours.with(new Gate.Zipf(1));
         return List.of(
-                ours(source, 4, uniform, 128, false, fp8(48.0), bf16(41.2), combine(35.3)),
-                ours(source, 2, uniform, 4096, false, fp8(102.1), bf16(179.8), combine(195.9)),
-                ours(source, 4, uniform, 4096, false, fp8(251.3), bf16(467.7), combine(501.5)),
-                ours(source, 4, uniform, 8192, false, fp8(482.2), bf16(912.3), combine(983.3)),
-                ours(source, 4, zipf, 4096, false, fp8(265.9), bf16(493.5), combine(515.8)));
+                ours.measured(128, fp8(32.4), bf16(38.2), combine(36.2)),
+                two.measured(4096, fp8(102.1), bf16(179.8), combine(195.9)),
+                ours.measured(4096, fp8(251.3), bf16(467.7), combine(501.5)),
+                ours.measured(8192, fp8(482.2), bf16(912.3), combine(983.3)),
+                skewed.measured(4096, fp8(265.9), bf16(493.5), combine(515.8)));
+    }
+
+    /** Dispatch of docs/measurements/2026-11-21-low-latency-4xh200.md, 132 SMs. */
+    static List<Reference> lowLatencyKernels() {
+        Ours ours = new Ours("kernels, 4 x H200", Mode.LOW_LATENCY, 4, new Gate.Uniform());
+        return List.of(
+                ours.fitted(1, fp8(11.3)),
+                ours.measured(8, fp8(12.4), bf16(12.8)),
+                ours.measured(32, fp8(13.7), bf16(15.3)),
+                ours.measured(128, fp8(23.0), bf16(29.8)));
+    }
+
+    /**
+     * Combine in place of the record 2026-11-21-4xh200/low-latency.json, 132 SMs. Its dispatch is
+     * an earlier one.
+     */
+    static List<Reference> lowLatencyBuffer() {
+        Ours ours = new Ours("Buffer, 4 x H200", Mode.LOW_LATENCY, 4, new Gate.Uniform());
+        return List.of(
+                ours.fitted(1, combine(10.7)),
+                ours.measured(8, combine(12.7)),
+                ours.measured(32, combine(20.9)),
+                ours.measured(128, combine(48.2)));
     }
 
     private record Measured(Op op, DType dtype, double micros) {}
@@ -165,39 +198,49 @@ final class References {
         return new Measured(Op.COMBINE, DType.BF16, micros);
     }
 
-    private static Reference ours(
-            String source,
-            int numRanks,
-            Gate gate,
-            int numTokens,
-            boolean fitted,
-            Measured... measured) {
-        EpTopology topology = new EpTopology(0, numRanks, numRanks);
-        Shape shape = new Shape(numTokens, HIDDEN, NUM_TOPK, NUM_EXPERTS);
-        return new Reference(
-                source,
-                Profile.H200,
-                Mode.NORMAL,
-                topology,
-                shape,
-                gate,
-                true,
-                Stream.of(measured)
-                        .map(
-                                each ->
-                                        new Reference.Time(
-                                                each.op(),
-                                                each.dtype() == DType.BF16 ? "BF16" : "FP8",
-                                                WireFormat.of(
-                                                        Mode.NORMAL,
-                                                        each.op(),
-                                                        each.dtype(),
-                                                        shape,
-                                                        topology),
-                                                each.micros(),
-                                                false,
-                                                fitted))
-                        .toList());
+    /** What this library took on one node of H200, the slowest rank. */
+    private record Ours(String source, Mode mode, int numRanks, Gate gate) {
+        Ours with(Gate other) {
+            return new Ours(source, mode, numRanks, other);
+        }
+
+        Reference measured(int numTokens, Measured... times) {
+            return of(numTokens, false, times);
+        }
+
+        Reference fitted(int numTokens, Measured... times) {
+            return of(numTokens, true, times);
+        }
+
+        private Reference of(int numTokens, boolean fitted, Measured... times) {
+            EpTopology topology = new EpTopology(0, numRanks, numRanks);
+            Shape shape = new Shape(numTokens, HIDDEN, NUM_TOPK, NUM_EXPERTS);
+            return new Reference(
+                    source,
+                    Profile.H200,
+                    mode,
+                    RowRule.ONCE_PER_RANK,
+                    topology,
+                    shape,
+                    gate,
+                    true,
+                    Stream.of(times)
+                            .map(
+                                    each ->
+                                            new Reference.Time(
+                                                    each.op(),
+                                                    each.dtype() == DType.BF16 ? "BF16" : "FP8",
+                                                    WireFormat.of(
+                                                            mode,
+                                                            each.op(),
+                                                            each.dtype(),
+                                                            shape,
+                                                            topology),
+                                                    each.micros(),
+                                                    false,
+                                                    fitted))
+                            .toList());
+        }
     }
 
     private static Reference.Time gbs(Op op, String dtype, long rowBytes, double gigabytes) {

@@ -3,9 +3,9 @@ package io.deepep.bench.plan;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.EpTopology;
+import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
-import io.deepep.lowlatency.LowLatencyCombineHeader;
-import io.deepep.lowlatency.LowLatencyHeader;
+import io.deepep.lowlatency.cuda.CudaLowLatencyLayout;
 import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
@@ -70,10 +70,16 @@ record WireFormat(
 
     /** A header, a flag and an acknowledgement between every two ranks. */
     private static WireFormat lowLatency(Op op, long payload, Shape shape, EpTopology topology) {
+        CudaLowLatencyLayout heap =
+                CudaLowLatencyLayout.of(
+                        new LowLatencyLimits(
+                                shape.numTokens(),
+                                shape.hidden(),
+                                shape.numExperts(),
+                                shape.numTopk()),
+                        topology);
         long header =
-                op == Op.DISPATCH
-                        ? LowLatencyHeader.sizeBytes(shape.numExperts())
-                        : LowLatencyCombineHeader.SIZE_BYTES;
+                (op == Op.DISPATCH ? heap.dispatchHeaders() : heap.combineHeaders()).recordBytes();
         long selection = op == Op.DISPATCH ? 4L + 4L * shape.numTopk() : 0;
         long perPeer = header + 2 * FLAG_BYTES;
         long onNode = topology.numNvlRanks() - 1L;

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
+import io.deepep.cuda.nvshmem.NvshmemTransport;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;
@@ -21,6 +22,9 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** The doctor on a made-up machine that has everything, and with single things taken away. */
 class DoctorTest {
+    private static final String NVSHMEM_FOLDER =
+            "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/";
+
     @TempDir private Path root;
     private FixtureMachine machine;
 
@@ -30,7 +34,7 @@ class DoctorTest {
     }
 
     private DoctorReport examine(GpuFacts gpus) {
-        return Doctor.examine(machine.machine(), gpus, "");
+        return Doctor.examine(machine.machine(), true, gpus, "");
     }
 
     private static Finding finding(DoctorReport report, String topic, String item) {
@@ -40,8 +44,20 @@ class DoctorTest {
                 .orElseThrow(() -> new AssertionError("no " + topic + " " + item));
     }
 
+    private static Mode mode(DoctorReport report, String name) {
+        return report.modes().stream()
+                .filter(mode -> mode.name().equals(name))
+                .findFirst()
+                .orElseThrow(() -> new AssertionError("no " + name));
+    }
+
+    /** Whether the host backend, one node, IBRC and IBGDA can run. */
     private static List<Boolean> possible(DoctorReport report) {
-        return report.modes().stream().map(Mode::possible).toList();
+        return List.of(
+                report.modes().getFirst().possible(),
+                mode(report, Mode.ONE_NODE).possible(),
+                mode(report, Mode.severalNodes(NvshmemTransport.IBRC)).possible(),
+                mode(report, Mode.severalNodes(NvshmemTransport.IBGDA)).possible());
     }
 
     private static String written(BiConsumer<Console, DoctorReport> writer, DoctorReport report) {
@@ -109,6 +125,7 @@ class DoctorTest {
         assertThat(json.at("/nics/2/servesGpus").toString()).isEqualTo("[4,5]");
         assertThat(json.at("/pciDistances/6/3").asText()).isEqualTo("PIX");
         assertThat(json.at("/cuda/peerGigabytesPerSecond/0/1").asDouble()).isEqualTo(370);
+        assertThat(json.at("/modes/3/name").asText()).isEqualTo("several nodes over IBRC");
         assertThat(json.at("/modes/3/possible").asBoolean()).isTrue();
     }
 
@@ -194,6 +211,56 @@ class DoctorTest {
         assertThat(possible(report)).containsExactly(true, true, false, false);
     }
 
+    /** What is taken away stops the transport that needs it, and no other. */
+    @ParameterizedTest
+    @CsvSource({
+        "usr/lib/x86_64-linux-gnu/libucp.so.0, UCX, libucp.so.0, libucx0",
+        "usr/lib/x86_64-linux-gnu/libfabric.so.1, LIBFABRIC, libfabric.so.1, libfabric1",
+        NVSHMEM_FOLDER + "nvshmem_transport_ucx.so.3, UCX, not beside it, nvidia-nvshmem-cu13",
+        NVSHMEM_FOLDER + "nvshmem_transport_ibdevx.so.3, IBDEVX, not beside it, nvidia-nvshmem-cu13"
+    })
+    void everyTransportHasItsOwnNeeds(
+            String path, NvshmemTransport stopped, String detail, String cure) {
+        machine.without(path);
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(finding(report, "NVSHMEM", stopped.name()).detail()).contains(detail);
+        assertThat(finding(report, "NVSHMEM", stopped.name()).cure()).contains(cure);
+        for (NvshmemTransport each : NvshmemTransport.values()) {
+            if (each != NvshmemTransport.NONE) {
+                assertThat(mode(report, Mode.severalNodes(each)).possible())
+                        .as("%s", each)
+                        .isEqualTo(each != stopped);
+            }
+        }
+        assertThat(mode(report, Mode.VIRTUAL_NODES).possible()).isTrue();
+    }
+
+    /**
+     * NICs do not matter to ranks of one host, nor to libraries that have networks of their own.
+     */
+    @Test
+    void withoutNicsSomeThingsRun() {
+        machine.without("sys/class/infiniband");
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(report.modes().stream().filter(Mode::possible).map(Mode::name))
+                .containsExactly(
+                        "host backend, any number of ranks",
+                        "GPUs of one node",
+                        "virtual nodes over NVSHMEM",
+                        "several nodes over UCX",
+                        "several nodes over LIBFABRIC");
+    }
+
+    @Test
+    void aBuildWithoutKernelsOverNvshmemHasOneNodeOnly() {
+        DoctorReport report =
+                Doctor.examine(machine.machine(), false, FixtureMachine.gpus(true), "");
+        assertThat(finding(report, "NVSHMEM", "kernels").cure()).contains("NVSHMEM_HOME=");
+        assertThat(report.modes().stream().filter(Mode::possible).map(Mode::name))
+                .containsExactly("host backend, any number of ranks", "GPUs of one node");
+        assertThat(mode(report, Mode.VIRTUAL_NODES).detail()).isEqualTo("missing: NVSHMEM kernels");
+    }
+
     @Test
     void noDriverIsNoError() {
         machine.without("proc/driver");
@@ -246,12 +313,14 @@ class DoctorTest {
     @Test
     void userMappingIsShownOrRefused() {
         DoctorReport report =
-                Doctor.examine(machine.machine(), FixtureMachine.gpus(true), "gpu0=mlx5_bond_3");
+                Doctor.examine(
+                        machine.machine(), true, FixtureMachine.gpus(true), "gpu0=mlx5_bond_3");
         assertThat(report.gpus().getFirst().hcaList()).isEqualTo("mlx5_bond_3:1");
         assertThatThrownBy(
                         () ->
                                 Doctor.examine(
                                         machine.machine(),
+                                        true,
                                         FixtureMachine.gpus(true),
                                         "gpu0=mlx5_9"))
                 .isInstanceOf(UsageException.class)

@@ -38,7 +38,13 @@ final class FixtureMachine {
                 "proc/self/limits",
                 "Limit                     Soft Limit           Hard Limit           Units\n"
                         + "Max locked memory         unlimited            unlimited            bytes");
-        for (String library : List.of("libibverbs.so.1", "libmlx5.so.1", "libgdrapi.so.2")) {
+        for (String library :
+                List.of(
+                        "libibverbs.so.1",
+                        "libmlx5.so.1",
+                        "libgdrapi.so.2",
+                        "libucp.so.0",
+                        "libfabric.so.1")) {
             file("usr/lib/x86_64-linux-gnu/" + library, "");
         }
         String nvshmem = "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/";
@@ -47,6 +53,9 @@ final class FixtureMachine {
                         "libnvshmem_host.so.3",
                         "nvshmem_bootstrap_uid.so.3",
                         "nvshmem_transport_ibrc.so.3",
+                        "nvshmem_transport_ucx.so.3",
+                        "nvshmem_transport_libfabric.so.3",
+                        "nvshmem_transport_ibdevx.so.3",
                         "nvshmem_transport_ibgda.so.3")) {
             file(nvshmem + "lib/" + library, "");
         }

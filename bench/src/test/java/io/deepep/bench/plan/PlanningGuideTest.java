@@ -9,24 +9,32 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 
-/** The comparison in the guide is what the command prints. */
+/** What the guide shows is what the commands print. */
 final class PlanningGuideTest {
     private static final Path GUIDE = Path.of("../docs/guides/planning.md");
 
-    @Test
-    void theGuideShowsWhatTheCommandPrints() throws Exception {
+    private static String run(String... arguments) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
-        int exitCode =
-                Main.run(
-                        new String[] {"plan", "compare"},
-                        new PrintWriter(out),
-                        new PrintWriter(err));
+        int exitCode = Main.run(arguments, new PrintWriter(out), new PrintWriter(err));
         assertThat(err.toString()).isEmpty();
         assertThat(exitCode).isZero();
-        assertThat(out.toString().lines()).filteredOn(line -> line.startsWith("| ")).hasSize(52);
+        return out.toString();
+    }
+
+    @Test
+    void comparisonWithMeasurements() throws Exception {
+        String printed = run("plan", "compare");
+        assertThat(printed.lines()).filteredOn(line -> line.startsWith("| ")).hasSize(63);
         assertThat(Files.readString(GUIDE))
                 .as("the table of the guide; ./deepep plan compare prints it anew")
-                .contains("./deepep plan compare", out.toString());
+                .contains("./deepep plan compare", printed);
+    }
+
+    @Test
+    void planOfFourNodes() throws Exception {
+        assertThat(Files.readString(GUIDE))
+                .as("the plan in the guide; ./deepep plan --nodes 4 prints it anew")
+                .contains("./deepep plan --nodes 4\n", run("plan", "--nodes", "4"));
     }
 }

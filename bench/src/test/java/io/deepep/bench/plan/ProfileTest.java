@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.within;
 import io.deepep.bench.plan.Reference.Outcome;
 import java.util.List;
 import java.util.function.ToDoubleFunction;
-import java.util.stream.Stream;
 import org.assertj.core.data.Percentage;
 import org.junit.jupiter.api.Test;
 
@@ -69,15 +68,17 @@ final class ProfileTest {
     @Test
     void oursIsFittedToOneTokenAlone() {
         List<Reference> fitted =
-                Stream.of(References.kernels(), References.buffer())
-                        .flatMap(List::stream)
+                References.all().stream()
+                        .filter(each -> each.profile() == Profile.H200)
                         .filter(each -> each.times().stream().anyMatch(Reference.Time::fitted))
                         .toList();
-        assertThat(fitted).hasSize(1);
-        for (Outcome row : fitted.getFirst().predict()) {
-            assertThat(row.reference().shape().numTokens()).isOne();
-            Profile.Costs costs = Profile.H200.costs(Mode.NORMAL, row.time().op());
-            assertThat(costs.nvlinkMicros()).isEqualTo(row.measuredMicros());
+        assertThat(fitted).hasSize(3);
+        for (Reference reference : fitted) {
+            assertThat(reference.shape().numTokens()).isOne();
+            for (Outcome row : reference.predict()) {
+                Profile.Costs costs = Profile.H200.costs(reference.mode(), row.time().op());
+                assertThat(costs.nvlinkMicros()).isEqualTo(row.measuredMicros());
+            }
         }
     }
 
@@ -87,6 +88,6 @@ final class ProfileTest {
                         References.all().stream()
                                 .flatMap(each -> each.times().stream())
                                 .filter(Reference.Time::fitted))
-                .hasSize(9);
+                .hasSize(11);
     }
 }

@@ -41,12 +41,12 @@ public enum NvshmemTransport {
     }
 
     /** The file beside the host library that implements it. */
-    Optional<String> plugin() {
+    public Optional<String> plugin() {
         return Optional.ofNullable(plugin);
     }
 
     /** System packages with the libraries that the plugin needs. */
-    String packages() {
+    public String packages() {
         return packages;
     }
 

@@ -10,6 +10,7 @@ import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
@@ -18,6 +19,7 @@ import io.deepep.testkit.routing.RoutingSpec;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Single low-latency calls in all their forms. Part of {@link LowLatencyConformance}. */
@@ -40,6 +42,57 @@ public abstract class LowLatencyCallConformance {
     public void roundTrip(LowLatencyShape shape, LowLatencyFormat format) {
         LowLatencyWorld world = shape.world(shape.spec());
         run(shape, context -> new LowLatencyRank(context, world).roundTrip(format));
+    }
+
+    /** Nodes of sizes that no shape has. */
+    @ParameterizedTest
+    @CsvSource({"1, 3", "1, 5", "1, 6", "1, 7", "2, 3", "3, 2"})
+    public void otherNodeSizes(int nodes, int ranksPerNode) {
+        int experts = 2 * nodes * ranksPerNode;
+        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 9, 256, 5, experts);
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        run(shape, context -> new LowLatencyRank(context, world).roundTrip(LowLatencyFormat.FP8));
+    }
+
+    /** As many tokens as the mode allows; then from all ranks but one. */
+    @ParameterizedTest
+    @CsvSource({"1, 2", "2, 1"})
+    public void mostTokens(int nodes, int ranksPerNode) {
+        LowLatencyShape shape =
+                new LowLatencyShape(nodes, ranksPerNode, LowLatencyLimits.MAX_TOKENS, 128, 4, 8);
+        LowLatencyWorld full = shape.world(shape.spec());
+        LowLatencyWorld uneven = shape.world(shape.spec().withIdleRanks(1));
+        run(
+                shape,
+                context -> {
+                    new LowLatencyRank(context, full).roundTrip(LowLatencyFormat.FP8);
+                    new LowLatencyRank(context, uneven).roundTrip(LowLatencyFormat.BF16);
+                });
+    }
+
+    /** Any number of multiprocessors, another on every rank and in every call. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void numberOfSms(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        LowLatencyFormat format = LowLatencyFormat.FP8;
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 5; round++) {
+                        int sms = 1 + (context.rank() + 3 * round) % 7;
+                        LowLatencyDispatchResult result =
+                                rank.verify(
+                                        buffer.lowLatencyDispatch(
+                                                rank.request(format).numSms(sms).build()),
+                                        format);
+                        rank.verify(
+                                buffer.lowLatencyCombine(
+                                        rank.home(result.handle()).numSms(8 - sms).build()));
+                    }
+                });
     }
 
     @ParameterizedTest

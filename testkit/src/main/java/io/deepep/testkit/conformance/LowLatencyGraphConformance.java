@@ -15,11 +15,14 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Stream;
 import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestStream;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -47,7 +50,7 @@ public abstract class LowLatencyGraphConformance {
     protected abstract Recording record(Stream stream, Runnable calls);
 
     /** A new stream of an engine. */
-    protected abstract Stream newStream(Device device);
+    protected abstract TestStream newStream(Device device);
 
     /**
      * Dispatches and combines of one rank over the same memory, whatever exchange it holds. The
@@ -63,6 +66,7 @@ public abstract class LowLatencyGraphConformance {
         private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> homes =
                 new IdentityHashMap<>();
         LowLatencyRank expected;
+        BiConsumer<Tensor, Tensor> experts = (_, _) -> {}; // their outputs are there already
         LowLatencyDispatchResult received;
         LowLatencyCombineResult home;
 
@@ -87,6 +91,7 @@ public abstract class LowLatencyGraphConformance {
             if (hook) {
                 received.receiveHook().run();
             }
+            experts.accept(received.recvX(), memory.outputs());
             LowLatencyCombineRequest back =
                     homes.computeIfAbsent(
                             received.handle(), h -> memory.home(h).receiveHook(hook).build());
@@ -109,6 +114,11 @@ public abstract class LowLatencyGraphConformance {
             Tensor idx = context.download(memory.topkIdx());
             idx.setLong(SHAPE.experts(), 3, 1);
             context.backend().write(idx, memory.topkIdx());
+        }
+
+        void poisonOutputs() {
+            Tensor poison = HostTensors.poison(context.download(memory.outputs()));
+            context.backend().write(poison, memory.outputs());
         }
 
         private void overwrite(Tensor from, Tensor to) {
@@ -151,7 +161,7 @@ public abstract class LowLatencyGraphConformance {
                 context -> {
                     Stream stream =
                             onEngineStream
-                                    ? newStream(context.device())
+                                    ? newStream(context.device()).stream()
                                     : context.buffer().communicationStream();
                     CallOptions options =
                             onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
@@ -175,6 +185,40 @@ public abstract class LowLatencyGraphConformance {
                     new LowLatencyRank(context, worlds.getLast()).roundTrip(format);
                     rounds.load(worlds.getFirst());
                     rounds.prepare();
+                });
+    }
+
+    /** A layer in a graph: what is combined is made, between the two calls, of what came. */
+    @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    @Test
+    public void expertsInTheGraph() {
+        List<LowLatencyWorld> worlds =
+                IntStream.range(0, NUM_WORLDS)
+                        .mapToObj(seed -> SHAPE.world(seed).withIdentityExperts())
+                        .toList();
+        run(
+                context -> {
+                    TestStream engine = newStream(context.device());
+                    CallOptions options = CallOptions.sync().on(engine.stream());
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    Rounds rounds =
+                            new Rounds(
+                                    context,
+                                    worlds.getFirst(),
+                                    LowLatencyFormat.BF16,
+                                    options,
+                                    false);
+                    rounds.experts = engine::copy;
+                    rounds.prepare();
+                    try (Recording recording = record(engine.stream(), rounds::enqueue)) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 1; i <= NUM_REPLAYS; i++) {
+                            rounds.load(worlds.get(i % NUM_WORLDS));
+                            rounds.poisonOutputs();
+                            recording.replay();
+                            rounds.verify();
+                        }
+                    }
                 });
     }
 

@@ -7,6 +7,7 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.LowLatencyCheck;
 import io.deepep.testkit.oracle.LowLatencyOracle;
+import io.deepep.testkit.oracle.SourceRow;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
@@ -75,6 +76,22 @@ final class LowLatencyWorld {
             HostTensors.copy(made, output.select(0, expert).slice(0, 0, count));
         }
         return output;
+    }
+
+    /** The same exchange with experts that return each token as it came. */
+    LowLatencyWorld withIdentityExperts() {
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
+                Tensor made = outputs.get(rank).select(0, expert);
+                List<SourceRow> rows = oracle.rows(rank, expert);
+                for (int row = 0; row < rows.size(); row++) {
+                    SourceRow source = rows.get(row);
+                    Tensor token = tokens.get(source.srcRank()).x().slice(0, source.token(), 1);
+                    HostTensors.copy(token, made.slice(0, row, 1));
+                }
+            }
+        }
+        return this;
     }
 
     Routing routing() {

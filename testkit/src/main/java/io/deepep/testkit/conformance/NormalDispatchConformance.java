@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance;
 
 import io.deepep.CallOptions;
+import io.deepep.DType;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchRequest;
 import io.deepep.testkit.TestBackend;
@@ -10,6 +11,7 @@ import io.deepep.testkit.routing.Gate;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -35,6 +37,17 @@ public abstract class NormalDispatchConformance {
     @MethodSource(ALL)
     public void roundTrip(NormalShape shape) {
         NormalWorld world = shape.world();
+        run(shape, world, context -> new NormalRank(context, world).roundTrip());
+    }
+
+    /** Nodes of sizes that no shape has. */
+    @ParameterizedTest
+    @CsvSource({"1, 5", "1, 6", "1, 7", "2, 3", "2, 6", "3, 2"})
+    public void otherNodeSizes(int nodes, int ranksPerNode) {
+        int experts = 3 * nodes * ranksPerNode;
+        NormalShape shape =
+                new NormalShape(nodes, ranksPerNode, 11, 128, DType.FP8_E4M3, 4, experts);
+        NormalWorld world = shape.raggedWorld();
         run(shape, world, context -> new NormalRank(context, world).roundTrip());
     }
 

@@ -1,0 +1,113 @@
+package io.deepep.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What build.sh makes of a compiler that is missing, is content, or reports spilled registers. */
+@Timeout(60)
+class DeviceCodeBuildTest {
+    private static final Path SCRIPT = Path.of("src/main/cuda/build.sh").toAbsolutePath();
+
+    /** Writes what nvcc would, and says of registers what the file PTXAS holds. */
+    private static final String COMPILER =
+            """
+            #!/bin/sh
+            [ "$1" = --version ] && { echo pretended; exit; }
+            while [ $# -gt 0 ]; do
+                case $1 in
+                    -MF) list=$2; shift ;;
+                    -o) output=$2; shift ;;
+                    *.cu) source=$1 ;;
+                esac
+                shift
+            done
+            echo "$output: $source" >"$list"
+            cp "$source" "$output"
+            cat "$(dirname "$0")/PTXAS"
+            """;
+
+    @TempDir private Path module;
+    private Path compiler;
+    private Path fatbin;
+
+    private record Outcome(int exitCode, String output) {}
+
+    @BeforeEach
+    void writeModule() throws IOException {
+        Path sources = Files.createDirectories(module.resolve("src/main/cuda"));
+        Files.writeString(sources.resolve("copy.cu"), "one");
+        compiler = Files.writeString(module.resolve("nvcc"), COMPILER);
+        Files.setPosixFilePermissions(compiler, PosixFilePermissions.fromString("rwxr-xr-x"));
+        fatbin = module.resolve("out/copy.fatbin");
+        spill(0);
+    }
+
+    private void spill(int bytes) throws IOException {
+        Files.writeString(
+                module.resolve("PTXAS"),
+                "ptxas info : 0 bytes stack frame, " + bytes + " bytes spill stores\n");
+    }
+
+    private Outcome build(String nvcc) throws Exception {
+        Process bash =
+                new ProcessBuilder(
+                                "bash",
+                                SCRIPT.toString(),
+                                module.resolve("src/main/cuda").toString(),
+                                module.resolve("out").toString(),
+                                module.resolve("work").toString(),
+                                nvcc)
+                        .redirectErrorStream(true)
+                        .start();
+        String output = new String(bash.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertThat(bash.waitFor(10, TimeUnit.SECONDS)).isTrue();
+        return new Outcome(bash.exitValue(), output);
+    }
+
+    @Test
+    void withoutCompilerTheBuildGoesOnAndSaysSo() throws Exception {
+        Outcome outcome = build("none");
+        assertThat(outcome.exitCode()).isZero();
+        assertThat(outcome.output()).contains("device code not compiled (-Dnvcc=none)");
+        assertThat(fatbin).doesNotExist();
+    }
+
+    @Test
+    void aCompilerThatIsNamedMustBeThere() throws Exception {
+        Outcome outcome = build(module.resolve("missing").toString());
+        assertThat(outcome.exitCode()).isEqualTo(1);
+        assertThat(outcome.output()).contains("missing is no program");
+    }
+
+    @Test
+    void spilledRegistersAreAnError() throws Exception {
+        spill(8);
+        Outcome outcome = build(compiler.toString());
+        assertThat(outcome.exitCode()).isEqualTo(1);
+        assertThat(outcome.output()).contains("copy spills registers");
+        assertThat(fatbin).doesNotExist();
+    }
+
+    @Test
+    void onlyWhatChangedIsCompiled() throws Exception {
+        assertThat(build(compiler.toString()).output()).contains("compiling 1 of 1 sources");
+        assertThat(fatbin).hasContent("one");
+        assertThat(build(compiler.toString())).isEqualTo(new Outcome(0, ""));
+        Files.writeString(module.resolve("src/main/cuda/copy.cu"), "two");
+        assertThat(build(compiler.toString()).exitCode()).isZero();
+        assertThat(fatbin).hasContent("two");
+        Files.delete(module.resolve("src/main/cuda/copy.cu"));
+        assertThat(build(compiler.toString()).exitCode()).isZero();
+        assertThat(fatbin).doesNotExist();
+    }
+}
