@@ -22,6 +22,10 @@ import java.util.Objects;
  * io.deepep.error.DeepEpException}s: {@code RankMismatchException}, {@code RoutingException} and
  * {@code CapacityExceededException} reach every rank and leave the buffer usable; after a {@code
  * DeepEpTimeoutException} the buffer refuses further calls.
+ *
+ * <p>On the host backend, interrupting a thread ends its wait for other ranks with an {@link
+ * IllegalStateException}; the thread stays interrupted, and the buffer refuses further calls, since
+ * this rank is out of step.
  */
 public interface Buffer extends AutoCloseable {
     /** Starts to open a buffer. */
@@ -267,7 +271,7 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /** How long to wait for a peer before a call fails; 30 s by default. */
+        /** How long to wait for a peer before a call fails, up to 365 days; 30 s by default. */
         public Builder timeout(Duration limit) {
             this.timeout = limit;
             return this;

@@ -21,7 +21,7 @@ import java.util.Objects;
  * @param numRdmaBytes RDMA buffer size; 0 to take what the limits need
  * @param dispatchConfig configuration of normal dispatches
  * @param combineConfig configuration of normal combines
- * @param timeout how long to wait for a peer
+ * @param timeout how long to wait for a peer, at most 365 days
  * @param maskTimedOutRanks whether a low-latency call masks a rank that does not come, instead of
  *     failing
  * @param observers who is told of every call; may differ between ranks
@@ -42,6 +42,8 @@ public record BufferOptions(
         Duration timeout,
         boolean maskTimedOutRanks,
         List<BufferObserver> observers) {
+    private static final Duration LONGEST_TIMEOUT = Duration.ofDays(365);
+
     /** Validates what can be judged without the other ranks. */
     public BufferOptions {
         Objects.requireNonNull(communicator, "communicator");
@@ -51,6 +53,7 @@ public record BufferOptions(
         Objects.requireNonNull(network, "network");
         Objects.requireNonNull(dispatchConfig, "dispatchConfig");
         Objects.requireNonNull(combineConfig, "combineConfig");
+        Objects.requireNonNull(timeout, "timeout");
         observers = List.copyOf(observers);
         if (normal == null && lowLatency == null) {
             throw new IllegalArgumentException(
@@ -64,8 +67,9 @@ public record BufferOptions(
                             + numRdmaBytes
                             + " must not be negative");
         }
-        if (timeout.isNegative() || timeout.isZero()) {
-            throw new IllegalArgumentException("timeout=" + timeout + " must be positive");
+        if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
+            throw new IllegalArgumentException(
+                    "timeout=" + timeout + " must be positive and at most " + LONGEST_TIMEOUT);
         }
         if (lowLatency != null && lowLatency.numExperts() % topology.numRanks() != 0) {
             throw new IllegalArgumentException(

@@ -43,6 +43,10 @@ public final class InProcessGroup implements AutoCloseable {
 
     /** The communicator of one rank. */
     public Communicator communicator(int rank) {
+        if (rank < 0 || rank >= size()) {
+            throw new IllegalArgumentException(
+                    "rank=" + rank + " is not in [0, numRanks=" + size() + ")");
+        }
         return communicators.get(rank);
     }
 

@@ -50,10 +50,26 @@ public record NormalLimits(
         return new NormalLimits(maxTokens, hidden, maxTopk, maxExperts, WORST_CASE);
     }
 
-    /** Rows each rank has room for among {@code numRanks} ranks. */
+    /**
+     * Rows each rank has room for among {@code numRanks} ranks.
+     *
+     * @throws IllegalArgumentException if they are more than an {@code int} counts
+     */
     public int recvCapacity(int numRanks) {
-        return maxRecvTokens == WORST_CASE
-                ? Math.multiplyExact(maxTokens, numRanks)
-                : maxRecvTokens;
+        if (maxRecvTokens != WORST_CASE) {
+            return maxRecvTokens;
+        }
+        long rows = (long) maxTokens * numRanks;
+        if (rows > Integer.MAX_VALUE) {
+            throw new IllegalArgumentException(
+                    "maxTokens="
+                            + maxTokens
+                            + " of numRanks="
+                            + numRanks
+                            + " are more rows than a buffer can have, "
+                            + Integer.MAX_VALUE
+                            + "; lower maxTokens or give maxRecvTokens");
+        }
+        return (int) rows;
     }
 }

@@ -13,6 +13,9 @@ import java.util.Objects;
  * <p>On the host the memory is a native {@link MemorySegment}, bounds and lifetime checked; on a
  * GPU it is an address that only kernels read. Immutable and safe to share; the elements are not
  * synchronised.
+ *
+ * <p>Asynchronous calls touch host memory on a thread of the buffer's: it must come from an arena
+ * that any thread may use ({@link Arena#ofShared}, {@link Arena#ofAuto}, {@link Arena#global}).
  */
 public final class Tensor {
     private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;

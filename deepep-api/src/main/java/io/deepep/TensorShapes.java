@@ -4,6 +4,9 @@ import java.util.Arrays;
 
 /** Arithmetic on shapes and strides. */
 final class TensorShapes {
+    /** So that the bytes of the widest type are still counted by a long. */
+    private static final long MAX_ELEMENTS = Long.MAX_VALUE / Long.BYTES;
+
     private TensorShapes() {}
 
     static long numElements(long[] shape) {
@@ -13,12 +16,20 @@ final class TensorShapes {
                 throw new IllegalArgumentException(
                         "shape " + Arrays.toString(shape) + " has a negative size");
             }
-            product = Math.multiplyExact(product, size);
+            if (size != 0 && product > MAX_ELEMENTS / size) {
+                throw new IllegalArgumentException(
+                        "shape "
+                                + Arrays.toString(shape)
+                                + " has more elements than any memory, "
+                                + MAX_ELEMENTS);
+            }
+            product *= size;
         }
         return product;
     }
 
     static long[] contiguousStrides(long[] shape) {
+        numElements(shape); // refuses a shape whose strides would overflow
         long[] strides = new long[shape.length];
         long next = 1;
         for (int d = shape.length - 1; d >= 0; d--) {

@@ -72,6 +72,9 @@ class InProcessGroupTest {
         assertThatThrownBy(() -> InProcessGroup.of(0))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("numRanks=0 must be at least 1");
+        assertThatThrownBy(() -> InProcessGroup.of(2).communicator(2))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("rank=2 is not in [0, numRanks=2)");
     }
 
     /** All who wait name the rank that did not come, not each other. */

@@ -80,7 +80,9 @@ class SettingsTest {
         assertThat(NormalLimits.of(5, 8, 1, 1).recvCapacity(3)).isEqualTo(15);
         assertThat(new NormalLimits(5, 8, 1, 1, 7).recvCapacity(3)).isEqualTo(7);
         NormalLimits huge = NormalLimits.of(Integer.MAX_VALUE, 8, 1, 1);
-        assertThatThrownBy(() -> huge.recvCapacity(2)).isInstanceOf(ArithmeticException.class);
+        assertThatThrownBy(() -> huge.recvCapacity(2))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("lower maxTokens or give maxRecvTokens");
     }
 
     @Test

@@ -65,7 +65,11 @@ class TensorTest {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("Java heap");
         assertThatThrownBy(() -> Tensor.of(memory, DType.I64, Long.MAX_VALUE, 2))
-                .isInstanceOf(ArithmeticException.class);
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("more elements than any memory");
+        assertThatThrownBy(() -> Tensor.allocate(Arena.global(), DType.I64, 1L << 60))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("more elements than any memory");
         assertThatThrownBy(() -> Tensor.of(null, DType.I64, 1))
                 .isInstanceOf(NullPointerException.class);
         assertThatThrownBy(() -> Tensor.of(memory, null, 1))

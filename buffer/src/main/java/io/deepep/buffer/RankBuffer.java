@@ -51,14 +51,14 @@ final class RankBuffer implements Buffer {
     public DispatchLayout getDispatchLayout(
             Tensor topkIdx, int numExperts, CallOptions callOptions) {
         NormalKernels normal = normal();
-        resources.await(callOptions);
+        resources.await(Objects.requireNonNull(callOptions, "options"));
         return normal.layout(topkIdx, numExperts, Event.completed());
     }
 
     @Override
     public DispatchResult dispatch(DispatchRequest request, CallOptions callOptions) {
         NormalKernels normal = normal();
-        PlannedOperation<DispatchResult> plan = planOf(request);
+        PlannedOperation<DispatchResult> plan = planOf(request, callOptions);
         if (plan == null) {
             resources.requirePreparable(callOptions);
             plan =
@@ -75,7 +75,7 @@ final class RankBuffer implements Buffer {
     @Override
     public CombineResult combine(CombineRequest request, CallOptions callOptions) {
         NormalKernels normal = normal();
-        PlannedOperation<CombineResult> plan = planOf(request);
+        PlannedOperation<CombineResult> plan = planOf(request, callOptions);
         if (plan == null) {
             resources.requirePreparable(callOptions);
             plan =
@@ -98,7 +98,7 @@ final class RankBuffer implements Buffer {
     public LowLatencyDispatchResult lowLatencyDispatch(
             LowLatencyDispatchRequest request, CallOptions callOptions) {
         LowLatencyKernels lowLatency = lowLatency();
-        PlannedOperation<LowLatencyDispatchResult> plan = planOf(request);
+        PlannedOperation<LowLatencyDispatchResult> plan = planOf(request, callOptions);
         if (plan == null) {
             resources.requirePreparable(callOptions);
             plan =
@@ -116,7 +116,7 @@ final class RankBuffer implements Buffer {
     public LowLatencyCombineResult lowLatencyCombine(
             LowLatencyCombineRequest request, CallOptions callOptions) {
         LowLatencyKernels lowLatency = lowLatency();
-        PlannedOperation<LowLatencyCombineResult> plan = planOf(request);
+        PlannedOperation<LowLatencyCombineResult> plan = planOf(request, callOptions);
         if (plan == null) {
             resources.requirePreparable(callOptions);
             plan =
@@ -191,8 +191,10 @@ final class RankBuffer implements Buffer {
                             + dtype);
         }
         long capacity = rdma ? options.numRdmaBytes() : options.numNvlBytes();
-        long numBytes = Math.multiplyExact(numElements, dtype.sizeBytes());
-        if (offset < 0 || numElements < 0 || offset > capacity - numBytes) {
+        if (offset < 0
+                || offset > capacity
+                || numElements < 0
+                || numElements > (capacity - offset) / dtype.sizeBytes()) {
             throw new IllegalArgumentException(
                     "offset="
                             + offset
@@ -271,7 +273,8 @@ final class RankBuffer implements Buffer {
     @SuppressWarnings(
             "unchecked") // a request's plan has the result type of the one method that takes the
     // request
-    private <R> PlannedOperation<R> planOf(Request request) {
+    private <R> PlannedOperation<R> planOf(Request request, CallOptions callOptions) {
+        Objects.requireNonNull(callOptions, "options");
         return Objects.requireNonNull(request, "request").plan() instanceof PlannedOperation<?> plan
                         && plan.belongsTo(this)
                 ? (PlannedOperation<R>) plan

@@ -20,7 +20,7 @@ public final class TensorChecks {
         this.device = device;
     }
 
-    /** Demands presence, type, shape ({@link #ANY} for a free size) and device. */
+    /** Demands presence, type, shape ({@link #ANY} for a free size), device and live memory. */
     public void require(String name, Tensor tensor, DType dtype, long... shape) {
         if (tensor == null) {
             throw new IllegalArgumentException(name + "=null; give " + wanted(dtype, shape));
@@ -37,6 +37,13 @@ public final class TensorChecks {
                             + " but the buffer works on "
                             + device
                             + "; copy it there");
+        }
+        if (device.isHost() && !tensor.segment().scope().isAlive()) {
+            throw new IllegalArgumentException(
+                    name
+                            + " is "
+                            + tensor
+                            + " but its arena is closed; keep it open until the call has finished");
         }
     }
 

@@ -68,7 +68,11 @@ public final class HostMemory {
             long padded = Math.addExact(size, ALIGNMENT);
             MemorySegment block = callCalloc(padded);
             if (block.address() == 0) {
-                throw new OutOfMemoryError("no " + padded + " bytes of off-heap memory");
+                throw new OutOfMemoryError(
+                        "no "
+                                + padded
+                                + " bytes of off-heap memory; lower the limits of the buffer, or the number of"
+                                + " ranks");
             }
             long skip = -block.address() & (ALIGNMENT - 1);
             return block.reinterpret(padded, arena, this::callFree).asSlice(skip, size);

@@ -76,11 +76,6 @@ public record CudaNvlLayout(
                 combineWeights);
     }
 
-    /** Bytes of flags and headers, which must be zero before the first call. */
-    public long clearedBytes() {
-        return recvRows.offset();
-    }
-
     /**
      * Bytes from one row to the next: elements, FP8 scales, padding to a line, which NVLink moves
      * 12 to 15 % faster.

@@ -15,6 +15,7 @@ import io.deepep.NormalLimits;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -208,6 +209,15 @@ public abstract class BadInputConformance extends AgreementConformance {
                                     .normal(NormalMisuses.LIMITS)
                                     .timeout(Duration.ZERO),
                             "timeout=PT0S");
+                    requireImpossible(
+                            Ranks.builder(backend(), communicator, topology)
+                                    .normal(NormalMisuses.LIMITS)
+                                    .timeout(ChronoUnit.FOREVER.getDuration()),
+                            "at most PT8760H");
+                    requireImpossible(
+                            Ranks.builder(backend(), communicator, topology)
+                                    .normal(NormalLimits.of(Integer.MAX_VALUE, 256, 4, 16)),
+                            "lower maxTokens or give maxRecvTokens");
                 });
     }
 

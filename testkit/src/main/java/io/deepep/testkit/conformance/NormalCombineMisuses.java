@@ -124,6 +124,22 @@ final class NormalCombineMisuses {
                                         .context()
                                         .buffer()
                                         .getLocalBufferTensor(DType.BF16, 1L << 40, 0, false)),
+                argument(
+                        "view of more bytes than a long counts",
+                        "bytes",
+                        r ->
+                                r.inputs()
+                                        .context()
+                                        .buffer()
+                                        .getLocalBufferTensor(
+                                                DType.BF16, Long.MAX_VALUE, 0, false)),
+                missing(
+                        "no options",
+                        "options",
+                        r -> {
+                            var inputs = r.inputs();
+                            inputs.context().buffer().dispatch(inputs.request().build(), null);
+                        }),
                 new Misuse<>(
                         "a mode that is not open",
                         IllegalStateException.class,
