@@ -49,11 +49,14 @@ public abstract class LowLatencyGraphConformance {
     /** A new stream of an engine. */
     protected abstract Stream newStream(Device device);
 
+    /** Copies between two tensors of the device that are each contiguous, in stream order. */
+    protected abstract void copy(Stream stream, Tensor from, Tensor to);
+
     /**
      * Dispatches and combines of one rank over the same memory, whatever exchange it holds. The
      * combine of each handle is prepared by the first round that gets the handle.
      */
-    private static final class Rounds {
+    private static class Rounds {
         final RankContext context;
         final LowLatencyFormat format;
         final CallOptions options;
@@ -87,6 +90,7 @@ public abstract class LowLatencyGraphConformance {
             if (hook) {
                 received.receiveHook().run();
             }
+            runExperts();
             LowLatencyCombineRequest back =
                     homes.computeIfAbsent(
                             received.handle(), h -> memory.home(h).receiveHook(hook).build());
@@ -95,6 +99,9 @@ public abstract class LowLatencyGraphConformance {
                 home.receiveHook().run();
             }
         }
+
+        /** What comes between the calls: nothing, the outputs are there already. */
+        void runExperts() {}
 
         /** Writes another exchange over this one. */
         void load(LowLatencyWorld world) {
@@ -117,6 +124,10 @@ public abstract class LowLatencyGraphConformance {
 
         void verify() {
             expected.verify(received, format);
+            verifyHome();
+        }
+
+        void verifyHome() {
             expected.verify(home);
         }
 
@@ -125,6 +136,26 @@ public abstract class LowLatencyGraphConformance {
                 enqueue();
                 verify();
             }
+        }
+    }
+
+    /** Rounds whose outputs are made of the rows of the same round, by a copy. */
+    private final class Steps extends Rounds {
+        private final Stream stream;
+
+        Steps(RankContext context, LowLatencyWorld first, Stream stream) {
+            super(context, first, LowLatencyFormat.BF16, CallOptions.sync().on(stream), false);
+            this.stream = stream;
+        }
+
+        @Override
+        void runExperts() {
+            copy(stream, received.recvX(), memory.outputs());
+        }
+
+        @Override
+        void verifyHome() {
+            expected.verifyReturned(home);
         }
     }
 
@@ -175,6 +206,27 @@ public abstract class LowLatencyGraphConformance {
                     new LowLatencyRank(context, worlds.getLast()).roundTrip(format);
                     rounds.load(worlds.getFirst());
                     rounds.prepare();
+                });
+    }
+
+    /** A step of an engine: dispatch, experts that work on what it brings, combine. */
+    @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    @Test
+    public void replayOfADecodingStep() {
+        List<LowLatencyWorld> worlds = worlds();
+        run(
+                context -> {
+                    Stream stream = context.buffer().communicationStream();
+                    Steps steps = new Steps(context, worlds.getFirst(), stream);
+                    steps.prepare();
+                    try (Recording recording = record(stream, steps::enqueue)) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 1; i <= NUM_REPLAYS; i++) {
+                            steps.load(worlds.get(i % NUM_WORLDS));
+                            recording.replay();
+                            steps.verify();
+                        }
+                    }
                 });
     }
 

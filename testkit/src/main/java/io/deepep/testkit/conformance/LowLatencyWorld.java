@@ -7,6 +7,7 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.LowLatencyCheck;
 import io.deepep.testkit.oracle.LowLatencyOracle;
+import io.deepep.testkit.oracle.SourceRow;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
@@ -75,6 +76,24 @@ final class LowLatencyWorld {
             HostTensors.copy(made, output.select(0, expert).slice(0, 0, count));
         }
         return output;
+    }
+
+    /** For each rank what experts make that return the rows they get, shaped as the outputs. */
+    List<Tensor> returnedRows() {
+        List<Tensor> returned = new ArrayList<>();
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            Tensor rows =
+                    HostTensors.poison(HostTensors.allocate(DType.BF16, outputs.get(rank).shape()));
+            for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
+                int row = 0;
+                for (SourceRow source : oracle.rows(rank, expert)) {
+                    Tensor sent = tokens.get(source.srcRank()).x().select(0, source.token());
+                    HostTensors.copy(sent, rows.select(0, expert).select(0, row++));
+                }
+            }
+            returned.add(rows);
+        }
+        return returned;
     }
 
     Routing routing() {
