@@ -6,6 +6,7 @@
 // Nobody waits for anybody: the host brings the ranks together. Launch: any number of blocks, num_warps warps each;
 // dynamic shared memory: num_warps * kStages * row_bytes. row_bytes is a multiple of 16.
 #include "bench_structs.cuh"
+#include "deepep/block.cuh"
 #include "deepep/bulk_copy.cuh"
 #include "deepep/memory.cuh"
 
@@ -13,7 +14,7 @@ namespace deepep::bench {
 
 extern "C" __global__ void __launch_bounds__(kMaxWarps * 32, 1)
     deepep_bench_exchange(const __grid_constant__ ExchangeParams p) {
-    extern __shared__ __align__(128) uint8_t shared[];
+    uint8_t* shared = dynamic_shared();
     __shared__ uint64_t loaded[kMaxWarps * kStages];
     const int warp = threadIdx.x / 32;
     const int num_warps = blockDim.x / 32;

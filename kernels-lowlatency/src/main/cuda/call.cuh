@@ -9,6 +9,8 @@
 // advanced by the block that reads it last.
 #pragma once
 
+#include "deepep/block.cuh"
+#include "deepep/math.cuh"
 #include "deepep/memory.cuh"
 #include "deepep/status.cuh"
 #include "lowlatency_params.cuh"
@@ -37,22 +39,6 @@ __device__ __forceinline__ bool has_reached(uint32_t value, uint32_t epoch) {
 
 enum Barrier : int { kBarrierSend = 1, kBarrierSend2 = 2, kBarrierReceive = 3, kBarrierPlan = 4 };
 
-// All threads of a team of num_threads, which is a multiple of 32.
-__device__ __forceinline__ void team_barrier(int id, int num_threads) {
-    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(num_threads) : "memory");
-}
-
-// A word of shared memory that warps of a block look at while they wait for something else too.
-__device__ __forceinline__ uint32_t load_acquire_cta(const uint32_t* p) {
-    uint32_t v;
-    asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
-}
-
-__device__ __forceinline__ void store_release_cta(uint32_t* p, uint32_t v) {
-    asm volatile("st.release.cta.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-}
-
 // The threads that receive: those behind the first kSendThreads, or all threads of a launch that does not send.
 template <int kSendThreads>
 struct Receivers {
@@ -69,9 +55,7 @@ struct Receivers {
 
 // a / b for 0 <= a < 2^20, b > 0 in a few instructions: (a + 1/2) / b is too far from every integer to be rounded to it.
 __device__ __forceinline__ int small_div(int a, int b) {
-    float inverse;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(static_cast<float>(b)));
-    return __float2int_rz((static_cast<float>(a) + 0.5f) * inverse);
+    return __float2int_rz((static_cast<float>(a) + 0.5f) * approximate_reciprocal(static_cast<float>(b)));
 }
 
 // Deals work to the warps of a team in all blocks: a warp serves one group, and the items of a group go round the warps
@@ -112,14 +96,13 @@ __device__ __forceinline__ uint64_t* header_to(const Group& g, Kind kind, int de
 
 // Two words of a header. Pairs with load_words; announces nothing but itself.
 __device__ __forceinline__ void store_words(uint64_t* to, uint32_t epoch, uint32_t first, uint32_t second) {
-    asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(pack_word(epoch, first)),
-                 "l"(pack_word(epoch, second))
-                 : "memory");
+    store_relaxed_sys_v2(to, pack_word(epoch, first), pack_word(epoch, second));
 }
 
 // The epoch that both words have, or the older one.
 __device__ __forceinline__ uint32_t load_words(const uint64_t* from, uint32_t epoch, uint64_t& first, uint64_t& second) {
-    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "l"(from) : "memory");
+    ulonglong2 words = load_relaxed_sys_v2(from);
+    first = words.x, second = words.y;
     return word_epoch(first) == epoch ? word_epoch(second) : word_epoch(first);
 }
 
@@ -248,18 +231,6 @@ __device__ __forceinline__ RankCells acks_of(const Group& g) { return {g.acks_of
 
 __device__ __forceinline__ const uint32_t* acks_from(const Group& g, int source) {
     return at<const uint32_t>(g.heap[g.rank], acks_of(g).offset + source * acks_of(g).stride);
-}
-
-__device__ __forceinline__ uint2 load_acquire_sys_v2(const uint32_t* p) {
-    uint2 v;
-    asm volatile("ld.acquire.sys.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p) : "memory");
-    return v;
-}
-
-__device__ __forceinline__ void store_release_sys_v4(uint32_t* p, uint4 v) {
-    asm volatile("st.release.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
-                 "r"(v.w)
-                 : "memory");
 }
 
 // What the opening warp has asked for and not looked at yet.

@@ -152,11 +152,8 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
     if (sums) {
         const uint32_t* flag = slot_flag(p, g.rank, slot, chunk / kPartChunks, call.epoch);
         Wait wait(sender, kPhaseRows);
-        sums = await(g, call, wait, call.epoch, [&] {
-            uint32_t seen;  // acquire; pairs with the release in flag_rounds
-            asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
-            return seen;
-        });
+        // acquire; pairs with the release in flag_rounds
+        sums = await(g, call, wait, call.epoch, [&] { return load_acquire_sys(flag); });
     }
     uint32_t selected = __ballot_sync(~0u, sums);
     bool active = channel < p.hidden;

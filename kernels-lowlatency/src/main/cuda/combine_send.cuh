@@ -160,7 +160,7 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
         if (kHasNetwork) send_round<kLog>(p, call, lane < kStoreWarps ? &shared.remote[team][round & 1][lane] : nullptr);
         if (__ballot_sync(~0u, flag != nullptr) == 0) continue;
         fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
-        if (flag) asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(call.epoch) : "memory");
+        if (flag) store_relaxed_sys(flag, call.epoch);
     }
 }
 

@@ -12,6 +12,7 @@
 // Launch: any number of blocks, resident together with those of the other ranks on the GPU; kThreads threads. Dynamic
 // shared memory for LogFMT: kSendTeams * kStoreWarps * kLogStageBytes. x and out may start anywhere, but are used fastest on
 // 16-byte boundaries.
+#include "deepep/block.cuh"
 #include "combine_receive.cuh"
 #include "combine_send.cuh"
 
@@ -19,7 +20,7 @@ namespace deepep::lowlatency {
 
 template <bool kLog>
 __device__ __forceinline__ void combine(const CombineParams& p) {
-    extern __shared__ __align__(16) uint8_t stages[];
+    uint8_t* stages = dynamic_shared();
     __shared__ Call call;
     __shared__ SendShared sent;
     __shared__ CollectShared collected;

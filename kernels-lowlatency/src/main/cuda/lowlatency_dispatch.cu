@@ -13,6 +13,7 @@
 // shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks * (kHeaderCounts + 2 * local experts + 1)] or
 // u32 [num_experts], what is more; at scales_shared_offset f32 [hidden / 128]. Outputs are 16-byte aligned; x may start
 // anywhere, but is read fastest from 16-byte boundaries.
+#include "deepep/block.cuh"
 #include "dispatch_receive.cuh"
 #include "dispatch_send.cuh"
 
@@ -20,16 +21,16 @@ namespace deepep::lowlatency {
 
 template <bool kCast>
 __device__ __forceinline__ void dispatch(const DispatchParams& p) {
-    extern __shared__ __align__(16) uint8_t dynamic_shared[];
+    uint8_t* dynamic = dynamic_shared();
     __shared__ Call call;
     __shared__ DispatchSendShared send;
     __shared__ ReceiveShared received;
     const Group& g = p.group;
     bool sends = g.phases & kSend, receives = g.phases & kReceive;
-    auto hist = reinterpret_cast<uint32_t*>(dynamic_shared);
-    CountTable table(p, dynamic_shared);
+    auto hist = reinterpret_cast<uint32_t*>(dynamic);
+    CountTable table(p, dynamic);
     if (threadIdx.x < kDispatchSenders) {
-        auto scales = reinterpret_cast<float*>(dynamic_shared + p.scales_shared_offset);
+        auto scales = reinterpret_cast<float*>(dynamic + p.scales_shared_offset);
         if (sends) {
             send_tokens<kCast>(p, call, hist, send, scales);
             if (is_flag_warp()) return;  // it is busy longest
@@ -39,7 +40,7 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
     } else {
         Placers team;
         auto bank = at<Bank>(p.bank);
-        auto all_hist = reinterpret_cast<uint32_t*>(dynamic_shared + p.counts_shared_offset);
+        auto all_hist = reinterpret_cast<uint32_t*>(dynamic + p.counts_shared_offset);
         Opening opening = begin_open(g, kDispatch, &bank->epoch);
         if (team.thread == 0) received = {0, 0, ~0u, false, false, true, 0};
         if (sends && team.thread < kPlanners) plan_first(p, team.thread, hist, all_hist, send);

@@ -1,6 +1,7 @@
 // Third phase of dispatch: rows and their metadata, straight to their places at the receivers; then the epilogue.
 #pragma once
 
+#include "deepep/block.cuh"
 #include "deepep/bulk_copy.cuh"
 #include "dispatch_layout.cuh"
 #include "exchange.cuh"
@@ -175,7 +176,7 @@ __device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch
     __shared__ bool arrived;
     LocalState* state = state_of(p.group);
     int lane = threadIdx.x % 32;
-    asm volatile("bar.sync 1, %0;" ::"r"(num_meta_threads) : "memory");
+    team_barrier(1, num_meta_threads);
     if (first_warp) {
         bool last = false;
         if (lane == 0) {
@@ -198,7 +199,7 @@ __device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch
         ok = __all_sync(~0u, ok);
         if (lane == 0) arrived = ok;
     }
-    asm volatile("bar.sync 1, %0;" ::"r"(num_meta_threads) : "memory");
+    team_barrier(1, num_meta_threads);
     return arrived;
 }
 

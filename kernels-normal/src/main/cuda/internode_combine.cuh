@@ -20,6 +20,7 @@
 // each node.
 #pragma once
 
+#include "deepep/block.cuh"
 #include "internode_load.cuh"
 #include "internode_sums.cuh"
 
@@ -46,7 +47,7 @@ __device__ inline void combine_words(const InternodeCombineParams& params, int32
 
 template <class Net>
 __device__ inline void internode_combine(const InternodeCombineParams& params) {
-    extern __shared__ __align__(128) uint8_t slots[];
+    uint8_t* slots = dynamic_shared();
     __shared__ InternodeCombineShared shared;
     const CombineParams& p = params.local;
     const Internode& b = params.between;

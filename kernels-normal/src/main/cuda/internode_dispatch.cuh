@@ -17,13 +17,14 @@
 // 16-byte aligned.
 #pragma once
 
+#include "deepep/block.cuh"
 #include "internode_rows.cuh"
 
 namespace deepep::normal {
 
 template <class Net>
 __device__ inline void internode_dispatch(const InternodeDispatchParams& params) {
-    extern __shared__ __align__(128) uint8_t dynamic_shared[];
+    uint8_t* dynamic = dynamic_shared();
     __shared__ CountShared counts;
     __shared__ uint64_t barriers[kWarps][kRowStages];
     __shared__ uint8_t lists[kWarps][32];
@@ -36,8 +37,8 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
     int warp = threadIdx.x / 32, num_nodes = b.network.num_nodes;
     int meta_warp = warp - p.num_copy_warps - 1, num_meta_warps = kWarps - p.num_copy_warps - 1;  // warp -1 tells
     bool copies = meta_warp < -1;
-    uint8_t* stages = dynamic_shared + p.stages_offset + (copies ? warp : 0) * kRowStages * p.row_stride;
-    uint8_t* rings = dynamic_shared + p.bases_offset;
+    uint8_t* stages = dynamic + p.stages_offset + (copies ? warp : 0) * kRowStages * p.row_stride;
+    uint8_t* rings = dynamic + p.bases_offset;
     for (int i = threadIdx.x; i < p.num_copy_warps * num_nodes * kRingStateBytes / 4; i += kThreads)
         reinterpret_cast<uint32_t*>(rings)[i] = 0;
     if (threadIdx.x < kWarps) states[threadIdx.x] = 0;
@@ -46,7 +47,7 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
 
     bool leads = p.cached && blockIdx.x == 0;
     if (!p.cached) {
-        count_tokens(params, counts, reinterpret_cast<uint32_t*>(dynamic_shared));
+        count_tokens(params, counts, reinterpret_cast<uint32_t*>(dynamic));
         leads = arrive_last(&state->layout_arrivals);
     }
     if (leads) lead_dispatch<Net>(params, epoch);

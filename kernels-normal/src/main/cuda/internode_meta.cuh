@@ -7,6 +7,7 @@
 // its tokens with one flag, and forwards those of every peer's block b.
 #pragma once
 
+#include "deepep/block.cuh"
 #include "dispatch_send.cuh"
 #include "internode_counts.cuh"
 
@@ -112,7 +113,7 @@ __device__ inline void send_records(const InternodeDispatchParams& params, uint3
         for (int i = 1; i <= net.num_nodes; ++i)
             number_rows<Net>(params, first, tokens.end, (net.node + i) % net.num_nodes);
     fence_sys();
-    asm volatile("bar.sync 1, %0;" ::"r"(num_meta_warps * 32) : "memory");
+    team_barrier(1, num_meta_warps * 32);
     if (meta_warp == 0)
         for (int n0 = 0; n0 < net.num_nodes; n0 += 32) {
             int node = n0 + threadIdx.x % 32, num_tokens = tokens.end - tokens.begin;

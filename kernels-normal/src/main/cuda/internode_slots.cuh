@@ -93,6 +93,7 @@ struct SlotWriter {
         uint32_t last = slot + count - 1, last_round = round;
         if (last >= num_slots) last -= num_slots, ++last_round;
         barrier_wait(&shared.ring.empty[last], ~last_round & 1);
+        __syncwarp();  // a lane that looks late must not find the slot filled and left again
     }
 
     // One slot without data: a token without rows, or (token -1) the end.
@@ -104,7 +105,6 @@ struct SlotWriter {
             barrier_arrive(&shared.ring.full[slot]);
         }
         advance(1);
-        __syncwarp();
     }
 
     // The chunks of all lanes in `lanes`, in their order. first: info belongs into the first slot.
@@ -126,7 +126,6 @@ struct SlotWriter {
                 bulk_load(slots + s * p.chunk_bytes, from, num_bytes, &shared.ring.full[s]);
             }
             advance(count);
-            __syncwarp();
             lanes &= ~group;
             first = false;
         }

@@ -17,6 +17,7 @@
 #include "combine_peers.cuh"
 #include "combine_stage.cuh"
 #include "combine_sum.cuh"
+#include "deepep/block.cuh"
 #include "deepep/bulk_copy.cuh"
 #include "exchange.cuh"
 #include "normal_params.cuh"
@@ -124,6 +125,7 @@ __device__ __forceinline__ void load_token(const CombineParams& p, CombineShared
         uint32_t last = slot + count - 1, last_round = round;
         if (last >= static_cast<uint32_t>(p.num_slots)) last -= p.num_slots, ++last_round;
         barrier_wait(&shared.ring.empty[last], ~last_round & 1);
+        __syncwarp();  // a lane that looks late must not find the slot filled and left again
         if (mine) {
             uint32_t s = slot + order;
             if (s >= static_cast<uint32_t>(p.num_slots)) s -= p.num_slots;
@@ -143,7 +145,6 @@ __device__ __forceinline__ void load_token(const CombineParams& p, CombineShared
         slot += count;
         if (slot >= static_cast<uint32_t>(p.num_slots)) slot -= p.num_slots, ++round;
     }
-    __syncwarp();
 }
 
 // Warp 0. Lane l stands for rank l % 8 and for token l / 8 of those at hand; it fills the slot for the row there. All
@@ -196,7 +197,7 @@ __device__ inline void sum_weights(const CombineParams& p, const CombineShared& 
 
 extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers, 1)
     deepep_normal_combine(const __grid_constant__ CombineParams p) {
-    extern __shared__ __align__(128) uint8_t slots[];
+    uint8_t* slots = dynamic_shared();
     __shared__ CombineShared shared;
     __shared__ HeaderTable table;
     LocalState* state = state_of(p.group);

@@ -13,6 +13,7 @@
 // Launch: any number of blocks up to 256, all of them resident together, kThreads threads each. Dynamic shared memory:
 // u32 [num_experts]; at bases_offset i32 [number of blocks][8]; at stages_offset num_copy_warps * 2 * row_stride.
 // The outputs topk_idx and topk_weights are 16-byte aligned.
+#include "deepep/block.cuh"
 #include "dispatch_layout.cuh"
 #include "dispatch_notify.cuh"
 #include "dispatch_send.cuh"
@@ -21,7 +22,7 @@ namespace deepep::normal {
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     deepep_normal_dispatch(const __grid_constant__ DispatchParams p) {
-    extern __shared__ __align__(128) uint8_t dynamic_shared[];
+    uint8_t* dynamic = dynamic_shared();
     __shared__ HeaderTable table;
     __shared__ LayoutShared layout;
     __shared__ uint64_t barriers[kWarps][kDispatchStages];
@@ -29,14 +30,14 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     LocalState* state = state_of(p.group);
     uint32_t epoch = state->epoch + 1;
     int warp = threadIdx.x / 32, meta_warp = warp - p.num_copy_warps, num_meta_warps = kWarps - p.num_copy_warps;
-    auto bases = reinterpret_cast<int32_t(*)[kMaxRanks]>(dynamic_shared + p.bases_offset);
+    auto bases = reinterpret_cast<int32_t(*)[kMaxRanks]>(dynamic + p.bases_offset);
     int stage = (meta_warp < 0 ? warp : 0) * kDispatchStages * p.row_stride;
     if (meta_warp < 0)
-        prefetch_row<kDispatchStages>(p, first_token(), dynamic_shared + p.stages_offset + stage, barriers[warp]);
+        prefetch_row<kDispatchStages>(p, first_token(), dynamic + p.stages_offset + stage, barriers[warp]);
 
     bool announces = p.cached && blockIdx.x == 0;
     if (!p.cached) {
-        lay_out_tokens(p, layout, reinterpret_cast<uint32_t*>(dynamic_shared));
+        lay_out_tokens(p, layout, reinterpret_cast<uint32_t*>(dynamic));
         announces = arrive_last(&state->layout_arrivals);
     }
     if (announces) announce_dispatch(p, epoch, table);
@@ -45,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     if (ok) place_blocks(p, table.row_base, bases);
 
     if (meta_warp < 0) {
-        send_rows(p, bases, ok, dynamic_shared + p.stages_offset + stage, barriers[warp]);
+        send_rows(p, bases, ok, dynamic + p.stages_offset + stage, barriers[warp]);
     } else if (!p.cached) {
         if (blockIdx.x == gridDim.x - 1 && meta_warp == num_meta_warps - 1) {
             int num_ranks = p.group.num_ranks;

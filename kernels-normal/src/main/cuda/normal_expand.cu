@@ -8,6 +8,7 @@
 //
 // Launch: any number of blocks up to 256, resident together for kBuildMap; kThreads threads. Dynamic shared memory:
 // counters u32 [16 warps + 1][num_local_experts], then from stages_offset num_copy_warps * row_stride.
+#include "deepep/block.cuh"
 #include "deepep/bulk_copy.cuh"
 #include "dispatch_layout.cuh"
 #include "exchange.cuh"
@@ -166,10 +167,10 @@ __device__ inline void zero_padding(const ExpandParams& p, const uint32_t* bases
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1) deepep_normal_expand(const __grid_constant__ ExpandParams p) {
-    extern __shared__ __align__(128) uint8_t dynamic_shared[];
+    uint8_t* dynamic = dynamic_shared();
     __shared__ uint64_t barriers[kWarps];
     int warp = threadIdx.x / 32;
-    auto counters = reinterpret_cast<uint32_t*>(dynamic_shared);
+    auto counters = reinterpret_cast<uint32_t*>(dynamic);
     uint32_t* bases = counters + kWarps * p.num_local_experts;
     if (threadIdx.x == 0) {
         for (int i = 0; i < kWarps; ++i) barrier_init(&barriers[i], 1);
@@ -179,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) deepep_normal_expand(c
     __syncthreads();
     RowRange rows = split({0, *at<const int32_t>(p.num_rows)}, blockIdx.x, gridDim.x);
     bool ok = p.mode != kBuildMap || build_map(p, counters, bases, rows);
-    uint8_t* stage = dynamic_shared + p.stages_offset + static_cast<size_t>(warp) * p.row_stride;
+    uint8_t* stage = dynamic + p.stages_offset + static_cast<size_t>(warp) * p.row_stride;
     if (ok && warp < p.num_copy_warps) copy_rows(p, stage, &barriers[warp], rows, warp);
     if (ok && p.mode != kCopyRows) zero_padding(p, bases);
     if (!ok && threadIdx.x == 0) {

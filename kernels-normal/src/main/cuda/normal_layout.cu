@@ -4,6 +4,7 @@
 // num_experts) in out_bad_selection. Selections of -1 count nowhere; a repeated expert counts twice for the expert.
 //
 // Launch: any number of blocks and threads; dynamic shared memory: (num_experts + num_ranks + num_nodes) * 4.
+#include "deepep/block.cuh"
 #include "deepep/memory.cuh"
 #include "normal_params.cuh"
 
@@ -29,7 +30,7 @@ __device__ inline uint32_t ranks_of_node(const LayoutParams& p, int t, uint32_t 
 }
 
 extern "C" __global__ void __launch_bounds__(1024, 1) deepep_normal_layout(const __grid_constant__ LayoutParams p) {
-    extern __shared__ uint32_t hist[];
+    auto hist = reinterpret_cast<uint32_t*>(dynamic_shared());
     int num_ranks = p.num_nodes * p.ranks_per_node, num_counts = p.num_experts + num_ranks + p.num_nodes;
     uint32_t *per_rank = hist + p.num_experts, *per_node = per_rank + num_ranks;
     for (int i = threadIdx.x; i < num_counts; i += blockDim.x) hist[i] = 0;

@@ -30,13 +30,14 @@ find_nvcc() {
     done
 }
 
-drop_orphans() { # the outputs of sources that are gone
+drop_orphans() { # the outputs of sources that are gone, and those of native/src/emulator
     local output name
     for output in "$output_dir"/*.fatbin; do
         [ -e "$output" ] || continue
         name=$(basename "$output" .fatbin)
         printf '%s\n' "${sources[@]+"${sources[@]##*/}"}" | grep -qxF "$name.cu" ||
             rm -f "$output" "$work_dir/$name".{d,ptxas}
+        [ ! -e "$output" ] || [ "$(head -c 4 "$output" | tail -c 3)" != ELF ] || rm -f "$output"
     done
 }
 drop_orphans

@@ -1,4 +1,5 @@
-// Ordered loads, stores and fences between blocks of one GPU ("gpu") and between GPUs of one node ("sys").
+// Ordered loads, stores and fences between threads of one block ("cta"), blocks of one GPU ("gpu") and GPUs of one node
+// ("sys"). This header, block.cuh, bulk_copy.cuh and math.cuh are the only ones with PTX: the emulator has its own.
 // Relaxed accesses carry no order of their own: pair them with fence_sys() on both sides.
 #pragma once
 
@@ -34,6 +35,44 @@ __device__ __forceinline__ uint64_t load_relaxed_sys(const uint64_t* p) {
 
 __device__ __forceinline__ void store_relaxed_sys(uint64_t* p, uint64_t v) {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
+__device__ __forceinline__ void store_relaxed_sys(uint32_t* p, uint32_t v) {
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
+}
+
+// One access of two or four words; each word is whole, all of them together need not be.
+__device__ __forceinline__ uint2 load_acquire_sys_v2(const uint32_t* p) {
+    uint2 v;
+    asm volatile("ld.acquire.sys.global.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_release_sys_v4(uint32_t* p, uint4 v) {
+    asm volatile("st.release.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
+                 "r"(v.w)
+                 : "memory");
+}
+
+__device__ __forceinline__ ulonglong2 load_relaxed_sys_v2(const uint64_t* p) {
+    ulonglong2 v;
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_relaxed_sys_v2(uint64_t* p, uint64_t first, uint64_t second) {
+    asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(first), "l"(second) : "memory");
+}
+
+// Of shared memory too.
+__device__ __forceinline__ uint32_t load_acquire_cta(const uint32_t* p) {
+    uint32_t v;
+    asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_release_cta(uint32_t* p, uint32_t v) {
+    asm volatile("st.release.cta.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
 __device__ __forceinline__ uint64_t load_acquire_gpu(const uint64_t* p) {

@@ -13,6 +13,7 @@ import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -20,6 +21,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  * Chained exchanges of low-latency mode, on one node and across virtual ones, a few hundred, or as
  * many as {@code -Ddeepep.soak} says; {@code -Ddeepep.soak.seed} draws others.
  */
+@Tag("manyCalls")
 class CudaLowLatencySoakTest {
     @BeforeEach
     void needsCuda() {

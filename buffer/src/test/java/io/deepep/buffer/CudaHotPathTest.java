@@ -13,10 +13,12 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import java.lang.management.ManagementFactory;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Calls whose requests have been used before allocate nothing, on the Java heap or on the GPU. */
+@Tag("manyCalls")
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class CudaHotPathTest {
     private static final int NUM_CALLS = 2000;

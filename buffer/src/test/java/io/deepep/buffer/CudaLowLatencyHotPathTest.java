@@ -26,11 +26,13 @@ import io.deepep.testkit.routing.Tokens;
 import java.lang.management.ManagementFactory;
 import java.util.IdentityHashMap;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Pairs whose requests have been used before allocate nothing, on the Java heap or on the GPU. */
+@Tag("manyCalls")
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class CudaLowLatencyHotPathTest {
     private static final int NUM_RANKS = 4;

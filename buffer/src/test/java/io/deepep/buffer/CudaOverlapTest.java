@@ -24,6 +24,7 @@ import io.deepep.testkit.HostTensors;
 import java.lang.foreign.Arena;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -32,6 +33,7 @@ import org.junit.jupiter.api.Timeout;
  * the communication stream tells it to stop after the call, so it ends in time only if the call
  * began and ended while it ran.
  */
+@Tag("ptx")
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class CudaOverlapTest {
     @Test

@@ -72,6 +72,10 @@ record ProcessSuites(Path folder, List<String> options) {
                         "--fail-if-no-tests",
                         "--include-engine=junit-jupiter",
                         "--select-class=" + suite.getName()));
+        String excludedTag = System.getProperty("deepep.excludedTag"); // the emulator's profile
+        if (excludedTag != null) {
+            command.add("--exclude-tag=" + excludedTag);
+        }
         ProcessBuilder builder = new ProcessBuilder(command);
         builder.environment()
                 .putAll(

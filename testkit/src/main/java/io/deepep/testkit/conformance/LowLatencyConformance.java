@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -27,6 +28,7 @@ public abstract class LowLatencyConformance extends LowLatencyMaskConformance {
     private static final int DIFFERENT_PAIRS = 23;
 
     /** Pairs of dispatch and combine of all kinds, one after the other over one buffer. */
+    @Tag("manyCalls")
     @ParameterizedTest
     @CsvSource({"1, 4", "2, 2"})
     public void chainedPairs(int nodes, int ranksPerNode) {
@@ -68,6 +70,7 @@ public abstract class LowLatencyConformance extends LowLatencyMaskConformance {
     }
 
     /** Both modes share a buffer and need no cleaning in between. */
+    @Tag("manyCalls")
     @ParameterizedTest
     @CsvSource({"1, 4", "2, 2"})
     public void alternatingWithNormalMode(int nodes, int ranksPerNode) {

@@ -22,6 +22,7 @@ import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -103,6 +104,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
     }
 
     /** Many small exchanges of random shapes, one after the other over one buffer. */
+    @Tag("manyCalls")
     @ParameterizedTest
     @CsvSource({"1, 4", "2, 2"})
     public void soak(int nodes, int ranksPerNode) {

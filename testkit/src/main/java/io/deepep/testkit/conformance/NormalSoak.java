@@ -25,6 +25,7 @@ import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -45,6 +46,7 @@ public abstract class NormalSoak {
             named = "deepep.soak",
             matches = "\\d+",
             disabledReason = "-Ddeepep.soak gives the number of exchanges")
+    @Tag("manyCalls")
     @ParameterizedTest
     @CsvSource({"1, 1", "1, 2", "1, 3", "1, 4", "1, 8", "2, 2", "2, 4"})
     public void mixedCalls(int nodes, int ranksPerNode) {

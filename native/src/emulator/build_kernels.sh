@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Compiles every .cu of one module for the host, as code that the emulated driver loads in place of a fatbin.
+#
+#   build_kernels.sh SOURCE_DIR OUTPUT_DIR WORK_DIR
+#
+# SOURCE_DIR  as for native/src/main/cuda/build.sh
+# OUTPUT_DIR  receives NAME.fatbin for each NAME.cu: a shared library
+# WORK_DIR    receives what the compiler is given
+set -euo pipefail
+
+source_dir=$1 output_dir=$2 work_dir=$3 cxx=${CXX:-g++}
+here=$(cd "$(dirname "$0")" && pwd)
+include_dir=$here/../main/cuda/include
+driver_dir=$here/../../target/emulator
+
+[ -d "$source_dir" ] || exit 0
+source_dir=$(cd "$source_dir" && pwd)
+mapfile -t sources < <(find "$source_dir" -name '*.cu' | LC_ALL=C sort)
+[ ${#sources[@]} -gt 0 ] || exit 0
+mkdir -p "$output_dir" "$work_dir"
+rm -f "$work_dir/settings" # so that the build for GPUs replaces what this one leaves
+
+# The kernels of a source and of the sources it includes, each with its namespace.
+kernels_of() {
+    local included
+    tr '\n' ' ' <"$1" |
+        { grep -oE 'namespace [a-z_:]+ \{|__global__ void( *__launch_bounds__\([^)]*\))? *[a-z_0-9]+\(' || true; } |
+        sed -E 's/ *\{$//; s/\($//; s/__global__ void( *__launch_bounds__\([^)]*\))? */kernel /' |
+        awk '$1 == "namespace" { ns = $2 "::" } $1 == "kernel" { print $2, "::" ns $2 }'
+    for included in $(sed -nE 's/^#include "(.*\.cu)"$/\1/p' "$1"); do
+        kernels_of "$(dirname "$1")/$included"
+    done
+}
+
+compile() {
+    local source=$1 name unit
+    name=$(basename "$source" .cu)
+    unit=$work_dir/$name.cpp
+    {
+        echo "#include \"$source\""
+        kernels_of "$source" | while read -r kernel function; do
+            echo "DEEPEP_EMULATED_KERNEL($kernel, $function)"
+        done
+    } >"$unit"
+    # No -Wall: what is a warning on a GPU, nvcc says. Products are not fused, as __fmul_rn promises.
+    "$cxx" -std=c++17 -O2 -w -fpermissive -fPIC -fno-gnu-unique -shared -Wl,-Bsymbolic -ffp-contract=off -U_FORTIFY_SOURCE -include cuda_on_host.h \
+        -I "$here/device" -I "$here/driver" -I "$include_dir" -I "$source_dir" \
+        -o "$output_dir/$name.fatbin.part.$$" "$unit" "$driver_dir/libcuda.so.1"
+    mv "$output_dir/$name.fatbin.part.$$" "$output_dir/$name.fatbin"
+}
+
+is_current() { # nothing that it may include is newer
+    local fatbin=$output_dir/$1.fatbin
+    [ -e "$fatbin" ] && [ -z "$(find "$source_dir" "$include_dir" "$here" -newer "$fatbin" -type f | head -1)" ] &&
+        [ "$(head -c 4 "$fatbin" | tail -c 3)" = ELF ]
+}
+
+failed=0 running=0
+for source in "${sources[@]}"; do
+    is_current "$(basename "$source" .cu)" && continue
+    compile "$source" &
+    running=$((running + 1))
+    if [ "$running" -ge "$(getconf _NPROCESSORS_ONLN)" ]; then
+        wait -n || failed=1
+        running=$((running - 1))
+    fi
+done
+while [ "$running" -gt 0 ]; do
+    wait -n || failed=1
+    running=$((running - 1))
+done
+exit $failed

@@ -1,0 +1,74 @@
+// Stands in for the header of the same name. A load that something may wait for lets other threads run first.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+#include "cuda_on_host.h"
+
+namespace deepep {
+
+template <typename T>
+inline T load_and_yield(const T* p, int order) {
+    emulator::poll(p);
+    return order == __ATOMIC_RELAXED ? __atomic_load_n(p, __ATOMIC_RELAXED) : __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+inline uint64_t load_acquire_sys(const uint64_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
+inline uint32_t load_acquire_sys(const uint32_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
+inline uint64_t load_relaxed_sys(const uint64_t* p) { return load_and_yield(p, __ATOMIC_RELAXED); }
+inline uint64_t load_acquire_gpu(const uint64_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
+inline uint32_t load_acquire_cta(const uint32_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
+
+inline void store_release_sys(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+inline void store_release_sys(uint32_t* p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+inline void store_release_gpu(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+inline void store_release_cta(uint32_t* p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
+inline void store_relaxed_sys(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+inline void store_relaxed_sys(uint32_t* p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+
+inline uint2 load_acquire_sys_v2(const uint32_t* p) {
+    uint32_t first = load_and_yield(p, __ATOMIC_ACQUIRE);
+    return {first, __atomic_load_n(p + 1, __ATOMIC_ACQUIRE)};
+}
+
+inline void store_release_sys_v4(uint32_t* p, uint4 v) {
+    const uint32_t words[4] = {v.x, v.y, v.z, v.w};
+    for (int i = 0; i < 4; ++i) __atomic_store_n(p + i, words[i], __ATOMIC_RELEASE);
+}
+
+inline ulonglong2 load_relaxed_sys_v2(const uint64_t* p) {
+    uint64_t first = load_and_yield(p, __ATOMIC_RELAXED);
+    return {first, __atomic_load_n(p + 1, __ATOMIC_RELAXED)};
+}
+
+inline void store_relaxed_sys_v2(uint64_t* p, uint64_t first, uint64_t second) {
+    __atomic_store_n(p, first, __ATOMIC_RELAXED);
+    __atomic_store_n(p + 1, second, __ATOMIC_RELAXED);
+}
+
+inline uint32_t add_acq_rel_gpu(uint32_t* p, uint32_t v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }
+inline void add_release_sys(uint64_t* p, uint64_t v) { __atomic_fetch_add(p, v, __ATOMIC_RELEASE); }
+inline uint64_t add_relaxed_gpu(uint64_t* p, uint64_t v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+
+inline void max_release_gpu(uint64_t* p, uint64_t v) {
+    uint64_t old = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (old < v && !__atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
+}
+
+inline void fence_sys() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+inline uint64_t now_ns() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+template <typename T>
+inline T* at(uint64_t base, uint64_t offset = 0) {
+    return reinterpret_cast<T*>(base + offset);
+}
+
+}  // namespace deepep

@@ -1,0 +1,174 @@
+// Devices, primary contexts, error names.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "state.h"
+
+namespace deepep::emulator {
+
+namespace {
+
+int number(const char* variable, int otherwise) {
+    const char* given = getenv(variable);
+    return given && *given ? atoi(given) : otherwise;
+}
+
+thread_local Context* current = nullptr;
+
+std::vector<Context*>* make_contexts() {
+    auto all = new std::vector<Context*>;
+    int num_gpus = number("DEEPEP_EMULATOR_GPUS", 8);
+    const char* visible = getenv("CUDA_VISIBLE_DEVICES");
+    if (!visible) {
+        for (int i = 0; i < num_gpus; ++i) all->push_back(new Context{.device = i, .ordinal = i});
+        return all;
+    }
+    std::string list = visible;
+    for (size_t begin = 0; begin < list.size(); begin = list.find(',', begin) == std::string::npos ? list.size() : list.find(',', begin) + 1) {
+        int ordinal = atoi(list.c_str() + begin);
+        if (ordinal < 0 || ordinal >= num_gpus) break;
+        all->push_back(new Context{.device = static_cast<int>(all->size()), .ordinal = ordinal});
+    }
+    return all;
+}
+
+}  // namespace
+
+std::vector<Context*>& contexts() {
+    static auto all = make_contexts();
+    return *all;
+}
+
+Context* current_context() { return current; }
+
+int num_sms() {
+    static int num = number("DEEPEP_EMULATOR_SMS", 24);
+    return num;
+}
+
+CUresult status_of(const Context* context) { return context->failed ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS; }
+
+}  // namespace deepep::emulator
+
+using namespace deepep::emulator;
+
+namespace {
+
+Context* context_of(CUdevice device) {
+    return device >= 0 && device < static_cast<int>(contexts().size()) ? contexts()[device] : nullptr;
+}
+
+struct Name {
+    int code;
+    const char *name, *text;
+};
+
+constexpr Name kNames[] = {
+    {CUDA_SUCCESS, "CUDA_SUCCESS", "no error"},
+    {CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
+    {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
+    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
+    {CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled"},
+    {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many blocks in cooperative launch"},
+    {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
+    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
+    {CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency created on uncaptured work in another stream"},
+    {CUDA_ERROR_CAPTURED_EVENT, "CUDA_ERROR_CAPTURED_EVENT", "event was last recorded in a capturing stream"},
+    {CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graph update was not performed"},
+};
+
+// CUdevice_attribute
+int attribute(int which) {
+    switch (which) {
+        case 1: return 1024;                // threads of a block
+        case 8: return 48 << 10;            // shared memory of a block
+        case 10: return 32;                 // threads of a warp
+        case 16: return num_sms();
+        case 38: return 50 << 20;           // L2
+        case 39: return 2048;               // threads of an SM
+        case 41: return 1;                  // one address space
+        case 75: return 9;
+        case 76: return 0;
+        case 81: return kSmSharedBytes;
+        case 95: return 1;                  // cooperative launch
+        case 97: return kBlockSharedBytes;
+        case 103: return 1;                 // export as a file descriptor
+        default: return 0;
+    }
+}
+
+}  // namespace
+
+EMULATED cuInit(unsigned) { return contexts().empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS; }
+
+EMULATED cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
+
+EMULATED cuDeviceGetCount(int* count) { return *count = static_cast<int>(contexts().size()), CUDA_SUCCESS; }
+
+EMULATED cuDeviceGet(CUdevice* device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; }
+
+EMULATED cuDeviceGetName(char* name, int length, CUdevice) {
+    snprintf(name, length, "DeepEP emulator");
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuDeviceGetAttribute(int* value, int which, CUdevice) { return *value = attribute(which), CUDA_SUCCESS; }
+
+EMULATED cuDeviceTotalMem_v2(size_t* bytes, CUdevice) { return *bytes = 64ull << 30, CUDA_SUCCESS; }
+
+EMULATED cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
+    snprintf(id, length, "0000:%02x:00.0", context_of(device)->ordinal + 1);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuDeviceGetUuid_v2(uint8_t* uuid, CUdevice device) {
+    memset(uuid, 0xde, 16);
+    uuid[15] = static_cast<uint8_t>(context_of(device)->ordinal);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuDeviceCanAccessPeer(int* can, CUdevice, CUdevice) { return *can = 1, CUDA_SUCCESS; }
+
+EMULATED cuCtxEnablePeerAccess(Context*, unsigned) { return CUDA_SUCCESS; }
+
+EMULATED cuDevicePrimaryCtxRetain(Context** context, CUdevice device) {
+    *context = context_of(device);
+    return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+EMULATED cuDevicePrimaryCtxRelease_v2(CUdevice) { return CUDA_SUCCESS; }
+
+EMULATED cuCtxGetCurrent(Context** context) { return *context = current, CUDA_SUCCESS; }
+
+EMULATED cuCtxSetCurrent(Context* context) { return current = context, CUDA_SUCCESS; }
+
+EMULATED cuCtxGetDevice(CUdevice* device) {
+    if (!current) return CUDA_ERROR_INVALID_CONTEXT;
+    return *device = current->device, CUDA_SUCCESS;
+}
+
+EMULATED cuCtxGetStreamPriorityRange(int* least, int* greatest) { return *least = 0, *greatest = -5, CUDA_SUCCESS; }
+
+EMULATED cuGetErrorName(int code, const char** name) {
+    for (auto& known : kNames)
+        if (known.code == code) return *name = known.name, CUDA_SUCCESS;
+    return *name = nullptr, CUDA_ERROR_INVALID_VALUE;
+}
+
+EMULATED cuGetErrorString(int code, const char** text) {
+    for (auto& known : kNames)
+        if (known.code == code) return *text = known.text, CUDA_SUCCESS;
+    return *text = nullptr, CUDA_ERROR_INVALID_VALUE;
+}

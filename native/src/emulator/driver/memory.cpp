@@ -1,0 +1,310 @@
+// Device memory: shared memory of the system, so that other processes can map it. Every GPU reaches every address.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+#include "state.h"
+
+using namespace deepep::emulator;
+
+namespace {
+
+constexpr size_t kPage = 4096, kGranularity = 2 << 20, kPoisonedBytes = 16 << 20;
+constexpr uint8_t kPoison = 0xa7;
+constexpr int kMemoryType = 2, kDeviceOrdinal = 9, kIpcCapable = 10, kRangeStart = 11, kRangeSize = 12;
+
+enum class Kind { kPlain, kVirtual, kImported, kHost };
+
+struct Allocation {
+    size_t num_bytes;
+    Kind kind;
+    CUdevice device;
+    int fd;         // of the memory behind it, or -1
+    size_t offset;  // there
+};
+
+// Memory that cuMemCreate made or a descriptor brought.
+struct Physical {
+    int fd;
+    size_t num_bytes;
+    CUdevice device;
+};
+
+std::mutex mutex;
+auto& allocations = *new std::map<CUdeviceptr, Allocation>;
+
+size_t round_up(size_t v, size_t unit) { return (v + unit - 1) / unit * unit; }
+
+// Plain memory comes from one file, of which a range is one allocation.
+struct Pool {
+    static constexpr size_t kBytes = 256ull << 30;
+    int fd = -1;
+    CUdeviceptr base = 0;
+    std::map<size_t, size_t> free;  // offset, bytes
+
+    void open() {
+        if (fd >= 0) return;
+        fd = memfd_create("deepep-emulator", MFD_CLOEXEC);
+        if (ftruncate(fd, kBytes) != 0) perror("[cuda emulator] ftruncate");
+        base = reinterpret_cast<CUdeviceptr>(
+            mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0));
+        free[0] = kBytes;
+    }
+
+    // A page between allocations stays free, so that neighbours do not hide one another's faults.
+    bool take(size_t num_bytes, size_t& offset) {
+        open();
+        size_t needed = round_up(num_bytes, kPage) + kPage;
+        for (auto it = free.begin(); it != free.end(); ++it)
+            if (it->second >= needed) {
+                offset = it->first;
+                size_t left = it->second - needed;
+                free.erase(it);
+                if (left) free[offset + needed] = left;
+                mprotect(reinterpret_cast<void*>(base + offset + needed - kPage), kPage, PROT_NONE);
+                return true;
+            }
+        return false;
+    }
+
+    void give(size_t offset, size_t num_bytes) {
+        size_t length = round_up(num_bytes, kPage) + kPage;
+        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length);
+        mprotect(reinterpret_cast<void*>(base + offset + length - kPage), kPage, PROT_READ | PROT_WRITE);
+        auto next = free.lower_bound(offset);
+        if (next != free.end() && next->first == offset + length) {
+            length += next->second;
+            next = free.erase(next);
+        }
+        if (next != free.begin() && std::prev(next)->first + std::prev(next)->second == offset)
+            std::prev(next)->second += length;
+        else
+            free[offset] = length;
+    }
+};
+
+auto& pool = *new Pool;
+
+std::map<CUdeviceptr, Allocation>::iterator find(CUdeviceptr address) {
+    auto it = allocations.upper_bound(address);
+    if (it == allocations.begin()) return allocations.end();
+    --it;
+    return address < it->first + it->second.num_bytes ? it : allocations.end();
+}
+
+CUdevice current_device() { return current_context() ? current_context()->device : 0; }
+
+// What a capture of this thread forbids.
+CUresult allowed() { return num_captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS; }
+
+struct Exported {
+    int pid, fd;
+    uint64_t offset, num_bytes;
+};
+
+}  // namespace
+
+EMULATED cuMemAlloc_v2(CUdeviceptr* address, size_t num_bytes) {
+    if (auto forbidden = allowed()) return forbidden;
+    if (num_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(mutex);
+    size_t offset;
+    if (num_bytes > 64ull << 30 || !pool.take(num_bytes, offset)) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = pool.base + offset;
+    allocations[*address] = {num_bytes, Kind::kPlain, current_device(), pool.fd, offset};
+    if (num_bytes <= kPoisonedBytes) memset(reinterpret_cast<void*>(*address), kPoison, num_bytes);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuMemFree_v2(CUdeviceptr address) {
+    if (auto forbidden = allowed()) return forbidden;
+    if (!address) return CUDA_SUCCESS;
+    std::lock_guard lock(mutex);
+    auto it = allocations.find(address);
+    if (it == allocations.end() || it->second.kind != Kind::kPlain) return CUDA_ERROR_INVALID_VALUE;
+    pool.give(it->second.offset, it->second.num_bytes);
+    allocations.erase(it);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuMemGetInfo_v2(size_t* free, size_t* total) {
+    std::lock_guard lock(mutex);
+    size_t used = 0;
+    for (auto& [_, a] : allocations)
+        if (a.device == current_device() && a.kind != Kind::kHost) used += a.num_bytes;
+    return *total = 64ull << 30, *free = *total - used, CUDA_SUCCESS;
+}
+
+EMULATED cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t num_bytes) {
+    memcpy(reinterpret_cast<void*>(to), from, num_bytes);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t num_bytes) {
+    memcpy(to, reinterpret_cast<void*>(from), num_bytes);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuMemsetD8_v2(CUdeviceptr to, uint8_t value, size_t num_bytes) {
+    memset(reinterpret_cast<void*>(to), value, num_bytes);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuMemHostAlloc(void** address, size_t num_bytes, unsigned) {
+    if (auto forbidden = allowed()) return forbidden;
+    void* memory = mmap(nullptr, round_up(num_bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    std::lock_guard lock(mutex);
+    allocations[reinterpret_cast<CUdeviceptr>(memory)] = {num_bytes, Kind::kHost, current_device(), -1, 0};
+    return *address = memory, CUDA_SUCCESS;
+}
+
+EMULATED cuMemFreeHost(void* address) {
+    if (auto forbidden = allowed()) return forbidden;
+    std::lock_guard lock(mutex);
+    auto it = allocations.find(reinterpret_cast<CUdeviceptr>(address));
+    if (it == allocations.end() || it->second.kind != Kind::kHost) return CUDA_ERROR_INVALID_VALUE;
+    munmap(address, round_up(it->second.num_bytes, kPage));
+    allocations.erase(it);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuMemHostRegister_v2(void* address, size_t num_bytes, unsigned) {
+    std::lock_guard lock(mutex);
+    allocations[reinterpret_cast<CUdeviceptr>(address)] = {num_bytes, Kind::kHost, current_device(), -1, 0};
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuMemHostUnregister(void* address) {
+    std::lock_guard lock(mutex);
+    return allocations.erase(reinterpret_cast<CUdeviceptr>(address)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EMULATED cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* host, unsigned) {
+    return *device = reinterpret_cast<CUdeviceptr>(host), CUDA_SUCCESS;
+}
+
+EMULATED cuPointerGetAttribute(void* value, int which, CUdeviceptr address) {
+    std::lock_guard lock(mutex);
+    auto it = find(address);
+    if (it == allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    const Allocation& a = it->second;
+    switch (which) {
+        case kMemoryType: *static_cast<int*>(value) = a.kind == Kind::kHost ? 1 : 2; break;
+        case kDeviceOrdinal: *static_cast<int*>(value) = a.device; break;
+        case kIpcCapable: *static_cast<uint8_t*>(value) = a.kind == Kind::kPlain; break;
+        case kRangeStart: *static_cast<CUdeviceptr*>(value) = it->first; break;
+        case kRangeSize: *static_cast<size_t*>(value) = a.num_bytes; break;
+        default: return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* num_bytes, CUdeviceptr address) {
+    std::lock_guard lock(mutex);
+    auto it = find(address);
+    if (it == allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+    return *base = it->first, *num_bytes = it->second.num_bytes, CUDA_SUCCESS;
+}
+
+EMULATED cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*, int) {
+    return *granularity = kGranularity, CUDA_SUCCESS;
+}
+
+EMULATED cuMemCreate(Physical** handle, size_t num_bytes, const CUmemAllocationProp* properties, uint64_t) {
+    if (auto forbidden = allowed()) return forbidden;
+    if (properties->handle_types & ~1) return CUDA_ERROR_NOT_SUPPORTED;
+    int fd = memfd_create("deepep-emulator", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, num_bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    return *handle = new Physical{fd, num_bytes, properties->location.id}, CUDA_SUCCESS;
+}
+
+EMULATED cuMemRelease(Physical* handle) {
+    close(handle->fd);
+    delete handle;
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuMemExportToShareableHandle(int* fd, Physical* handle, int, uint64_t) {
+    *fd = fcntl(handle->fd, F_DUPFD_CLOEXEC, 0);
+    return *fd < 0 ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}
+
+EMULATED cuMemImportFromShareableHandle(Physical** handle, void* descriptor, int) {
+    int fd = fcntl(static_cast<int>(reinterpret_cast<intptr_t>(descriptor)), F_DUPFD_CLOEXEC, 0);
+    off_t num_bytes = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    if (num_bytes < 0) return CUDA_ERROR_INVALID_HANDLE;
+    return *handle = new Physical{fd, static_cast<size_t>(num_bytes), current_device()}, CUDA_SUCCESS;
+}
+
+EMULATED cuMemAddressReserve(CUdeviceptr* address, size_t num_bytes, size_t, CUdeviceptr, uint64_t) {
+    void* range = mmap(nullptr, num_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return *address = reinterpret_cast<CUdeviceptr>(range), range == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+EMULATED cuMemAddressFree(CUdeviceptr address, size_t num_bytes) {
+    return munmap(reinterpret_cast<void*>(address), num_bytes) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+// Not to be touched before cuMemSetAccess.
+EMULATED cuMemMap(CUdeviceptr address, size_t num_bytes, size_t offset, Physical* handle, uint64_t) {
+    if (offset + num_bytes > handle->num_bytes) return CUDA_ERROR_INVALID_VALUE;
+    void* at = mmap(reinterpret_cast<void*>(address), num_bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, handle->fd, offset);
+    if (at == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
+    std::lock_guard lock(mutex);
+    allocations[address] = {num_bytes, Kind::kVirtual, handle->device, -1, 0};
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuMemUnmap(CUdeviceptr address, size_t num_bytes) {
+    std::lock_guard lock(mutex);
+    allocations.erase(address);
+    void* at = mmap(reinterpret_cast<void*>(address), num_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EMULATED cuMemSetAccess(CUdeviceptr address, size_t num_bytes, const void*, size_t) {
+    return mprotect(reinterpret_cast<void*>(address), num_bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EMULATED cuIpcGetMemHandle(CUipcHandle* handle, CUdeviceptr address) {
+    std::lock_guard lock(mutex);
+    auto it = find(address);
+    if (it == allocations.end() || it->second.kind != Kind::kPlain) return CUDA_ERROR_INVALID_VALUE;
+    Exported exported = {getpid(), it->second.fd, it->second.offset, it->second.num_bytes};
+    memset(handle, 0, sizeof(*handle));
+    memcpy(handle, &exported, sizeof(exported));
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcHandle handle, unsigned) {
+    if (auto forbidden = allowed()) return forbidden;
+    Exported exported;
+    memcpy(&exported, &handle, sizeof(exported));
+    if (exported.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // as the driver answers
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", exported.pid, exported.fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
+    void* at = mmap(nullptr, exported.num_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, exported.offset);
+    close(fd);
+    if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    std::lock_guard lock(mutex);
+    *address = reinterpret_cast<CUdeviceptr>(at);
+    allocations[*address] = {exported.num_bytes, Kind::kImported, current_device(), -1, 0};
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuIpcCloseMemHandle(CUdeviceptr address) {
+    std::lock_guard lock(mutex);
+    auto it = allocations.find(address);
+    if (it == allocations.end() || it->second.kind != Kind::kImported) return CUDA_ERROR_INVALID_VALUE;
+    munmap(reinterpret_cast<void*>(address), it->second.num_bytes);
+    allocations.erase(it);
+    return CUDA_SUCCESS;
+}

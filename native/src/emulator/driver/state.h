@@ -1,0 +1,56 @@
+// What the driver keeps: devices and their primary contexts, allocations, streams, events, graphs, modules.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cuda.h"
+#include "grid.h"
+
+struct Context {
+    CUdevice device;
+    int ordinal;                       // of the machine, whatever CUDA_VISIBLE_DEVICES leaves
+    std::mutex mutex;
+    bool failed = false;               // a kernel failed: nothing works any more
+    std::vector<struct Stream*> streams;
+    Stream* default_stream = nullptr;  // made when it is asked for
+};
+
+namespace deepep::emulator {
+
+constexpr int kSmSharedBytes = 228 << 10, kBlockSharedBytes = 227 << 10, kReservedSharedBytes = 1 << 10;
+
+std::vector<Context*>& contexts();
+Context* current_context();
+int num_sms();
+
+// Blocks that wait in the host, so that a fault of a kernel does not pass unseen.
+CUresult status_of(const Context* context);
+
+// Captures of this thread that forbid it what could wait for other streams.
+extern thread_local int num_captures;
+
+// A launch's own copy of a kernel's arguments.
+struct Arguments {
+    std::vector<std::unique_ptr<uint8_t[]>> values;
+    std::vector<void*> pointers;
+
+    Arguments(const Kernel* kernel, void* const* given);
+};
+
+struct Work {
+    std::string kind;                     // for comparing graphs
+    std::function<bool()> run;
+    std::function<Work()> for_launch = {};  // in a graph: what a launch does instead
+};
+
+void enqueue(Stream* stream, Work work);
+Stream* stream_of(Stream* handle);
+
+}  // namespace deepep::emulator

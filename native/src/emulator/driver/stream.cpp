@@ -1,0 +1,417 @@
+// Streams, events and graphs. A stream is a thread that does its work in order.
+#include "stream.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+using namespace deepep::emulator;
+
+struct Graph {
+    std::vector<Work> nodes;
+};
+
+struct GraphExec {
+    std::shared_ptr<const std::vector<Work>> nodes;
+};
+
+namespace deepep::emulator {
+
+thread_local int num_captures = 0;
+
+Stream* stream_of(Stream* handle) {
+    if (reinterpret_cast<uintptr_t>(handle) > 2) return handle;
+    Context* context = current_context();
+    std::lock_guard lock(context->mutex);
+    if (!context->default_stream) {
+        context->default_stream = new Stream{.context = context};
+        context->streams.push_back(context->default_stream);
+    }
+    return context->default_stream;
+}
+
+void enqueue(Stream* stream, Work work) {
+    std::lock_guard lock(stream->mutex);
+    if (stream->capture) {
+        stream->capture->nodes.push_back(std::move(work));
+        stream->unjoined = stream != stream->capture->origin;
+        return;
+    }
+    stream->queue.push_back(std::move(work));
+    ++stream->num_enqueued;
+    if (!stream->started) {
+        stream->started = true;
+        std::thread([stream] { stream->run(); }).detach();
+    }
+    stream->changed.notify_all();
+}
+
+}  // namespace deepep::emulator
+
+void Stream::run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+        changed.wait(lock, [this] { return destroyed || !queue.empty(); });
+        if (queue.empty()) break;
+        Work work = std::move(queue.front());
+        queue.pop_front();
+        lock.unlock();
+        if (!context->failed && !work.run()) context->failed = true;
+        lock.lock();
+        ++num_done;
+        changed.notify_all();
+    }
+    lock.unlock();
+    delete this;
+}
+
+void Stream::wait() {
+    std::unique_lock lock(mutex);
+    uint64_t target = num_enqueued;
+    changed.wait(lock, [&] { return num_done >= target; });
+}
+
+bool Stream::is_idle() {
+    std::lock_guard lock(mutex);
+    return num_done == num_enqueued;
+}
+
+namespace {
+
+constexpr int kExternal = 1, kInterprocess = 4;
+
+int64_t now_ns() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+template <typename Done>
+void wait_until(Done done) {
+    for (int i = 0; !done(); ++i) {
+        if (i < 16)
+            sched_yield();
+        else
+            usleep(i < 200 ? 20 : 200);
+    }
+}
+
+EventState* map_state(int fd) {
+    void* at = mmap(nullptr, sizeof(EventState), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return at == MAP_FAILED ? nullptr : static_cast<EventState*>(at);
+}
+
+Work record(EventState* state) {
+    uint64_t number = ++state->recorded;
+    return {"record", [state, number] {
+                state->time_ns = now_ns();
+                uint64_t done = state->done;
+                while (done < number && !state->done.compare_exchange_weak(done, number)) {
+                }
+                return true;
+            }};
+}
+
+// In a graph: every launch is a record.
+Work record_external(EventState* state) {
+    return {"record", nullptr, [state] { return record(state); }};
+}
+
+Work wait_for(Event* event) {
+    EventState* state = event->state;
+    uint64_t number = state->recorded;
+    return {"wait", [state, number] {
+                wait_until([&] { return state->done >= number; });
+                return true;
+            }};
+}
+
+CUresult captured(const Event* event) { return event->captured ? CUDA_ERROR_CAPTURED_EVENT : CUDA_SUCCESS; }
+
+CUresult not_capturing(Stream* stream) {
+    if (!stream->capture) return CUDA_SUCCESS;
+    stream->capture->valid = false;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+template <typename Word, typename Signed>
+Work wait_value(CUdeviceptr address, Word value) {
+    return {"wait value", [address, value] {
+                wait_until([&] {
+                    Word seen = __atomic_load_n(reinterpret_cast<Word*>(address), __ATOMIC_ACQUIRE);
+                    return static_cast<Signed>(seen - value) >= 0;
+                });
+                return true;
+            }};
+}
+
+template <typename Word>
+Work write_value(CUdeviceptr address, Word value) {
+    return {"write value", [address, value] {
+                __atomic_store_n(reinterpret_cast<Word*>(address), value, __ATOMIC_SEQ_CST);
+                return true;
+            }};
+}
+
+CUresult submit(Stream* stream, Work work) {
+    stream = stream_of(stream);
+    if (auto failed = status_of(stream->context)) return failed;
+    enqueue(stream, std::move(work));
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+EMULATED cuStreamCreateWithPriority(Stream** stream, unsigned, int) {
+    if (!current_context()) return CUDA_ERROR_INVALID_CONTEXT;
+    Context* context = current_context();
+    *stream = new Stream{.context = context};
+    std::lock_guard lock(context->mutex);
+    context->streams.push_back(*stream);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuStreamDestroy_v2(Stream* stream) {
+    {
+        std::lock_guard lock(stream->context->mutex);
+        auto& all = stream->context->streams;
+        all.erase(std::remove(all.begin(), all.end(), stream), all.end());
+    }
+    std::unique_lock lock(stream->mutex);
+    stream->destroyed = true;
+    if (stream->started) {
+        stream->changed.notify_all();
+    } else {
+        lock.unlock();
+        delete stream;
+    }
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuStreamGetCtx(Stream* stream, Context** context) { return *context = stream_of(stream)->context, CUDA_SUCCESS; }
+
+EMULATED cuStreamSynchronize(Stream* stream) {
+    stream = stream_of(stream);
+    if (auto forbidden = not_capturing(stream)) return forbidden;
+    stream->wait();
+    return status_of(stream->context);
+}
+
+EMULATED cuStreamQuery(Stream* stream) {
+    stream = stream_of(stream);
+    if (auto forbidden = not_capturing(stream)) return forbidden;
+    if (auto failed = status_of(stream->context)) return failed;
+    return stream->is_idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+EMULATED cuCtxSynchronize() {
+    Context* context = current_context();
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    std::vector<Stream*> all;
+    {
+        std::lock_guard lock(context->mutex);
+        all = context->streams;
+    }
+    for (Stream* stream : all)
+        if (!stream->capture) stream->wait();
+    return status_of(context);
+}
+
+EMULATED cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t num_bytes, Stream* stream) {
+    return submit(stream, {"copy", [=] {
+                               memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), num_bytes);
+                               return true;
+                           }});
+}
+
+EMULATED cuMemsetD8Async(CUdeviceptr to, uint8_t value, size_t num_bytes, Stream* stream) {
+    return submit(stream, {"fill", [=] {
+                               memset(reinterpret_cast<void*>(to), value, num_bytes);
+                               return true;
+                           }});
+}
+
+EMULATED cuMemsetD32Async(CUdeviceptr to, uint32_t value, size_t num_words, Stream* stream) {
+    return submit(stream, {"fill", [=] {
+                               std::fill_n(reinterpret_cast<uint32_t*>(to), num_words, value);
+                               return true;
+                           }});
+}
+
+EMULATED cuStreamWriteValue32_v2(Stream* stream, CUdeviceptr to, uint32_t value, unsigned) {
+    return submit(stream, write_value(to, value));
+}
+
+EMULATED cuStreamWriteValue64_v2(Stream* stream, CUdeviceptr to, uint64_t value, unsigned) {
+    return submit(stream, write_value(to, value));
+}
+
+EMULATED cuStreamWaitValue32_v2(Stream* stream, CUdeviceptr address, uint32_t value, unsigned) {
+    return submit(stream, wait_value<uint32_t, int32_t>(address, value));
+}
+
+EMULATED cuStreamWaitValue64_v2(Stream* stream, CUdeviceptr address, uint64_t value, unsigned) {
+    return submit(stream, wait_value<uint64_t, int64_t>(address, value));
+}
+
+EMULATED cuEventCreate(Event** event, unsigned flags) {
+    if (!(flags & kInterprocess)) return *event = new Event{.state = new EventState{}}, CUDA_SUCCESS;
+    int fd = memfd_create("deepep-emulator-event", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, 4096) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    return *event = new Event{.state = map_state(fd), .fd = fd}, CUDA_SUCCESS;
+}
+
+// The state stays: work that was submitted may still name it.
+EMULATED cuEventDestroy_v2(Event* event) {
+    if (event->fd >= 0) close(event->fd);
+    delete event;
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuEventRecordWithFlags(Event* event, Stream* stream, unsigned flags) {
+    stream = stream_of(stream);
+    if (auto failed = status_of(stream->context)) return failed;
+    if (!stream->capture) {
+        event->captured.reset();
+        enqueue(stream, record(event->state));
+    } else if (flags & kExternal) {
+        enqueue(stream, record_external(event->state));
+    } else {
+        event->captured = stream->capture;
+        event->captured_stream = stream;
+    }
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuEventRecord(Event* event, Stream* stream) { return cuEventRecordWithFlags(event, stream, 0); }
+
+EMULATED cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {
+    stream = stream_of(stream);
+    if (auto failed = status_of(stream->context)) return failed;
+    if (!event->captured) {
+        if (stream->capture && !(flags & kExternal)) {
+            stream->capture->valid = false;
+            return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+        }
+        enqueue(stream, wait_for(event));
+        return CUDA_SUCCESS;
+    }
+    if (event->captured->ended) return CUDA_ERROR_CAPTURED_EVENT;
+    if (stream->capture && stream->capture != event->captured) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    if (!stream->capture) {
+        stream->capture = event->captured;
+        stream->capture->streams.push_back(stream);
+        stream->unjoined = true;
+    }
+    if (stream != event->captured_stream) event->captured_stream->unjoined = false;
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuEventQuery(Event* event) {
+    if (auto status = captured(event)) return status;
+    return event->state->done >= event->state->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+EMULATED cuEventSynchronize(Event* event) {
+    if (auto status = captured(event)) return status;
+    uint64_t number = event->state->recorded;
+    wait_until([&] {
+        for (Context* context : contexts())
+            if (context->failed) return true;
+        return event->state->done >= number;
+    });
+    return event->state->done >= number ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
+}
+
+EMULATED cuEventElapsedTime(float* milliseconds, Event* begin, Event* end) {
+    if (cuEventQuery(begin) || cuEventQuery(end)) return CUDA_ERROR_NOT_READY;
+    *milliseconds = static_cast<float>((end->state->time_ns - begin->state->time_ns) * 1e-6);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuIpcGetEventHandle(CUipcHandle* handle, Event* event) {
+    if (event->fd < 0) return CUDA_ERROR_INVALID_VALUE;
+    int where[2] = {getpid(), event->fd};
+    memset(handle, 0, sizeof(*handle));
+    memcpy(handle, where, sizeof(where));
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuIpcOpenEventHandle(Event** event, CUipcHandle handle) {
+    int where[2];
+    memcpy(where, &handle, sizeof(where));
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", where[0], where[1]);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
+    return *event = new Event{.state = map_state(fd), .fd = fd}, CUDA_SUCCESS;
+}
+
+EMULATED cuStreamBeginCapture_v2(Stream* stream, int) {
+    if (stream->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    stream->capture = std::make_shared<Capture>();
+    stream->capture->origin = stream;
+    stream->capture->streams.push_back(stream);
+    stream->unjoined = false;
+    ++num_captures;
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuStreamIsCapturing(Stream* stream, int* status) {
+    stream = stream_of(stream);
+    *status = !stream->capture ? 0 : stream->capture->valid ? 1 : 2;
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuStreamEndCapture(Stream* stream, Graph** graph) {
+    *graph = nullptr;
+    if (!stream->capture || stream->capture->origin != stream) return CUDA_ERROR_INVALID_VALUE;
+    auto capture = stream->capture;
+    bool joined = true;
+    for (Stream* s : capture->streams) {
+        joined &= !s->unjoined;
+        s->capture.reset();
+        s->unjoined = false;
+    }
+    capture->ended = true;
+    --num_captures;
+    if (!capture->valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (!joined) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    return *graph = new Graph{std::move(capture->nodes)}, CUDA_SUCCESS;
+}
+
+EMULATED cuGraphInstantiateWithFlags(GraphExec** exec, Graph* graph, uint64_t) {
+    return *exec = new GraphExec{std::make_shared<const std::vector<Work>>(graph->nodes)}, CUDA_SUCCESS;
+}
+
+EMULATED cuGraphLaunch(GraphExec* exec, Stream* stream) {
+    std::vector<Work> nodes;
+    for (auto& node : *exec->nodes) nodes.push_back(node.for_launch ? node.for_launch() : node);
+    return submit(stream, {"graph", [nodes = std::move(nodes)] {
+                               for (auto& node : nodes)
+                                   if (!node.run()) return false;
+                               return true;
+                           }});
+}
+
+EMULATED cuGraphUpload(GraphExec*, Stream*) { return CUDA_SUCCESS; }
+
+EMULATED cuGraphExecUpdate_v2(GraphExec* exec, Graph* graph, int* result) {
+    bool same = std::equal(exec->nodes->begin(), exec->nodes->end(), graph->nodes.begin(), graph->nodes.end(),
+                           [](const Work& a, const Work& b) { return a.kind == b.kind; });
+    *result = same ? 0 : 1;
+    if (!same) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    exec->nodes = std::make_shared<const std::vector<Work>>(graph->nodes);
+    return CUDA_SUCCESS;
+}
+
+EMULATED cuGraphExecDestroy(GraphExec* exec) { return delete exec, CUDA_SUCCESS; }
+
+EMULATED cuGraphDestroy(Graph* graph) { return delete graph, CUDA_SUCCESS; }

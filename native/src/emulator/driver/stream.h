@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+
+#include "state.h"
+
+// Work that goes into a graph. Its order of submission respects every dependency, so the graph keeps that order alone.
+struct Capture {
+    Stream* origin;
+    std::vector<Stream*> streams;  // all that take part
+    std::vector<deepep::emulator::Work> nodes;
+    bool valid = true, ended = false;
+};
+
+struct Stream {
+    Context* context;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<deepep::emulator::Work> queue;
+    uint64_t num_enqueued = 0, num_done = 0;
+    bool started = false, destroyed = false;
+    std::shared_ptr<Capture> capture;
+    bool unjoined = false;  // has captured work that the origin does not wait for yet
+
+    void run();
+    void wait();
+    bool is_idle();
+};
+
+// What processes can share of an event.
+struct EventState {
+    std::atomic<uint64_t> recorded, done;  // records so far
+    std::atomic<int64_t> time_ns;          // of the last one done
+};
+
+struct Event {
+    EventState* state;
+    int fd = -1;                        // of the state, if it is shared
+    std::shared_ptr<Capture> captured;  // that the last record belongs to
+    Stream* captured_stream = nullptr;
+};
