@@ -3,8 +3,12 @@
 
 #include "cuda_on_host.h"
 
-struct __nv_bfloat16 { uint16_t bits; };
-struct alignas(4) __nv_bfloat162 { __nv_bfloat16 x, y; };
+struct __nv_bfloat16 {
+    uint16_t bits;
+};
+struct alignas(4) __nv_bfloat162 {
+    __nv_bfloat16 x, y;
+};
 
 inline __nv_bfloat16 __float2bfloat16(float v) {
     uint32_t bits = __float_as_uint(v);

@@ -15,7 +15,7 @@ inline uint8_t to_e4m3(float v) {
     if (v != v) return 0x7f;
     if (magnitude >= 448) return sign | 0x7e;
     int exponent;
-    frexpf(magnitude, &exponent);  // magnitude in [2^(exponent - 1), 2^exponent)
+    frexpf(magnitude, &exponent);            // magnitude in [2^(exponent - 1), 2^exponent)
     if (magnitude < 0x1p-6f) exponent = -5;  // subnormal
     int units = static_cast<int>(nearbyintf(ldexpf(magnitude, 4 - exponent)));  // of 2^(exponent - 4)
     return sign | static_cast<uint8_t>((exponent + 5) * 8 + units);

@@ -26,14 +26,30 @@
 #define blockDim (::deepep::emulator::self.block_dim)
 #define gridDim (::deepep::emulator::self.grid_dim)
 
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(8) int2 { int x, y; };
-struct alignas(16) int4 { int x, y, z, w; };
-struct alignas(8) uint2 { unsigned x, y; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-struct alignas(16) longlong2 { long long x, y; };
-struct alignas(16) ulonglong2 { unsigned long long x, y; };
+struct alignas(8) float2 {
+    float x, y;
+};
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+struct alignas(8) int2 {
+    int x, y;
+};
+struct alignas(16) int4 {
+    int x, y, z, w;
+};
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+struct alignas(16) longlong2 {
+    long long x, y;
+};
+struct alignas(16) ulonglong2 {
+    unsigned long long x, y;
+};
 
 inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
@@ -88,9 +104,13 @@ inline int __syncthreads_and(int v) { return deepep::emulator::barrier(0, 0, v =
 inline void __syncwarp(uint32_t mask = ~0u) { deepep::emulator::gather(mask, 0, deepep::emulator::Collective::kSync); }
 
 template <typename T>
-T __shfl_sync(uint32_t mask, T v, int from) { return deepep::emulator::shuffle(mask, v, from); }
+T __shfl_sync(uint32_t mask, T v, int from) {
+    return deepep::emulator::shuffle(mask, v, from);
+}
 template <typename T>
-T __shfl_xor_sync(uint32_t mask, T v, int with) { return deepep::emulator::shuffle(mask, v, deepep::emulator::lane() ^ with); }
+T __shfl_xor_sync(uint32_t mask, T v, int with) {
+    return deepep::emulator::shuffle(mask, v, deepep::emulator::lane() ^ with);
+}
 template <typename T>
 T __shfl_up_sync(uint32_t mask, T v, unsigned by) {
     unsigned lane = deepep::emulator::lane() % 32;
@@ -99,12 +119,14 @@ T __shfl_up_sync(uint32_t mask, T v, unsigned by) {
 
 inline uint32_t __ballot_sync(uint32_t mask, bool v) {
     uint32_t bit = v ? 1u << deepep::emulator::lane() % 32 : 0;
-    return deepep::emulator::reduce(mask, bit, deepep::emulator::Collective::kVote, [](uint32_t a, uint32_t b) { return a | b; });
+    return deepep::emulator::reduce(mask, bit, deepep::emulator::Collective::kVote,
+                                    [](uint32_t a, uint32_t b) { return a | b; });
 }
 inline bool __all_sync(uint32_t mask, bool v) { return __ballot_sync(mask, !v) == 0; }
 inline bool __any_sync(uint32_t mask, bool v) { return __ballot_sync(mask, v) != 0; }
 inline uint32_t __reduce_or_sync(uint32_t mask, uint32_t v) {
-    return deepep::emulator::reduce(mask, v, deepep::emulator::Collective::kReduce, [](uint32_t a, uint32_t b) { return a | b; });
+    return deepep::emulator::reduce(mask, v, deepep::emulator::Collective::kReduce,
+                                    [](uint32_t a, uint32_t b) { return a | b; });
 }
 template <typename T>
 T __reduce_add_sync(uint32_t mask, T v) {
@@ -112,24 +134,34 @@ T __reduce_add_sync(uint32_t mask, T v) {
 }
 template <typename T>
 T __reduce_max_sync(uint32_t mask, T v) {
-    return deepep::emulator::reduce(mask, v, deepep::emulator::Collective::kReduce, [](T a, T b) { return a < b ? b : a; });
+    return deepep::emulator::reduce(mask, v, deepep::emulator::Collective::kReduce,
+                                    [](T a, T b) { return a < b ? b : a; });
 }
 template <typename T>
 uint32_t __match_any_sync(uint32_t mask, T v) {
-    const uint64_t* values = deepep::emulator::gather(mask, deepep::emulator::to_bits(v), deepep::emulator::Collective::kMatch);
+    const uint64_t* values =
+        deepep::emulator::gather(mask, deepep::emulator::to_bits(v), deepep::emulator::Collective::kMatch);
     uint32_t same = 0;
     for (int i = 0; i < 32; ++i) same |= (mask >> i & 1) && values[i] == deepep::emulator::to_bits(v) ? 1u << i : 0;
     return same;
 }
 
 template <typename T, typename V>
-T atomicAdd(T* p, V v) { return __atomic_fetch_add(p, static_cast<T>(v), __ATOMIC_RELAXED); }
+T atomicAdd(T* p, V v) {
+    return __atomic_fetch_add(p, static_cast<T>(v), __ATOMIC_RELAXED);
+}
 template <typename T, typename V>
-T atomicAdd_system(T* p, V v) { return __atomic_fetch_add(p, static_cast<T>(v), __ATOMIC_RELAXED); }
+T atomicAdd_system(T* p, V v) {
+    return __atomic_fetch_add(p, static_cast<T>(v), __ATOMIC_RELAXED);
+}
 template <typename T, typename V>
-T atomicOr(T* p, V v) { return __atomic_fetch_or(p, static_cast<T>(v), __ATOMIC_RELAXED); }
+T atomicOr(T* p, V v) {
+    return __atomic_fetch_or(p, static_cast<T>(v), __ATOMIC_RELAXED);
+}
 template <typename T, typename V>
-T atomicExch(T* p, V v) { return __atomic_exchange_n(p, static_cast<T>(v), __ATOMIC_RELAXED); }
+T atomicExch(T* p, V v) {
+    return __atomic_exchange_n(p, static_cast<T>(v), __ATOMIC_RELAXED);
+}
 template <typename T, typename C, typename V>
 T atomicCAS(T* p, C compare, V v) {
     T expected = static_cast<T>(compare);
@@ -139,14 +171,16 @@ T atomicCAS(T* p, C compare, V v) {
 template <typename T, typename V>
 T atomicMin(T* p, V v) {
     T old = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (static_cast<T>(v) < old && !__atomic_compare_exchange_n(p, &old, static_cast<T>(v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    while (static_cast<T>(v) < old &&
+           !__atomic_compare_exchange_n(p, &old, static_cast<T>(v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
     return old;
 }
 template <typename T, typename V>
 T atomicMax(T* p, V v) {
     T old = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (old < static_cast<T>(v) && !__atomic_compare_exchange_n(p, &old, static_cast<T>(v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    while (old < static_cast<T>(v) &&
+           !__atomic_compare_exchange_n(p, &old, static_cast<T>(v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
     return old;
 }
@@ -156,9 +190,13 @@ inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __nanosleep(unsigned) { deepep::emulator::poll(nullptr); }
 template <typename T>
-T __ldg(const T* p) { return *p; }
+T __ldg(const T* p) {
+    return *p;
+}
 template <typename T>
-void __stcs(T* p, T v) { *p = v; }
+void __stcs(T* p, T v) {
+    *p = v;
+}
 
 inline int __popc(uint32_t v) { return __builtin_popcount(v); }
 inline int __ffs(uint32_t v) { return __builtin_ffs(static_cast<int>(v)); }
@@ -191,9 +229,15 @@ inline float __fdividef(float a, float b) { return a / b; }
 inline float __log2f(float v) { return log2f(v); }
 
 template <typename A, typename B>
-auto min(A a, B b) { using T = std::common_type_t<A, B>; return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(a) : static_cast<T>(b); }
+auto min(A a, B b) {
+    using T = std::common_type_t<A, B>;
+    return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(a) : static_cast<T>(b);
+}
 template <typename A, typename B>
-auto max(A a, B b) { using T = std::common_type_t<A, B>; return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a); }
+auto max(A a, B b) {
+    using T = std::common_type_t<A, B>;
+    return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a);
+}
 
 namespace deepep::emulator {
 
@@ -212,12 +256,14 @@ struct Launch;
 
 template <typename... P, void (*kKernel)(P...)>
 struct Launch<kKernel> {
-    static void run(void* const* params) { Parameters<P...>::template call<kKernel>(params, std::index_sequence_for<P...>()); }
+    static void run(void* const* params) {
+        Parameters<P...>::template call<kKernel>(params, std::index_sequence_for<P...>());
+    }
     static constexpr Kernel kernel = {run, sizeof...(P), Parameters<P...>::bytes};
 };
 
 }  // namespace deepep::emulator
 
-#define DEEPEP_EMULATED_KERNEL(name, function) \
+#define DEEPEP_EMULATED_KERNEL(name, function)                        \
     extern "C" const deepep::emulator::Kernel deepep_emulated_##name; \
     const deepep::emulator::Kernel deepep_emulated_##name = deepep::emulator::Launch<&function>::kernel;

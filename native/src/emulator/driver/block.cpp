@@ -6,6 +6,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,7 +25,7 @@ constexpr size_t kStackBytes = 32 << 10;
 constexpr size_t kStackEnd = 64;  // bytes at a stack's low end that must stay as they are
 constexpr uint8_t kStackMark = 0xd5, kSharedPoison = 0xcb;
 constexpr int kNumBarriers = 16;
-constexpr uint32_t kWatchRounds = 20000;  // some seconds
+constexpr uint32_t kWatchRounds = 2000;  // some seconds
 
 struct Fiber {
     jmp_buf resume_at;
@@ -75,7 +76,7 @@ struct Failure {};
 
 // One block: its fibers take turns on the calling thread.
 class Block {
-public:
+  public:
     Block(const Grid& grid, uint32_t number, Stacks& stacks);
     bool run();
 
@@ -89,13 +90,13 @@ public:
     void complete(MBarrier& barrier);
     [[noreturn]] void fail(const char* what, long a = 0, long b = 0);
 
-private:
+  private:
     static void enter();
     void resume(Fiber* fiber);
     void suspend();
     void exit_thread();
     void ready(Fiber* fiber);
-    void release(Gather& gather, Warp& warp);
+    void release(Gather& gather);
     void release(Barrier& barrier);
     void check(const Copy& copy);
     void copy(size_t i);
@@ -139,7 +140,10 @@ uint8_t* Stacks::of(uint32_t num_threads) {
 }
 
 Block::Block(const Grid& grid, uint32_t number, Stacks& stacks)
-    : grid_(grid), stacks_(stacks.of(grid.num_threads())), num_live_(grid.num_threads()), seed_(grid.seed * 977 + number) {
+    : grid_(grid),
+      stacks_(stacks.of(grid.num_threads())),
+      num_live_(grid.num_threads()),
+      seed_(grid.seed * 977 + number) {
     self.block = {number % grid.grid.x, number / grid.grid.x % grid.grid.y, number / grid.grid.x / grid.grid.y};
     self.block_dim = grid.block;
     self.grid_dim = grid.grid;
@@ -203,26 +207,31 @@ void Block::idle() {
         return;
     }
     if (idle_rounds_ == kWatchRounds && getenv("DEEPEP_EMULATOR_WATCH")) describe();
-    if (++idle_rounds_ < 8)
+    // Hundreds of blocks may wait at once: the longer one has, the less often it looks.
+    if (++idle_rounds_ < 4)
         sched_yield();
     else
-        usleep(idle_rounds_ < 100 ? idle_rounds_ : 100);
+        usleep(std::min(10u << std::min(idle_rounds_ / 8, 8u), 2000u));
 }
 
 // What the threads wait for, a line for each warp.
 void Block::describe() const {
-    fprintf(stderr, "[cuda emulator] %s, block %u of %u: %u threads wait\n", grid_.name, self.block.x, grid_.num_blocks(), num_live_);
+    fprintf(stderr, "[cuda emulator] %s, block %u of %u: %u threads wait\n", grid_.name, self.block.x,
+            grid_.num_blocks(), num_live_);
     for (auto& b : barriers_)
-        if (b.arrived) fprintf(stderr, "  barrier %d: %u of %u\n", static_cast<int>(&b - barriers_), b.arrived, b.needed);
+        if (b.arrived)
+            fprintf(stderr, "  barrier %d: %u of %u\n", static_cast<int>(&b - barriers_), b.arrived, b.needed);
     for (auto& w : warps_) {
         fprintf(stderr, "  warp %d: live %08x", static_cast<int>(&w - warps_.data()), w.live);
         for (auto& g : w.gathers)
-            if (g.arrived) fprintf(stderr, "; %08x of %08x meet (kind %d)", g.arrived, g.mask, static_cast<int>(g.kind));
+            if (g.arrived)
+                fprintf(stderr, "; %08x of %08x meet (kind %d)", g.arrived, g.mask, static_cast<int>(g.kind));
         const void* last = nullptr;
         for (int lane = 0; lane < 32; ++lane) {
             const void* address = (w.live >> lane & 1) ? fibers_[(&w - warps_.data()) * 32 + lane].looks_at : nullptr;
             if (address && address != last)
-                fprintf(stderr, "; lane %d polls %p: %llx", lane, address, *static_cast<const unsigned long long*>(address));
+                fprintf(stderr, "; lane %d polls %p: %llx", lane, address,
+                        *static_cast<const unsigned long long*>(address));
             last = address;
         }
         fputc('\n', stderr);
@@ -252,7 +261,8 @@ bool Block::run() {
     for (uint32_t i = 0; i < fibers_.size(); ++i)
         for (size_t j = 0; j < kStackEnd; ++j)
             if (stacks_[i * kStackBytes + j] != kStackMark) {
-                fprintf(stderr, "[cuda emulator] %s: a thread needs more than %zu bytes of stack\n", grid_.name, kStackBytes);
+                fprintf(stderr, "[cuda emulator] %s: a thread needs more than %zu bytes of stack\n", grid_.name,
+                        kStackBytes);
                 return false;
             }
     return !failed_;
@@ -264,7 +274,7 @@ void Block::exit_thread() {
     --num_live_;
     polls_ = idle_rounds_ = 0;
     for (auto& g : warp.gathers)
-        if (g.arrived != 0 && (g.mask & warp.live & ~g.arrived) == 0) release(g, warp);
+        if (g.arrived != 0 && (g.mask & warp.live & ~g.arrived) == 0) release(g);
     Barrier& all = barriers_[0];
     if (all.arrived != 0 && all.arrived >= num_live_) release(all);
     _longjmp(scheduler_, 1);
@@ -278,7 +288,7 @@ void Block::poll(const void* address) {
     current_->looks_at = nullptr;
 }
 
-void Block::release(Gather& g, Warp&) {
+void Block::release(Gather& g) {
     g.arrived = 0;
     ++g.generation;
     for (uint32_t i = 0; i < g.num_waiting; ++i) ready(g.waiting[i]);
@@ -303,7 +313,7 @@ const uint64_t* Block::gather(uint32_t mask, uint64_t value, Collective kind) {
     values[lane] = value;
     g->arrived |= 1u << lane;
     if ((mask & warp.live & ~g->arrived) == 0) {
-        release(*g, warp);
+        release(*g);
     } else {
         g->waiting[g->num_waiting++] = current_;
         suspend();
@@ -322,7 +332,8 @@ uint32_t Block::barrier(int id, uint32_t num_threads, uint32_t value) {
     if (id < 0 || id >= kNumBarriers || num_threads % 32 != 0) fail("barrier %ld of %ld threads", id, num_threads);
     Barrier& b = barriers_[id];
     uint32_t needed = num_threads ? num_threads : num_live_;
-    if (b.arrived != 0 && num_threads != 0 && b.needed != needed) fail("barrier of %ld and of %ld threads", b.needed, needed);
+    if (b.arrived != 0 && num_threads != 0 && b.needed != needed)
+        fail("barrier of %ld and of %ld threads", b.needed, needed);
     b.needed = needed;
     b.sum += value;
     if (++b.arrived >= needed) {
@@ -366,7 +377,8 @@ void Block::copy(size_t i) {
 
 void Block::wait_stores(uint32_t num_pending) {
     for (size_t i = copies_.size(); i-- > 0;)
-        if (copies_[i].owner == current_ && !copies_[i].barrier && copies_[i].group + num_pending < current_->open_group) {
+        if (copies_[i].owner == current_ && !copies_[i].barrier &&
+            copies_[i].group + num_pending < current_->open_group) {
             copy(i);
             i = copies_.size();  // another one moved to its place
         }
@@ -406,7 +418,9 @@ bool mbarrier_try_wait(uint64_t* barrier, uint32_t parity) {
     return b.phase != parity;
 }
 
-void bulk_load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier) { block->load(to, from, num_bytes, barrier); }
+void bulk_load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier) {
+    block->load(to, from, num_bytes, barrier);
+}
 void bulk_store(void* to, const void* from, uint32_t num_bytes) { block->store(to, from, num_bytes); }
 void bulk_commit() { block->commit(); }
 void bulk_wait(uint32_t num_pending) { block->wait_stores(num_pending); }

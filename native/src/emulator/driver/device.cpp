@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "state.h"
 
@@ -24,10 +25,10 @@ std::vector<Context*>* make_contexts() {
         for (int i = 0; i < num_gpus; ++i) all->push_back(new Context{.device = i, .ordinal = i});
         return all;
     }
-    std::string list = visible;
-    for (size_t begin = 0; begin < list.size(); begin = list.find(',', begin) == std::string::npos ? list.size() : list.find(',', begin) + 1) {
-        int ordinal = atoi(list.c_str() + begin);
-        if (ordinal < 0 || ordinal >= num_gpus) break;
+    std::istringstream list(visible);
+    for (std::string item; std::getline(list, item, ',');) {
+        int ordinal = atoi(item.c_str());
+        if (item.empty() || ordinal < 0 || ordinal >= num_gpus) break;  // as the driver: what follows does not count
         all->push_back(new Context{.device = static_cast<int>(all->size()), .ordinal = ordinal});
     }
     return all;
@@ -72,40 +73,62 @@ constexpr Name kNames[] = {
     {CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
     {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
     {CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
-    {CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU",
+     "no kernel image is available for execution on the device"},
     {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
-    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
-    {CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled"},
+    {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+     "too many resources requested for launch"},
+    {CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
+     "peer access is already enabled"},
     {CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-    {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many blocks in cooperative launch"},
+    {CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
+     "too many blocks in cooperative launch"},
     {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
-    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
-    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
+    {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+     "operation not permitted when stream is capturing"},
+    {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+     "operation failed due to a previous error during capture"},
     {CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
-    {CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency created on uncaptured work in another stream"},
+    {CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+     "dependency created on uncaptured work in another stream"},
     {CUDA_ERROR_CAPTURED_EVENT, "CUDA_ERROR_CAPTURED_EVENT", "event was last recorded in a capturing stream"},
-    {CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graph update was not performed"},
+    {CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
+     "the graph update was not performed"},
 };
 
 // CUdevice_attribute
 int attribute(int which) {
     switch (which) {
-        case 1: return 1024;                // threads of a block
-        case 8: return 48 << 10;            // shared memory of a block
-        case 10: return 32;                 // threads of a warp
-        case 16: return num_sms();
-        case 38: return 50 << 20;           // L2
-        case 39: return 2048;               // threads of an SM
-        case 41: return 1;                  // one address space
-        case 75: return 9;
-        case 76: return 0;
-        case 81: return kSmSharedBytes;
-        case 95: return 1;                  // cooperative launch
-        case 97: return kBlockSharedBytes;
-        case 103: return 1;                 // export as a file descriptor
-        default: return 0;
+        case 1:
+            return 1024;  // threads of a block
+        case 8:
+            return 48 << 10;  // shared memory of a block
+        case 10:
+            return 32;  // threads of a warp
+        case 16:
+            return num_sms();
+        case 38:
+            return 50 << 20;  // L2
+        case 39:
+            return 2048;  // threads of an SM
+        case 41:
+            return 1;  // one address space
+        case 75:
+            return 9;
+        case 76:
+            return 0;
+        case 81:
+            return kSmSharedBytes;
+        case 95:
+            return 1;  // cooperative launch
+        case 97:
+            return kBlockSharedBytes;
+        case 103:
+            return 1;  // export as a file descriptor
+        default:
+            return 0;
     }
 }
 

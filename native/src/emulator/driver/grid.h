@@ -21,11 +21,11 @@ struct Grid {
 
 // The memory of fibers' stacks, used again by the blocks that a thread runs.
 class Stacks {
-public:
+  public:
     ~Stacks();
     uint8_t* of(uint32_t num_threads);
 
-private:
+  private:
     uint8_t* memory_ = nullptr;
     size_t num_bytes_ = 0;
 };

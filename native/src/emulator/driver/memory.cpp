@@ -157,7 +157,8 @@ EMULATED cuMemsetD8_v2(CUdeviceptr to, uint8_t value, size_t num_bytes) {
 
 EMULATED cuMemHostAlloc(void** address, size_t num_bytes, unsigned) {
     if (auto forbidden = allowed()) return forbidden;
-    void* memory = mmap(nullptr, round_up(num_bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        mmap(nullptr, round_up(num_bytes, kPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     std::lock_guard lock(mutex);
     allocations[reinterpret_cast<CUdeviceptr>(memory)] = {num_bytes, Kind::kHost, current_device(), -1, 0};
@@ -195,12 +196,23 @@ EMULATED cuPointerGetAttribute(void* value, int which, CUdeviceptr address) {
     if (it == allocations.end()) return CUDA_ERROR_INVALID_VALUE;
     const Allocation& a = it->second;
     switch (which) {
-        case kMemoryType: *static_cast<int*>(value) = a.kind == Kind::kHost ? 1 : 2; break;
-        case kDeviceOrdinal: *static_cast<int*>(value) = a.device; break;
-        case kIpcCapable: *static_cast<uint8_t*>(value) = a.kind == Kind::kPlain; break;
-        case kRangeStart: *static_cast<CUdeviceptr*>(value) = it->first; break;
-        case kRangeSize: *static_cast<size_t*>(value) = a.num_bytes; break;
-        default: return CUDA_ERROR_INVALID_VALUE;
+        case kMemoryType:
+            *static_cast<int*>(value) = a.kind == Kind::kHost ? 1 : 2;
+            break;
+        case kDeviceOrdinal:
+            *static_cast<int*>(value) = a.device;
+            break;
+        case kIpcCapable:
+            *static_cast<uint8_t*>(value) = a.kind == Kind::kPlain;
+            break;
+        case kRangeStart:
+            *static_cast<CUdeviceptr*>(value) = it->first;
+            break;
+        case kRangeSize:
+            *static_cast<size_t*>(value) = a.num_bytes;
+            break;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
 }
@@ -244,7 +256,8 @@ EMULATED cuMemImportFromShareableHandle(Physical** handle, void* descriptor, int
 
 EMULATED cuMemAddressReserve(CUdeviceptr* address, size_t num_bytes, size_t, CUdeviceptr, uint64_t) {
     void* range = mmap(nullptr, num_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return *address = reinterpret_cast<CUdeviceptr>(range), range == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    return *address = reinterpret_cast<CUdeviceptr>(range),
+           range == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 EMULATED cuMemAddressFree(CUdeviceptr address, size_t num_bytes) {
@@ -264,12 +277,14 @@ EMULATED cuMemMap(CUdeviceptr address, size_t num_bytes, size_t offset, Physical
 EMULATED cuMemUnmap(CUdeviceptr address, size_t num_bytes) {
     std::lock_guard lock(mutex);
     allocations.erase(address);
-    void* at = mmap(reinterpret_cast<void*>(address), num_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    void* at = mmap(reinterpret_cast<void*>(address), num_bytes, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     return at == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 EMULATED cuMemSetAccess(CUdeviceptr address, size_t num_bytes, const void*, size_t) {
-    return mprotect(reinterpret_cast<void*>(address), num_bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return mprotect(reinterpret_cast<void*>(address), num_bytes, PROT_READ | PROT_WRITE) ? CUDA_ERROR_INVALID_VALUE
+                                                                                         : CUDA_SUCCESS;
 }
 
 EMULATED cuIpcGetMemHandle(CUipcHandle* handle, CUdeviceptr address) {

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -31,10 +32,7 @@ constexpr int kMaxThreads = 1024, kSmThreads = 2048, kMaxBlocksPerSm = 32;
 constexpr int kCooperative = 2;
 
 // The driver is not told how long an image is; an ELF file says so at its beginning.
-size_t num_bytes(const Elf64_Ehdr& elf) {
-    size_t sections_end = elf.e_shoff + static_cast<size_t>(elf.e_shentsize) * elf.e_shnum;
-    return sections_end;
-}
+size_t num_bytes(const Elf64_Ehdr& elf) { return elf.e_shoff + static_cast<size_t>(elf.e_shentsize) * elf.e_shnum; }
 
 uint32_t seed() {
     static std::atomic<uint32_t> next = [] {
@@ -106,7 +104,10 @@ EMULATED cuFuncLoad(Function*) { return CUDA_SUCCESS; }
 
 EMULATED cuFuncGetAttribute(int* value, int which, Function* function) {
     constexpr int kThreads = 0, kRegisters = 4, kDynamicShared = 8;
-    *value = which == kThreads ? kMaxThreads : which == kRegisters ? 64 : which == kDynamicShared ? function->max_dynamic_shared_bytes : 0;
+    *value = which == kThreads         ? kMaxThreads
+             : which == kRegisters     ? 64
+             : which == kDynamicShared ? function->max_dynamic_shared_bytes
+                                       : 0;
     return CUDA_SUCCESS;
 }
 
@@ -124,18 +125,22 @@ EMULATED cuOccupancyMaxActiveBlocksPerMultiprocessor(int* num_blocks, Function*,
 EMULATED cuLaunchKernelEx(const CUlaunchConfig* config, Function* function, void** params, void**) {
     Stream* stream = stream_of(config->stream);
     if (auto failed = status_of(stream->context)) return failed;
-    Dim grid = {config->grid[0], config->grid[1], config->grid[2]}, block = {config->block[0], config->block[1], config->block[2]};
+    Dim grid = {config->grid[0], config->grid[1], config->grid[2]},
+        block = {config->block[0], config->block[1], config->block[2]};
     uint32_t num_threads = block.x * block.y * block.z;
-    if (num_threads == 0 || num_threads > kMaxThreads || grid.x == 0 || grid.y == 0 || grid.z == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (config->shared_bytes > static_cast<uint32_t>(function->max_dynamic_shared_bytes)) return CUDA_ERROR_INVALID_VALUE;
+    if (num_threads == 0 || num_threads > kMaxThreads || grid.x == 0 || grid.y == 0 || grid.z == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (config->shared_bytes > static_cast<uint32_t>(function->max_dynamic_shared_bytes))
+        return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < config->num_attributes; ++i)
         if (config->attributes[i].id == kCooperative && config->attributes[i].value &&
-            grid.x * grid.y * grid.z > static_cast<uint32_t>(blocks_per_sm(num_threads, config->shared_bytes) * num_sms()))
+            grid.x * grid.y * grid.z >
+                static_cast<uint32_t>(blocks_per_sm(num_threads, config->shared_bytes) * num_sms()))
             return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     auto arguments = std::make_shared<Arguments>(function->kernel, params);
     enqueue(stream, {"kernel " + function->name, [=, shared_bytes = config->shared_bytes] {
-                         return run_grid({function->name.c_str(), function->kernel, arguments->pointers.data(), grid, block,
-                                          shared_bytes, seed()});
+                         return run_grid({function->name.c_str(), function->kernel, arguments->pointers.data(), grid,
+                                          block, shared_bytes, seed()});
                      }});
     return CUDA_SUCCESS;
 }

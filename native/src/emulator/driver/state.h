@@ -15,9 +15,9 @@
 
 struct Context {
     CUdevice device;
-    int ordinal;                       // of the machine, whatever CUDA_VISIBLE_DEVICES leaves
+    int ordinal;  // of the machine, whatever CUDA_VISIBLE_DEVICES leaves
     std::mutex mutex;
-    bool failed = false;               // a kernel failed: nothing works any more
+    bool failed = false;  // a kernel failed: nothing works any more
     std::vector<struct Stream*> streams;
     Stream* default_stream = nullptr;  // made when it is asked for
 };
@@ -30,7 +30,7 @@ std::vector<Context*>& contexts();
 Context* current_context();
 int num_sms();
 
-// Blocks that wait in the host, so that a fault of a kernel does not pass unseen.
+// CUDA_ERROR_LAUNCH_FAILED once a kernel of the context has failed.
 CUresult status_of(const Context* context);
 
 // Captures of this thread that forbid it what could wait for other streams.
@@ -45,7 +45,7 @@ struct Arguments {
 };
 
 struct Work {
-    std::string kind;                     // for comparing graphs
+    std::string kind;  // for comparing graphs
     std::function<bool()> run;
     std::function<Work()> for_launch = {};  // in a graph: what a launch does instead
 };

@@ -195,7 +195,9 @@ EMULATED cuStreamDestroy_v2(Stream* stream) {
     return CUDA_SUCCESS;
 }
 
-EMULATED cuStreamGetCtx(Stream* stream, Context** context) { return *context = stream_of(stream)->context, CUDA_SUCCESS; }
+EMULATED cuStreamGetCtx(Stream* stream, Context** context) {
+    return *context = stream_of(stream)->context, CUDA_SUCCESS;
+}
 
 EMULATED cuStreamSynchronize(Stream* stream) {
     stream = stream_of(stream);

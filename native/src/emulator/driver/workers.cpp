@@ -19,7 +19,7 @@ struct Latch {
 };
 
 class Worker {
-public:
+  public:
     void give(const Grid* grid, uint32_t block, Latch* latch) {
         std::lock_guard lock(mutex_);
         grid_ = grid, block_ = block, latch_ = latch;
@@ -28,7 +28,7 @@ public:
 
     void run();
 
-private:
+  private:
     std::mutex mutex_;
     std::condition_variable changed_;
     const Grid* grid_ = nullptr;

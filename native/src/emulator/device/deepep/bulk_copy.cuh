@@ -9,8 +9,12 @@ namespace deepep {
 inline void barrier_init(uint64_t* barrier, uint32_t num_arrivals) { emulator::mbarrier_init(barrier, num_arrivals); }
 inline void barrier_init_fence() {}
 inline void barrier_arrive(uint64_t* barrier) { emulator::mbarrier_arrive(barrier, 0); }
-inline void barrier_arrive_expect(uint64_t* barrier, uint32_t num_bytes) { emulator::mbarrier_arrive(barrier, num_bytes); }
-inline bool barrier_try_wait(uint64_t* barrier, uint32_t parity) { return emulator::mbarrier_try_wait(barrier, parity); }
+inline void barrier_arrive_expect(uint64_t* barrier, uint32_t num_bytes) {
+    emulator::mbarrier_arrive(barrier, num_bytes);
+}
+inline bool barrier_try_wait(uint64_t* barrier, uint32_t parity) {
+    return emulator::mbarrier_try_wait(barrier, parity);
+}
 
 inline void barrier_wait(uint64_t* barrier, uint32_t parity) {
     while (!barrier_try_wait(barrier, parity)) {

@@ -31,7 +31,7 @@ final class BenchCommand implements Runnable {
     public void run() {
         throw new ParameterException(
                 spec.commandLine(),
-                "bench: no mode given; use bench normal, bench low-latency, bench decode or bench put");
+                "no mode given; use bench normal, bench low-latency, bench decode or bench put");
     }
 
     /** Normal mode. */
@@ -124,10 +124,9 @@ final class BenchCommand implements Runnable {
     /** The loop of a decoding engine. */
     @Command(
             name = "decode",
-            description = {
-                "Measures low-latency mode as a decoding engine uses it: the layers of a model, each a dispatch",
-                "and a combine, enqueued one after the other; on GPUs also replayed as a graph."
-            },
+            description =
+                    "Measures low-latency mode as a decoding engine uses it: the layers of a model, each a dispatch"
+                            + " and a combine, enqueued one after the other; on GPUs also replayed as a graph.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Decode implements Callable<Integer> {

@@ -80,6 +80,6 @@ final class DeepEpCommand implements Runnable {
 
     @Override
     public void run() {
-        throw new ParameterException(spec.commandLine(), "no command given; see deepep --help");
+        throw new ParameterException(spec.commandLine(), "no command given");
     }
 }

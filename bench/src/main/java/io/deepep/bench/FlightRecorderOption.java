@@ -1,9 +1,9 @@
 package io.deepep.bench;
 
 import io.deepep.bench.run.LaunchedGroup;
+import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -33,10 +33,7 @@ final class FlightRecorderOption {
             return command.call();
         }
         Path file = fileOfThisProcess();
-        Path folder = file.toAbsolutePath().getParent();
-        if (!Files.isDirectory(folder)) {
-            throw new UsageException("--jfr=" + jfr + ": there is no folder " + folder);
-        }
+        OutputFile.require("--jfr", file);
         try (Recording recording = new Recording()) {
             EVENTS.forEach(recording::enable);
             recording.start();
@@ -51,8 +48,7 @@ final class FlightRecorderOption {
         try {
             recording.dump(file);
         } catch (IOException unwritable) {
-            throw new UsageException(
-                    "--jfr: cannot write " + file + ": " + unwritable.getMessage());
+            throw OutputFile.unwritable("--jfr", file, unwritable);
         }
     }
 

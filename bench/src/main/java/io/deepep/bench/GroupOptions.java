@@ -29,38 +29,13 @@ interface GroupOptions {
         }
     }
 
-    /** Several nodes. */
-    final class SeveralNodes implements GroupOptions {
-        @Option(
-                names = "--nodes",
-                paramLabel = "N",
-                description = "Nodes (default: ${DEFAULT-VALUE}).")
-        private int nodes = 2;
-
-        @Option(
-                names = "--ranks-per-node",
-                paramLabel = "N",
-                description = "Ranks on each node, 1 to 8 (default: ${DEFAULT-VALUE}).")
-        private int ranksPerNode = 8;
-
-        @Override
-        public int nodes() {
-            return nodes;
-        }
-
-        @Override
-        public int ranksPerNode() {
-            return ranksPerNode;
-        }
-    }
-
-    /** One node unless told otherwise. */
+    /** As many nodes as the user says. */
     final class AnyNodes implements GroupOptions {
         @Option(
                 names = "--nodes",
                 paramLabel = "N",
                 description = "Nodes (default: ${DEFAULT-VALUE}).")
-        private int nodes = 1;
+        private int nodes;
 
         @Option(
                 names = {"--ranks-per-node", "--ranks"},
@@ -68,6 +43,16 @@ interface GroupOptions {
                 description =
                         "Ranks on each node, 1 to 8 (default: those that a launcher started, else 8).")
         private Integer ranksPerNode;
+
+        /** One node unless the user says otherwise. */
+        AnyNodes() {
+            this(1);
+        }
+
+        /** {@code nodes} nodes unless the user says otherwise. */
+        AnyNodes(int nodes) {
+            this.nodes = nodes;
+        }
 
         @Override
         public int nodes() {
@@ -79,7 +64,7 @@ interface GroupOptions {
             return ranksPerNode != null
                     ? ranksPerNode
                     : LaunchedGroup.size()
-                            .map(size -> Math.ceilDiv(size, nodes))
+                            .map(size -> Math.ceilDiv(size, Math.max(nodes, 1)))
                             .orElse(EpTopology.MAX_NVL_RANKS);
         }
     }

@@ -140,6 +140,12 @@ final class JobOptions {
         if (timeoutSeconds < 1) {
             throw new UsageException("--timeout=" + timeoutSeconds + " must be at least 1");
         }
+        if (numTopk != null && numTopk < 1) {
+            throw new UsageException("--num-topk=" + numTopk + " must be at least 1");
+        }
+        if (routing.maskedRatio < 0 || routing.maskedRatio > 1) {
+            throw new UsageException("--masked-ratio=" + routing.maskedRatio + " is not in [0, 1]");
+        }
         for (int number : sms) {
             if (number < 2 || number % 2 != 0) {
                 throw new UsageException("--sms=" + number + " is not a positive even number");

@@ -6,6 +6,8 @@ import io.deepep.error.DeepEpUnavailableException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import picocli.CommandLine;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.UnmatchedArgumentException;
 
 /** The {@code deepep} command. */
 public final class Main {
@@ -46,7 +48,7 @@ public final class Main {
         command.setErr(console.err());
         command.setCaseInsensitiveEnumValuesAllowed(true);
         command.setParameterExceptionHandler(
-                (wrong, ignored) -> complain(console, wrong.getMessage()));
+                (wrong, ignored) -> complain(console, wrongUsage(wrong)));
         command.setExecutionExceptionHandler(
                 (failure, ignored, parsed) -> explain(console, failure));
         int code = command.execute(args);
@@ -65,8 +67,21 @@ public final class Main {
         throw failure;
     }
 
+    /** Says what is wrong with a command line, and whose help tells what would be right. */
+    private static String wrongUsage(ParameterException wrong) {
+        CommandLine command = wrong.getCommandLine();
+        String name = command.getCommandSpec().qualifiedName();
+        String message = wrong.getMessage().lines().findFirst().orElse("wrong usage");
+        if (wrong instanceof UnmatchedArgumentException unmatched
+                && !unmatched.isUnknownOption()
+                && !command.getSubcommands().isEmpty()) {
+            message = "there is no command " + name + " " + unmatched.getUnmatched().getFirst();
+        }
+        return message + "; see " + name + " --help";
+    }
+
     private static int complain(Console console, String message) {
-        console.err().println("deepep: " + message.lines().findFirst().orElse("wrong usage"));
+        console.err().println("deepep: " + message.lines().findFirst().orElse("failed"));
         console.flush();
         return EXIT_USAGE;
     }

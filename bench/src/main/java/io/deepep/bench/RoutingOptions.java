@@ -3,6 +3,7 @@ package io.deepep.bench;
 import io.deepep.bench.run.UsageException;
 import io.deepep.testkit.routing.Gate;
 import java.nio.file.Path;
+import java.util.Objects;
 import picocli.CommandLine.Option;
 
 /** How tokens come to their experts: drawn at random, or recorded. */
@@ -22,28 +23,35 @@ final class RoutingOptions {
         }
     }
 
+    private static final int DEFAULT_GROUPS = 8;
+    private static final int DEFAULT_TOPK_GROUPS = 4;
+
     @Option(
             names = "--distribution",
             paramLabel = "NAME",
             converter = DistributionConverter.class,
             description =
                     "Random routing: uniform, group-limited (DeepSeek's gate) or zipf (few popular experts)."
-                            + " Default: uniform, or group-limited with --num-topk-groups.")
+                            + " Default: uniform, or group-limited where groups are given.")
     private Distribution distribution;
 
     @Option(
             names = "--num-topk-groups",
             paramLabel = "G",
             description =
-                    "Groups of experts that a token may use, with group-limited (default: 4).")
+                    "Groups of experts that a token may use, with group-limited (default: "
+                            + DEFAULT_TOPK_GROUPS
+                            + ").")
     private Integer numTopkGroups;
 
     @Option(
             names = "--num-groups",
             paramLabel = "G",
             description =
-                    "Groups that experts form, with group-limited (default: ${DEFAULT-VALUE}).")
-    private int numGroups = 8;
+                    "Groups that experts form, with group-limited (default: "
+                            + DEFAULT_GROUPS
+                            + ").")
+    private Integer numGroups;
 
     @Option(
             names = "--masked-ratio",
@@ -77,12 +85,10 @@ final class RoutingOptions {
         Distribution chosen =
                 distribution != null
                         ? distribution
-                        : numTopkGroups != null ? Distribution.GROUP_LIMITED : Distribution.UNIFORM;
-        if (numTopkGroups != null && chosen != Distribution.GROUP_LIMITED) {
+                        : hasGroups() ? Distribution.GROUP_LIMITED : Distribution.UNIFORM;
+        if (hasGroups() && chosen != Distribution.GROUP_LIMITED) {
             throw new UsageException(
-                    "--num-topk-groups="
-                            + numTopkGroups
-                            + " does not go with --distribution="
+                    "--num-groups and --num-topk-groups do not go with --distribution="
                             + chosen
                             + "; use --distribution group-limited");
         }
@@ -90,17 +96,23 @@ final class RoutingOptions {
             case UNIFORM -> new Gate.Uniform();
             case GROUP_LIMITED ->
                     new Gate.GroupLimited(
-                            numGroups, numTopkGroups == null ? 4 : numTopkGroups, false);
+                            Objects.requireNonNullElse(numGroups, DEFAULT_GROUPS),
+                            Objects.requireNonNullElse(numTopkGroups, DEFAULT_TOPK_GROUPS),
+                            false);
             case ZIPF -> new Gate.Zipf(1.0);
         };
     }
 
+    private boolean hasGroups() {
+        return numGroups != null || numTopkGroups != null;
+    }
+
     void requireNoRandomOptions() {
-        if (distribution != null || numTopkGroups != null || maskedRatio != 0) {
+        if (distribution != null || hasGroups() || maskedRatio != 0) {
             throw new UsageException(
                     "--routing="
                             + routing
-                            + " does not go with --distribution, --num-topk-groups or --masked-ratio;"
+                            + " does not go with --distribution, --num-groups, --num-topk-groups or --masked-ratio;"
                             + " the file says it all");
         }
     }

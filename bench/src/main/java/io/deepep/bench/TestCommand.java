@@ -76,7 +76,7 @@ abstract class TestCommand implements Callable<Integer> {
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Internode extends TestCommand {
-        @Mixin private GroupOptions.SeveralNodes group = new GroupOptions.SeveralNodes();
+        @Mixin private GroupOptions.AnyNodes group = new GroupOptions.AnyNodes(2);
 
         Internode(Console console) {
             super(console);

@@ -32,7 +32,11 @@ public record Mode(String name, boolean possible, String detail) {
                                 "NVSHMEM/bootstrap",
                                 "NVSHMEM/kernels"));
         List<Mode> modes = new ArrayList<>();
-        modes.add(new Mode("host backend, any number of ranks", true, "on the CPU"));
+        modes.add(
+                new Mode(
+                        "host backend, any number of ranks",
+                        true,
+                        "on the CPU, in one process or in several of this host"));
         modes.add(mode(ONE_NODE, oneNode, oneNodeDetail(findings)));
         modes.add(
                 mode(

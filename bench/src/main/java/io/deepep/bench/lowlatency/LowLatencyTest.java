@@ -164,7 +164,10 @@ public final class LowLatencyTest {
         String[] header = {
             "rank", "tokens", "NVLink MB sent", "RDMA MB sent", "NVLink MB back", "RDMA MB back"
         };
-        console.out().println(AsciiTable.getTable(header, rows));
+        console.out()
+                .println(
+                        AsciiTable.getTable(
+                                AsciiTable.BASIC_ASCII_NO_DATA_SEPARATORS, header, null, rows));
     }
 
     private static String megabytes(long count) {

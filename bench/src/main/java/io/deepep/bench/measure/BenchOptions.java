@@ -1,7 +1,7 @@
 package io.deepep.bench.measure;
 
+import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import picocli.CommandLine.Option;
 
@@ -34,20 +34,13 @@ public final class BenchOptions {
      * @throws UsageException if they cannot be
      */
     public void validate() {
-        if (warmups < 0 || repeats < 1) {
-            throw new UsageException(
-                    "--warmups="
-                            + warmups
-                            + " and --repeats="
-                            + repeats
-                            + " must be at least 0 and 1");
+        if (warmups < 0) {
+            throw new UsageException("--warmups=" + warmups + " must be at least 0");
         }
-        if (json != null) {
-            Path folder = json.toAbsolutePath().getParent();
-            if (folder == null || !Files.isDirectory(folder)) {
-                throw new UsageException("--json=" + json + ": there is no folder " + folder);
-            }
+        if (repeats < 1) {
+            throw new UsageException("--repeats=" + repeats + " must be at least 1");
         }
+        OutputFile.require("--json", json);
     }
 
     /** The file, or null. */

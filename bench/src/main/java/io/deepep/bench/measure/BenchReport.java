@@ -3,7 +3,7 @@ package io.deepep.bench.measure;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import io.deepep.bench.run.Console;
-import io.deepep.bench.run.UsageException;
+import io.deepep.bench.run.OutputFile;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -122,8 +122,7 @@ public final class BenchReport {
         try {
             JSON.writeValue(file.toFile(), records);
         } catch (IOException unwritable) {
-            throw new UsageException(
-                    "--json: cannot write " + file + ": " + unwritable.getMessage());
+            throw OutputFile.unwritable("--json", file, unwritable);
         }
     }
 }

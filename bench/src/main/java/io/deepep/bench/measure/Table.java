@@ -33,6 +33,6 @@ final class Table {
     }
 
     String of(List<OperationRecord> records) {
-        return AsciiTable.getTable(records, columns);
+        return AsciiTable.getTable(AsciiTable.BASIC_ASCII_NO_DATA_SEPARATORS, records, columns);
     }
 }

@@ -78,7 +78,10 @@ public final class NormalTest {
                     };
         }
         String[] header = {"rank", "tokens", "rows received", "NVLink MB sent", "RDMA MB sent"};
-        console.out().println(AsciiTable.getTable(header, rows));
+        console.out()
+                .println(
+                        AsciiTable.getTable(
+                                AsciiTable.BASIC_ASCII_NO_DATA_SEPARATORS, header, null, rows));
     }
 
     private static String megabytes(long count) {

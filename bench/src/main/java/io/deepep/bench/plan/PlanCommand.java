@@ -4,10 +4,10 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.Progress;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -54,11 +54,11 @@ public final class PlanCommand implements Runnable {
 
     @Override
     public void run() {
-        requireFolder("--json", json);
-        requireFolder("--plot", plot);
+        OutputFile.require("--json", json);
         if (plot != null) {
             requireDrawable();
         }
+        OutputFile.require("--plot", plot);
         List<PlanOptions.Job> jobs = options.jobs();
         List<ModePlan> plans = new ArrayList<>();
         try (Progress progress = Progress.of(console, "plans", jobs.size())) {
@@ -104,15 +104,7 @@ public final class PlanCommand implements Runnable {
                     .enable(SerializationFeature.INDENT_OUTPUT)
                     .writeValue(json.toFile(), records);
         } catch (IOException unwritable) {
-            throw new UsageException(
-                    "--json: cannot write " + json + ": " + unwritable.getMessage());
-        }
-    }
-
-    private static void requireFolder(String option, Path file) {
-        Path folder = file == null ? null : file.toAbsolutePath().getParent();
-        if (folder != null && !Files.isDirectory(folder)) {
-            throw new UsageException(option + "=" + file + ": there is no folder " + folder);
+            throw OutputFile.unwritable("--json", json, unwritable);
         }
     }
 

@@ -4,11 +4,14 @@ import io.deepep.bench.routing.RecordedRouting;
 import io.deepep.bench.run.UsageException;
 import io.deepep.testkit.routing.Gate;
 import java.nio.file.Path;
+import java.util.Objects;
 import picocli.CommandLine.Option;
 
 /** How tokens come to their experts: by a gate, or as recorded. */
 final class RoutingChoice {
     private static final double ZIPF_EXPONENT = 1;
+    private static final int DEFAULT_GROUPS = 8;
+    private static final int DEFAULT_TOPK_GROUPS = 4;
 
     @Option(
             names = "--routing",
@@ -22,15 +25,19 @@ final class RoutingChoice {
             names = "--num-groups",
             paramLabel = "G",
             description =
-                    "Groups that experts form, with group-limited (default: ${DEFAULT-VALUE}).")
-    private int numGroups = 8;
+                    "Groups that experts form, with group-limited (default: "
+                            + DEFAULT_GROUPS
+                            + ").")
+    private Integer numGroups;
 
     @Option(
             names = "--num-topk-groups",
             paramLabel = "G",
             description =
-                    "Groups that a token may use, with group-limited (default: ${DEFAULT-VALUE}).")
-    private int numTopkGroups = 4;
+                    "Groups that a token may use, with group-limited (default: "
+                            + DEFAULT_TOPK_GROUPS
+                            + ").")
+    private Integer numTopkGroups;
 
     @Option(
             names = "--seed",
@@ -38,12 +45,27 @@ final class RoutingChoice {
             description = "Seed of the simulation (default: ${DEFAULT-VALUE}).")
     private long seed;
 
-    /** The gate, or null where a file is to be read. */
+    /**
+     * The gate, or null where a file is to be read.
+     *
+     * @throws UsageException if groups are given for a routing that has none
+     */
     Gate gate() {
+        boolean hasGroups = numGroups != null || numTopkGroups != null;
+        if (hasGroups && !routing.equals("group-limited")) {
+            throw new UsageException(
+                    "--num-groups and --num-topk-groups do not go with --routing="
+                            + routing
+                            + "; use --routing group-limited");
+        }
         return switch (routing) {
             case "uniform" -> new Gate.Uniform();
             case "zipf" -> new Gate.Zipf(ZIPF_EXPONENT);
-            case "group-limited" -> new Gate.GroupLimited(numGroups, numTopkGroups, false);
+            case "group-limited" ->
+                    new Gate.GroupLimited(
+                            Objects.requireNonNullElse(numGroups, DEFAULT_GROUPS),
+                            Objects.requireNonNullElse(numTopkGroups, DEFAULT_TOPK_GROUPS),
+                            false);
             default -> null;
         };
     }

@@ -1,6 +1,6 @@
 package io.deepep.bench.plan;
 
-import io.deepep.bench.run.UsageException;
+import io.deepep.bench.run.OutputFile;
 import java.awt.Color;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -44,8 +44,7 @@ final class SweepPlot {
         try (OutputStream out = Files.newOutputStream(file)) {
             ChartEncoder.saveChart(chart, out, "png");
         } catch (IOException unwritable) {
-            throw new UsageException(
-                    "--plot: cannot write " + file + ": " + unwritable.getMessage());
+            throw OutputFile.unwritable("--plot", file, unwritable);
         }
     }
 

@@ -31,12 +31,14 @@ record BenchRun(String name, List<OperationRecord> records) {
      */
     static BenchRun read(Path file) {
         try {
-            List<OperationRecord> records =
-                    List.of(JSON.readValue(file.toFile(), OperationRecord[].class));
-            if (records.isEmpty() || records.stream().anyMatch(each -> each.op() == null)) {
-                throw new UsageException(file + " holds no records of deepep bench --json");
+            if (!JsonRecords.have("p50Micros", file)) {
+                throw new UsageException(
+                        file
+                                + " holds no records of operations, as bench normal and bench low-latency"
+                                + " write by --json");
             }
-            return new BenchRun(stem(file), records);
+            return new BenchRun(
+                    stem(file), List.of(JSON.readValue(file.toFile(), OperationRecord[].class)));
         } catch (JsonProcessingException malformed) {
             throw new UsageException(
                     file
@@ -47,7 +49,7 @@ record BenchRun(String name, List<OperationRecord> records) {
         }
     }
 
-    private static String stem(Path file) {
+    static String stem(Path file) {
         String name = file.getFileName().toString();
         int dot = name.lastIndexOf('.');
         return dot < 0 ? name : name.substring(0, dot);

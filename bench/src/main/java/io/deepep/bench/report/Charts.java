@@ -67,7 +67,7 @@ final class Charts {
                 .setXAxisMin(0.0)
                 .setXAxisDecimalPattern("#,###.#")
                 // Also how far apart the names must be to be shown.
-                .setXAxisTickMarkSpacingHint(BAR_HEIGHT / 2);
+                .setXAxisTickMarkSpacingHint(BAR_HEIGHT - 4);
         chart.getStyler().setSeriesColors(new Color[] {BAR}).setLegendVisible(false);
         List<String> labels = new ArrayList<>();
         for (int i = 0; i < names.size(); i++) {

@@ -111,8 +111,8 @@ final class ReadmeCommand implements Callable<Integer> {
             case "shapes" -> MarkdownTables.shapes(runs(request), sms);
             case "tokens" ->
                     MarkdownTables.tokens(run(request), sms, request.option("what", "time"));
-            case "decode" -> LoopTables.decode(path(request));
-            case "jmh" -> LoopTables.jmh(path(request));
+            case "decode" -> DecodeRun.read(path(request)).markdown();
+            case "jmh" -> JmhTable.markdown(path(request));
             case "plot" -> plot(file, request, MarkdownTables.chosen(run(request), sms));
             default ->
                     throw new UsageException(

@@ -2,6 +2,7 @@ package io.deepep.bench.report;
 
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -56,10 +57,15 @@ public final class ReportCommand implements Runnable {
         // A subcommand needs neither, so picocli cannot ask for them.
         if (files.isEmpty() || out == null) {
             throw new UsageException(
-                    "give RECORDS and --out=DIR, or a subcommand: readme; see deepep report --help");
+                    (files.isEmpty() ? "RECORDS are missing" : "--out is missing")
+                            + "; give RECORDS and --out=DIR, or a subcommand: readme; see deepep report --help");
         }
         requireDrawable();
+        if (Files.exists(out) && !Files.isDirectory(out)) {
+            throw new UsageException("--out=" + out + " is a file; name a folder");
+        }
         List<BenchRun> runs = new ArrayList<>();
+        List<DecodeRun> loops = new ArrayList<>();
         List<Path> recordings = new ArrayList<>();
         for (Path file : files) {
             if (!Files.isRegularFile(file)) {
@@ -67,24 +73,27 @@ public final class ReportCommand implements Runnable {
             }
             if (file.getFileName().toString().matches(".*\\.jfr(\\.rank\\d+)?")) {
                 recordings.add(file);
+            } else if (DecodeRun.isIn(file)) {
+                loops.add(DecodeRun.read(file));
             } else {
                 runs.add(BenchRun.read(file));
             }
         }
-        Page page = page(runs, recordings);
+        Page page = page(runs, loops, recordings);
         write(page);
         console.line(
                 "%s (%d sections, %d plots)",
                 out.resolve("report.html"), page.sections.size(), page.plots().size());
     }
 
-    private static Page page(List<BenchRun> runs, List<Path> recordings) {
+    private static Page page(List<BenchRun> runs, List<DecodeRun> loops, List<Path> recordings) {
         Build build = Build.current();
         Page page =
                 new Page(
                         "deepep report",
                         "Made by deepep " + build.version() + ", commit " + build.commit());
         runs.forEach(run -> RunReport.add(page, run));
+        loops.forEach(loop -> loop.addTo(page));
         if (!recordings.isEmpty()) {
             FlightSummary flight = new FlightSummary();
             recordings.forEach(flight::add);
@@ -107,8 +116,7 @@ public final class ReportCommand implements Runnable {
                 Files.write(out.resolve(plot.file), plot.png);
             }
         } catch (IOException unwritable) {
-            throw new UsageException(
-                    "--out: cannot write to " + out + ": " + unwritable.getMessage());
+            throw OutputFile.unwritable("--out", out, unwritable);
         }
     }
 

@@ -36,7 +36,7 @@ public final class RecordedRouting {
      */
     public static RecordedRouting read(Path file, Path weightsFile) {
         try {
-            return check(file, load(file, weightsFile));
+            return check(load(file, weightsFile));
         } catch (NoSuchFileException missing) {
             throw new UsageException("--routing: there is no file " + missing.getMessage());
         } catch (IOException unreadable) {
@@ -99,7 +99,7 @@ public final class RecordedRouting {
         }
     }
 
-    private static RecordedRouting check(Path file, RecordedRouting read) {
+    private static RecordedRouting check(RecordedRouting read) {
         NamedArray idx = read.idx;
         if (!idx.type().isInteger()) {
             throw new RoutingFileException(idx + " has no integers; indices are I64 or I32");
@@ -110,7 +110,7 @@ public final class RecordedRouting {
         NamedArray weights = read.weights;
         if (weights != null && (weights.type().isInteger() || !weights.hasShapeOf(idx))) {
             throw new RoutingFileException(
-                    "weights " + weights + " are not F32 of the shape of " + idx + " in " + file);
+                    "weights " + weights + " must be F32 of the shape of the indices, " + idx);
         }
         return read;
     }

@@ -28,7 +28,7 @@ public final class MemoryNeed {
                             Locale.ROOT,
                             "%d ranks x %.1f GiB of tokens or buffers need %.1f GiB,"
                                     + " this machine has %.1f GiB available;"
-                                    + " lower --num-tokens, --sms or the number of ranks",
+                                    + " lower --num-tokens, --hidden, --sms or the number of ranks",
                             numRanks,
                             perRank / GIB,
                             needed / GIB,

@@ -233,18 +233,21 @@ final class PlanCommandTest {
                 "plan --nic-gbps 0 | deepep: --nic-gbps=0.0 is not a positive number",
                 "plan --nics-per-gpu -1 | deepep: --nics-per-gpu=-1.0 is not a positive number",
                 "plan --nvlink-gbs -3 | deepep: --nvlink-gbs=-3.0 is not a positive number",
-                "plan --mode fast | deepep: Invalid value for option '--mode': 'fast' is not one of [normal, low-latency, both]",
-                "plan --profile b200 | deepep: Invalid value for option '--profile': 'b200' is not one of [h200, h800-deepep-v1]",
+                "plan --mode fast | deepep: Invalid value for option '--mode': 'fast' is not one of [normal, low-latency, both]; see deepep plan --help",
+                "plan --profile b200 | deepep: Invalid value for option '--profile': 'b200' is not one of [h200, h800-deepep-v1]; see deepep plan --help",
                 "plan --routing normal | deepep: --routing=normal is not uniform, zipf, group-limited or a .npy or .safetensors file",
                 "plan --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
                 "plan --routing x.npy --sweep | deepep: --sweep needs a routing that can be drawn for any number of ranks:"
                         + " uniform, zipf or group-limited",
                 "plan --routing group-limited --num-groups 7 | deepep: numExperts=256 is not a multiple of numGroups=7",
+                "plan --num-groups 4 | deepep: --num-groups and --num-topk-groups do not go with --routing=uniform;"
+                        + " use --routing group-limited",
+                "plan --json . | deepep: --json=. is a folder; name a file in it",
                 "plan --sweep --nodes 2 | deepep: --nodes=2 does not go with --sweep, which plans all world sizes",
                 "plan --plot a.png | deepep: --plot=a.png needs --sweep: it draws times over world sizes",
                 "plan --sweep --plot a.svg | deepep: --plot=a.svg does not end in .png",
                 "plan --json /no/such/folder/x.json | deepep: --json=/no/such/folder/x.json: there is no folder /no/such/folder",
-                "plan --bogus | deepep: Unknown option: '--bogus'"
+                "plan --bogus | deepep: Unknown option: '--bogus'; see deepep plan --help"
             })
     void wrongUsageIsOneLineAndExitCode2(String arguments, String complaint) {
         Outcome outcome = run(arguments);

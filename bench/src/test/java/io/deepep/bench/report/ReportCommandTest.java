@@ -116,9 +116,15 @@ class ReportCommandTest {
         Path text = Files.writeString(other.resolve("notes.json"), "not JSON");
         Path empty = Files.writeString(other.resolve("empty.json"), "[]");
         Path foreign = Files.writeString(other.resolve("plan.json"), "[{\"mode\": \"normal\"}]");
+        Path hollow = Files.writeString(other.resolve("hollow.json"), "[null]");
+        Path single = Files.writeString(other.resolve("single.json"), "{\"p50Micros\": 1}");
+        Path wrong = Files.writeString(other.resolve("wrong.json"), "[{\"p50Micros\": \"x\"}]");
         Path noRecording = Files.writeString(other.resolve("x.jfr"), "nothing");
         requireRefused("there is no file", other.resolve("absent.json"));
-        requireRefused("is not what deepep bench --json writes", text);
+        requireRefused("is not JSON", text);
+        requireRefused("holds no records", hollow);
+        requireRefused("holds no records", single);
+        requireRefused("is not what deepep bench --json writes", wrong);
         requireRefused("holds no records", empty);
         requireRefused("holds no records", foreign);
         requireRefused("as a flight recording", noRecording);
@@ -137,6 +143,23 @@ class ReportCommandTest {
         ReportFixture.Outcome outcome = run((Object[]) command.split(" ", -1));
         assertThat(outcome.exitCode()).isEqualTo(2);
         assertThat(outcome.err()).contains("RECORDS", "--out");
+    }
+
+    @Test
+    void theDecodingLoopIsATable(@TempDir Path other) throws IOException {
+        Path loop = Path.of("../docs/measurements/2026-11-21-4xh200/decode.json");
+        run("report", loop, "--out", other).requirePassed();
+        assertThat(Files.readString(other.resolve("report.html")))
+                .contains("decode: decoding loop", "4 x NVIDIA H200", "launched by Java")
+                .contains("60 layers", "top-8 of 256 experts");
+    }
+
+    @Test
+    void thePageNeedsAFolder(@TempDir Path other) throws IOException {
+        Path file = Files.writeString(other.resolve("page"), "");
+        ReportFixture.Outcome outcome = run("report", folder.resolve("host.json"), "--out", file);
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        assertThat(outcome.err()).contains("--out=", "is a file; name a folder");
     }
 
     @Test

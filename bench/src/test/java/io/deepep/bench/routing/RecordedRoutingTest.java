@@ -92,7 +92,7 @@ final class RecordedRoutingTest {
                 .hasMessageContaining("neither [T,K] nor [R,T,K]");
         Path idx = RoutingFiles.npyI64(folder.resolve("i.npy"), new long[] {2, 1}, 0, 1);
         assertThatThrownBy(() -> RecordedRouting.read(idx, floats))
-                .hasMessageContaining("are not F32 of the shape of");
+                .hasMessageContaining("must be F32 of the shape of the indices");
         Path text = Files.writeString(folder.resolve("r.txt"), "0 1");
         assertThatThrownBy(() -> RecordedRouting.read(text, null))
                 .hasMessageContaining("ends neither in .npy");

@@ -9,7 +9,6 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
-import java.util.List;
 
 /**
  * One rank's share of a {@link LowLatencyWorld}: its inputs on its device, and its results held
@@ -82,24 +81,19 @@ final class LowLatencyRank {
 
     /** Compares a combine of the expert outputs and returns it on the host. */
     Tensor verify(LowLatencyCombineResult result) {
-        return verify(result, world.outputs(), 0);
-    }
-
-    /** Compares a combine of the received rows themselves. */
-    Tensor verifyReturned(LowLatencyCombineResult result) {
-        return verify(result, world.returnedRows(), 0);
+        return verify(result, 0);
     }
 
     /** Compares a combine whose rows travelled as LogFMT. */
     Tensor verifyLogFmt(LowLatencyCombineResult result) {
-        return verify(result, world.outputs(), LOG_FMT_RELATIVE);
+        return verify(result, LOG_FMT_RELATIVE);
     }
 
-    private Tensor verify(LowLatencyCombineResult result, List<Tensor> sent, double relative) {
+    private Tensor verify(LowLatencyCombineResult result, double relative) {
         result.event().synchronize();
         Tensor combined = context.download(result.x());
         world.check(LowLatencyFormat.BF16)
-                .checkCombine(context.rank(), sent, relative, 0, combined);
+                .checkCombine(context.rank(), world.outputs(), relative, 0, combined);
         return combined;
     }
 

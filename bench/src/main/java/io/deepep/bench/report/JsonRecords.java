@@ -1,0 +1,68 @@
+package io.deepep.bench.report;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.run.UsageException;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/** Reads arrays of JSON records that have no class of their own here. */
+final class JsonRecords {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private JsonRecords() {}
+
+    /**
+     * The records of a file.
+     *
+     * @param field what each of them has
+     * @param writer the command that writes such files
+     * @throws UsageException if it is nothing of the kind
+     */
+    static List<JsonNode> read(Path file, String field, String writer) {
+        List<JsonNode> records = parse(file);
+        if (!have(field, records)) {
+            throw new UsageException(file + " is not what " + writer + " writes");
+        }
+        return records;
+    }
+
+    /**
+     * Whether a file has records, each with {@code field}.
+     *
+     * @throws UsageException if it is not JSON
+     */
+    static boolean have(String field, Path file) {
+        return have(field, parse(file));
+    }
+
+    private static boolean have(String field, List<JsonNode> records) {
+        return !records.isEmpty() && records.stream().allMatch(each -> each.has(field));
+    }
+
+    private static List<JsonNode> parse(Path file) {
+        try {
+            JsonNode tree = JSON.readTree(file.toFile());
+            List<JsonNode> records = new ArrayList<>();
+            if (tree.isArray()) {
+                tree.forEach(records::add);
+            }
+            return records;
+        } catch (JsonProcessingException malformed) {
+            throw new UsageException(file + " is not JSON: " + malformed.getOriginalMessage());
+        } catch (IOException unreadable) {
+            throw new UsageException("cannot read " + file + ": " + unreadable.getMessage());
+        }
+    }
+
+    /** A number with so many digits after the point; nothing where there is none. */
+    static String number(JsonNode value, int digits) {
+        return value.isNumber()
+                ? String.format(Locale.ROOT, "%." + digits + "f", value.asDouble())
+                : "";
+    }
+}
