@@ -155,6 +155,27 @@ public abstract class LowLatencyCallConformance {
                 });
     }
 
+    /** Experts that do nothing: the received rows go home as they are. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void combineOfTheReceivedRows(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(shape.raggedSpec()).withIdentityExperts();
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
+                    LowLatencyCombineRequest request =
+                            LowLatencyCombineRequest.builder(
+                                            result.recvX(),
+                                            rank.topkIdx(),
+                                            rank.weights(),
+                                            result.handle())
+                                    .build();
+                    rank.verify(context.buffer().lowLatencyCombine(request));
+                });
+    }
+
     @ParameterizedTest
     @MethodSource(FEW)
     public void outTensor(LowLatencyShape shape) {
