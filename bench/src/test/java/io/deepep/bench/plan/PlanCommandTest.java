@@ -233,8 +233,10 @@ final class PlanCommandTest {
                 "plan --nic-gbps 0 | deepep: --nic-gbps=0.0 is not a positive number",
                 "plan --nics-per-gpu -1 | deepep: --nics-per-gpu=-1.0 is not a positive number",
                 "plan --nvlink-gbs -3 | deepep: --nvlink-gbs=-3.0 is not a positive number",
-                "plan --mode fast | deepep: Invalid value for option '--mode': 'fast' is not one of [normal, low-latency, both]; see deepep plan --help",
-                "plan --profile b200 | deepep: Invalid value for option '--profile': 'b200' is not one of [h200, h800-deepep-v1]; see deepep plan --help",
+                "plan --mode fast | deepep: Invalid value for option '--mode': 'fast' is not one of [normal, low-latency, both]"
+                        + "; see deepep plan --help",
+                "plan --profile b200 | deepep: Invalid value for option '--profile': 'b200' is not one of [h200, h800-deepep-v1]"
+                        + "; see deepep plan --help",
                 "plan --routing normal | deepep: --routing=normal is not uniform, zipf, group-limited or a .npy or .safetensors file",
                 "plan --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
                 "plan --routing x.npy --sweep | deepep: --sweep needs a routing that can be drawn for any number of ranks:"
