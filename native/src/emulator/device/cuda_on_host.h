@@ -133,6 +133,11 @@ T __reduce_add_sync(uint32_t mask, T v) {
     return deepep::emulator::reduce(mask, v, deepep::emulator::Collective::kReduce, [](T a, T b) { return a + b; });
 }
 template <typename T>
+T __reduce_min_sync(uint32_t mask, T v) {
+    return deepep::emulator::reduce(mask, v, deepep::emulator::Collective::kReduce,
+                                    [](T a, T b) { return b < a ? b : a; });
+}
+template <typename T>
 T __reduce_max_sync(uint32_t mask, T v) {
     return deepep::emulator::reduce(mask, v, deepep::emulator::Collective::kReduce,
                                     [](T a, T b) { return a < b ? b : a; });
@@ -165,7 +170,8 @@ T atomicExch(T* p, V v) {
 template <typename T, typename C, typename V>
 T atomicCAS(T* p, C compare, V v) {
     T expected = static_cast<T>(compare);
-    __atomic_compare_exchange_n(p, &expected, static_cast<T>(v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    if (!__atomic_compare_exchange_n(p, &expected, static_cast<T>(v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        deepep::emulator::poll(p);  // whoever tries again waits for another thread
     return expected;
 }
 template <typename T, typename V>
