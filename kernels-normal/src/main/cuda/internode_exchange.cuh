@@ -83,12 +83,10 @@ __device__ inline bool relay_header(const Internode& b, const Group& g, uint32_t
         auto flag = at<const uint64_t>(incoming(b.network, b.header_flags, node)) + (epoch & 1);
         uint64_t seen;
         Code code = wait_word<true>(flag, epoch, now_ns() + g.timeout_ns, seen);  // acquire; pairs with announce
-        if (code != kOk) {
-            if (lane == 0) {
-                Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
-                fault.peer = source;
-                record_fault(g, epoch, fault);
-            }
+        if (code != kOk) {  // each lane for itself, because one alone may have given up
+            Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
+            fault.peer = source;
+            record_fault(g, epoch, fault);
             return false;
         }
     }

@@ -139,7 +139,8 @@ __device__ inline void forward_records(const InternodeDispatchParams& params, ui
         int node = (net.node + net.num_nodes - i) % net.num_nodes;
         TokenRange tokens = block_tokens(at<const int32_t>(b.source_tokens)[node]);
         if (tokens.begin + meta_warp * 32 >= tokens.end) continue;
-        if (!await_record(b, params.local.group, epoch, node, blockIdx.x)) return;
+        // A lane alone may have given up just before the records came: all go on, or none.
+        if (!__all_sync(~0u, await_record(b, params.local.group, epoch, node, blockIdx.x))) return;
         uint64_t records = incoming(net, b.records, node);
         PeerSelections selections{records, b.record_bytes, params.local.topk};
         for (int first = tokens.begin + meta_warp * 32; first < tokens.end; first += num_meta_warps * 32) {

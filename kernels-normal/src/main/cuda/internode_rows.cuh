@@ -177,7 +177,8 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
         if (after >= 0 || before >= 0) return after >= 0 ? after : before;
         if (late < 0) return kAllTaken;
         if (!waits) return kNoneReady;
-        if ((spins & 63) == 63 && now_ns() > deadline) {
+        // One lane may see the deadline pass before another does: all leave, or none.
+        if ((spins & 63) == 63 && __any_sync(~0u, now_ns() > deadline)) {
             if (lane == 0) record_count_fault(b, params.local.group, epoch, kPhaseRows, late, rings[late].taken);
             return kGaveUp;
         }
