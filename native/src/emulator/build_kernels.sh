@@ -12,6 +12,7 @@ source_dir=$1 output_dir=$2 work_dir=$3 cxx=${CXX:-g++}
 here=$(cd "$(dirname "$0")" && pwd)
 include_dir=$here/../main/cuda/include
 driver_dir=$here/../../target/emulator
+. "$here/../main/cuda/in_parallel.sh"
 
 [ -d "$source_dir" ] || exit 0
 source_dir=$(cd "$source_dir" && pwd)
@@ -43,8 +44,8 @@ compile() {
         done
     } >"$unit"
     # No -Wall: what is a warning on a GPU, nvcc says. Products are not fused, as __fmul_rn promises.
-    "$cxx" -std=c++17 -O2 -w -fpermissive -fPIC -fno-gnu-unique -shared -Wl,-Bsymbolic -ffp-contract=off -U_FORTIFY_SOURCE -include cuda_on_host.h \
-        -I "$here/device" -I "$here/driver" -I "$include_dir" -I "$source_dir" \
+    "$cxx" -std=c++17 -O2 -w -fpermissive -fPIC -fno-gnu-unique -shared -Wl,-Bsymbolic -ffp-contract=off -U_FORTIFY_SOURCE \
+        -include cuda_on_host.h -I "$here/device" -I "$here/driver" -I "$include_dir" -I "$source_dir" \
         -o "$output_dir/$name.fatbin.part.$$" "$unit" "$driver_dir/libcuda.so.1"
     mv "$output_dir/$name.fatbin.part.$$" "$output_dir/$name.fatbin"
 }
@@ -55,18 +56,8 @@ is_current() { # nothing that it may include is newer
         [ "$(head -c 4 "$fatbin" | tail -c 3)" = ELF ]
 }
 
-failed=0 running=0
+stale=()
 for source in "${sources[@]}"; do
-    is_current "$(basename "$source" .cu)" && continue
-    compile "$source" &
-    running=$((running + 1))
-    if [ "$running" -ge "$(getconf _NPROCESSORS_ONLN)" ]; then
-        wait -n || failed=1
-        running=$((running - 1))
-    fi
+    is_current "$(basename "$source" .cu)" || stale+=("$source")
 done
-while [ "$running" -gt 0 ]; do
-    wait -n || failed=1
-    running=$((running - 1))
-done
-exit $failed
+in_parallel compile ${stale[@]+"${stale[@]}"}

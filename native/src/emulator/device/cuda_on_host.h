@@ -174,21 +174,21 @@ T atomicCAS(T* p, C compare, V v) {
         deepep::emulator::poll(p);  // whoever tries again waits for another thread
     return expected;
 }
-template <typename T, typename V>
-T atomicMin(T* p, V v) {
+// Stores `v` where it replaces what is there.
+template <typename T, typename Replaces>
+T exchange_if(T* p, T v, int order, Replaces replaces) {
     T old = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (static_cast<T>(v) < old &&
-           !__atomic_compare_exchange_n(p, &old, static_cast<T>(v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    while (replaces(v, old) && !__atomic_compare_exchange_n(p, &old, v, false, order, __ATOMIC_RELAXED)) {
     }
     return old;
 }
 template <typename T, typename V>
+T atomicMin(T* p, V v) {
+    return exchange_if(p, static_cast<T>(v), __ATOMIC_RELAXED, [](T a, T b) { return a < b; });
+}
+template <typename T, typename V>
 T atomicMax(T* p, V v) {
-    T old = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (old < static_cast<T>(v) &&
-           !__atomic_compare_exchange_n(p, &old, static_cast<T>(v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-    return old;
+    return exchange_if(p, static_cast<T>(v), __ATOMIC_RELAXED, [](T a, T b) { return a > b; });
 }
 
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -13,7 +13,9 @@
 set -euo pipefail
 
 source_dir=$1 output_dir=$2 work_dir=$3 nvcc=${4:-auto}
-include_dir=$(cd "$(dirname "$0")" && pwd)/include
+here=$(cd "$(dirname "$0")" && pwd)
+include_dir=$here/include
+. "$here/in_parallel.sh"
 module=$(basename "$(cd "$source_dir/../../.." 2>/dev/null && pwd || echo "$source_dir")")
 
 [ -d "$source_dir" ] || exit 0
@@ -120,18 +122,4 @@ done
 [ ${#stale[@]} -gt 0 ] || exit 0
 
 echo "[cuda] $module: compiling ${#stale[@]} of ${#sources[@]} sources with $nvcc"
-jobs=$(getconf _NPROCESSORS_ONLN)
-failed=0 running=0
-for source in "${stale[@]}"; do
-    compile "$source" &
-    running=$((running + 1))
-    if [ "$running" -ge "$jobs" ]; then
-        wait -n || failed=1
-        running=$((running - 1))
-    fi
-done
-while [ "$running" -gt 0 ]; do
-    wait -n || failed=1
-    running=$((running - 1))
-done
-exit $failed
+in_parallel compile "${stale[@]}"

@@ -53,9 +53,7 @@ inline void add_release_sys(uint64_t* p, uint64_t v) { __atomic_fetch_add(p, v, 
 inline uint64_t add_relaxed_gpu(uint64_t* p, uint64_t v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 
 inline void max_release_gpu(uint64_t* p, uint64_t v) {
-    uint64_t old = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (old < v && !__atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
-    }
+    exchange_if(p, v, __ATOMIC_RELEASE, [](uint64_t a, uint64_t b) { return a > b; });
 }
 
 inline void fence_sys() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

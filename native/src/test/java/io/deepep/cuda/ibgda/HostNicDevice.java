@@ -50,8 +50,13 @@ final class HostNicDevice implements NicDevice {
         Path library = folder.resolve("nic_checks_on_host.so");
         List<String> command = new ArrayList<>(List.of("g++", "-std=c++17", "-O1", "-shared"));
         command.addAll(List.of("-fPIC", "-Wall", "-Wextra", "-Werror"));
-        for (String include : List.of("on_host", ".", "../../main/cuda/include")) {
-            command.addAll(List.of("-I", "src/test/cuda-nic/" + include));
+        for (String include :
+                List.of(
+                        "emulator/device",
+                        "emulator/driver",
+                        "test/cuda-nic",
+                        "main/cuda/include")) {
+            command.addAll(List.of("-I", "src/" + include));
         }
         command.addAll(List.of("-o", library.toString(), SOURCE.toString()));
         Process compiler;
