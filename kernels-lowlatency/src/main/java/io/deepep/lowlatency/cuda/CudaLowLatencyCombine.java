@@ -10,7 +10,6 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.cuda.LaunchConfig;
 import io.deepep.lowlatency.LowLatencyCombineHeader;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.CallFacts;
@@ -24,8 +23,6 @@ import java.util.Objects;
  * lie, so every combine is one without a copy.
  */
 final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResult> {
-    private static final int RUNS = 2;
-
     private final CudaLowLatencyState state;
     private final LowLatencyCombineRequest request;
     private final CudaLowLatencyHandle handle;
@@ -55,26 +52,15 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.status = state.newStatus(this, event, true);
         this.out = request.out() != null ? request.out() : allocate();
         int sharedBytes = request.logFmt() ? LowLatencyStructs.LOG_SHARED_BYTES : 0;
-        Arena arena = Arena.ofAuto();
-        int numBlocks = state.numBlocks(request.numSms(), kernel, sharedBytes);
-        LaunchConfig launch =
-                new LaunchConfig(arena, numBlocks, LowLatencyStructs.THREADS)
-                        .sharedBytes(sharedBytes);
-        Params[] sends = new Params[RUNS];
-        Params[] receives = new Params[RUNS];
-        for (int run = 0; run < RUNS; run++) {
-            int first = hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH;
-            sends[run] = params(arena, run, first);
-            receives[run] = hooked ? params(arena, run, CudaLowLatencyState.RECEIVE) : null;
-        }
         this.launches =
                 new RunLaunches(
                         state,
                         kernel,
-                        launch,
+                        request.numSms(),
+                        sharedBytes,
                         event,
-                        sends,
-                        receives,
+                        hooked,
+                        this::params,
                         new RunTrace.Source(request.topkIdx(), request.waitCostStats(), false));
     }
 

@@ -10,7 +10,6 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.cuda.LaunchConfig;
 import io.deepep.lowlatency.LowLatencyHeader;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
@@ -57,30 +56,21 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         this.status = state.newStatus(this, event, false);
         int sharedBytes = (int) (scalesSharedOffset() + LowLatencyLayout.scaleBytes(hidden()));
         requireShared(sharedBytes);
-        Arena arena = Arena.ofAuto();
-        int numBlocks = state.numBlocks(request.numSms(), kernel, sharedBytes);
-        LaunchConfig launch =
-                new LaunchConfig(arena, numBlocks, LowLatencyStructs.THREADS)
-                        .sharedBytes(sharedBytes);
-        Params[] sends = new Params[BANKS];
-        Params[] receives = new Params[BANKS];
         for (int i = 0; i < BANKS; i++) {
             CudaBank bank = state.bank(i);
             handles[i] = new CudaLowLatencyHandle(state, bank);
             recvX[i] = bank.recvX(request.format());
             recvScales[i] = bank.recvScales(request.format());
-            sends[i] =
-                    params(arena, i, hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH);
-            receives[i] = hooked ? params(arena, i, CudaLowLatencyState.RECEIVE) : null;
         }
         this.launches =
                 new RunLaunches(
                         state,
                         kernel,
-                        launch,
+                        request.numSms(),
+                        sharedBytes,
                         event,
-                        sends,
-                        receives,
+                        hooked,
+                        this::params,
                         new RunTrace.Source(request.topkIdx(), request.waitCostStats(), true));
     }
 

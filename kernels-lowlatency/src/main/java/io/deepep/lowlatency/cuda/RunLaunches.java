@@ -4,6 +4,7 @@ import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
+import java.lang.foreign.Arena;
 
 /**
  * The launches of one operation's runs, by bank or run number, of which there are two: one that
@@ -17,8 +18,10 @@ final class RunLaunches {
     private final CudaFunction kernel;
     private final LaunchConfig launch;
     private final CallEvent event;
-    private final Params[] sends;
-    private final Params[] receives;
+    private final Params[] sends = new Params[RUNS];
+
+    /** Nulls without a hook. */
+    private final Params[] receives = new Params[RUNS];
 
     /** Of the latest run of each number; null if it is not observed. */
     private final RunTrace[] observed = new RunTrace[RUNS];
@@ -33,29 +36,44 @@ final class RunLaunches {
     private RunTrace announced;
     private int numAnnounced;
 
+    /** What a kernel is told for the halves {@code phases} of a run. */
+    @FunctionalInterface
+    interface ParamsOf {
+        /** In memory that lives as long as {@code arena}. */
+        Params params(Arena arena, int run, int phases);
+    }
+
     /**
      * Launches of {@code kernel}.
      *
-     * @param event recorded behind each
-     * @param sends by run: the launch that sends, or does both
-     * @param receives by run: the launch that receives; nulls without a hook
+     * @param numSms as the request asks for them
+     * @param event recorded behind each launch
+     * @param hooked whether each half is a launch of its own
      * @param source what observed runs are told from
      */
     RunLaunches(
             CudaLowLatencyState state,
             CudaFunction kernel,
-            LaunchConfig launch,
+            int numSms,
+            int sharedBytes,
             CallEvent event,
-            Params[] sends,
-            Params[] receives,
+            boolean hooked,
+            ParamsOf params,
             RunTrace.Source source) {
+        Arena arena = Arena.ofAuto();
+        int numBlocks = state.numBlocks(numSms, kernel, sharedBytes);
         this.state = state;
         this.kernel = kernel;
-        this.launch = launch;
+        this.launch =
+                new LaunchConfig(arena, numBlocks, LowLatencyStructs.THREADS)
+                        .sharedBytes(sharedBytes);
         this.event = event;
-        this.sends = sends;
-        this.receives = receives;
         this.source = source;
+        int first = hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH;
+        for (int run = 0; run < RUNS; run++) {
+            sends[run] = params.params(arena, run, first);
+            receives[run] = hooked ? params.params(arena, run, CudaLowLatencyState.RECEIVE) : null;
+        }
     }
 
     /** The next run is observed: what will be known of it. */
