@@ -58,21 +58,13 @@ final class BenchCommand implements Runnable {
         @Override
         public Integer call() throws Exception {
             bench.validate();
-            try (LaunchedGroup launched = LaunchedGroup.join()) {
-                Console report = launched.console(console);
-                return TestCommand.exitCode(
-                        recorder.record(
-                                () ->
-                                        options.run(
-                                                group,
-                                                ShapeDefaults.BENCH_NORMAL,
-                                                job ->
-                                                        NormalBench.run(
-                                                                report,
-                                                                job,
-                                                                bench,
-                                                                launched::ranks))));
-            }
+            return TestCommand.exitCode(
+                    options.runLaunched(
+                            console,
+                            recorder,
+                            group,
+                            ShapeDefaults.BENCH_NORMAL,
+                            (report, job, ranks) -> NormalBench.run(report, job, bench, ranks)));
         }
     }
 
@@ -102,22 +94,15 @@ final class BenchCommand implements Runnable {
         @Override
         public Integer call() throws Exception {
             bench.validate();
-            try (LaunchedGroup launched = LaunchedGroup.join()) {
-                Console report = launched.console(console);
-                return TestCommand.exitCode(
-                        recorder.record(
-                                () ->
-                                        options.run(
-                                                group,
-                                                ShapeDefaults.BENCH_LOW_LATENCY,
-                                                job ->
-                                                        LowLatencyBench.run(
-                                                                report,
-                                                                job,
-                                                                tokens.of(job),
-                                                                bench,
-                                                                launched::ranks))));
-            }
+            return TestCommand.exitCode(
+                    options.runLaunched(
+                            console,
+                            recorder,
+                            group,
+                            ShapeDefaults.BENCH_LOW_LATENCY,
+                            (report, job, ranks) ->
+                                    LowLatencyBench.run(
+                                            report, job, tokens.of(job), bench, ranks)));
         }
     }
 

@@ -4,9 +4,12 @@ import io.deepep.Backend;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.bench.routing.RecordedRouting;
+import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
+import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.MemoryNeed;
 import io.deepep.bench.run.Placement;
+import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.UsageException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.routing.Gate;
@@ -14,6 +17,7 @@ import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.IntFunction;
 import java.util.function.Predicate;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -101,6 +105,34 @@ final class JobOptions {
             }
             String why = "auto: " + cause.getMessage().replace('\n', ' ');
             return work.test(job(hostPlacement(why), group, defaults));
+        }
+    }
+
+    /** What a command does with its job. */
+    @FunctionalInterface
+    interface Work {
+        /** Does it and reports; whether all went well. */
+        boolean run(Console console, Job job, IntFunction<RankSource> ranks);
+    }
+
+    /**
+     * Makes the job and does it, recorded if that was asked for, with ranks that are threads, or
+     * processes if a launcher started several.
+     *
+     * @return what {@code work} returned
+     * @throws UsageException if the options do not go together
+     */
+    boolean runLaunched(
+            Console console,
+            FlightRecorderOption recorder,
+            GroupOptions group,
+            ShapeDefaults defaults,
+            Work work)
+            throws Exception {
+        try (LaunchedGroup launched = LaunchedGroup.join()) {
+            Console report = launched.console(console);
+            return recorder.record(
+                    () -> run(group, defaults, job -> work.run(report, job, launched::ranks)));
         }
     }
 

@@ -3,11 +3,7 @@ package io.deepep.bench;
 import io.deepep.bench.lowlatency.LowLatencyTest;
 import io.deepep.bench.normal.NormalTest;
 import io.deepep.bench.run.Console;
-import io.deepep.bench.run.Job;
-import io.deepep.bench.run.LaunchedGroup;
-import io.deepep.bench.run.RankSource;
 import java.util.concurrent.Callable;
-import java.util.function.IntFunction;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 
@@ -27,25 +23,10 @@ abstract class TestCommand implements Callable<Integer> {
         return allPassed ? Main.EXIT_PASSED : Main.EXIT_FAILED;
     }
 
-    /** The cases of a mode. */
-    @FunctionalInterface
-    interface Cases {
-        /** Runs them and reports; whether all passed. */
-        boolean run(Console console, Job job, IntFunction<RankSource> ranks);
-    }
-
     /** Tests with ranks that are threads, or processes if a launcher started several. */
-    final int run(GroupOptions group, ShapeDefaults defaults, Cases cases) throws Exception {
-        try (LaunchedGroup launched = LaunchedGroup.join()) {
-            Console report = launched.console(console);
-            return exitCode(
-                    recorder.record(
-                            () ->
-                                    options.run(
-                                            group,
-                                            defaults,
-                                            job -> cases.run(report, job, launched::ranks))));
-        }
+    final int run(GroupOptions group, ShapeDefaults defaults, JobOptions.Work cases)
+            throws Exception {
+        return exitCode(options.runLaunched(console, recorder, group, defaults, cases));
     }
 
     /** Normal mode on one node. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Backend;
 import io.deepep.Buffer;
+import io.deepep.Communicator;
 import io.deepep.Config;
 import io.deepep.Device;
 import io.deepep.InProcessGroup;
@@ -31,6 +32,14 @@ class CudaSharedGpuTest {
                 CudaDriver.unavailabilityReason().orElse(""));
     }
 
+    private static Buffer.Builder onTheGpu(Communicator communicator) {
+        return Buffer.builder(communicator)
+                .device(Device.cuda(0))
+                .backend(Backend.CUDA)
+                .normal(NormalLimits.of(8, 128, 2, 4))
+                .timeout(LONG);
+    }
+
     @Test
     void allRanksRefuseToOpen() throws InterruptedException {
         int half = CudaDevice.of(0).numSms() / 2 / 2 * 2;
@@ -38,11 +47,7 @@ class CudaSharedGpuTest {
             group.run(
                     communicator -> {
                         Buffer.Builder builder =
-                                Buffer.builder(communicator)
-                                        .device(Device.cuda(0))
-                                        .backend(Backend.CUDA)
-                                        .normal(NormalLimits.of(8, 128, 2, 4))
-                                        .timeout(LONG)
+                                onTheGpu(communicator)
                                         .combineConfig(
                                                 Config.recommendedForCombine(2)
                                                         .withNumSms(half + 2));
@@ -66,12 +71,7 @@ class CudaSharedGpuTest {
         try (InProcessGroup group = InProcessGroup.of(2)) {
             group.run(
                     communicator -> {
-                        Buffer.Builder builder =
-                                Buffer.builder(communicator)
-                                        .device(Device.cuda(0))
-                                        .backend(Backend.CUDA)
-                                        .normal(NormalLimits.of(8, 128, 2, 4))
-                                        .timeout(LONG);
+                        Buffer.Builder builder = onTheGpu(communicator);
                         if (communicator.rank() == 1) {
                             builder.communicationStream(CudaStream.wrap(context, 0));
                         }

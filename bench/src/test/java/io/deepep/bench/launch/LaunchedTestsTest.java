@@ -77,21 +77,24 @@ class LaunchedTestsTest {
         assertThat(outcome.out().getLast()).matches("\\[0\\] [1-9][0-9]* passed, 0 failed");
     }
 
+    private static Outcome bench(String mode, Path json) {
+        return launch(
+                2,
+                "bench",
+                mode,
+                "--backend=host",
+                "--num-tokens=5",
+                "--hidden=256",
+                "--num-topk=3",
+                "--num-experts=8",
+                "--repeats=3",
+                "--json=" + json);
+    }
+
     @Test
     void benchOfLowLatencyMode(@TempDir Path folder) throws IOException {
         Path file = folder.resolve("records.json");
-        Outcome outcome =
-                launch(
-                        2,
-                        "bench",
-                        "low-latency",
-                        "--backend=host",
-                        "--num-tokens=5",
-                        "--hidden=256",
-                        "--num-topk=3",
-                        "--num-experts=8",
-                        "--repeats=3",
-                        "--json=" + file);
+        Outcome outcome = bench("low-latency", file);
         assertThat(outcome.exitCode()).as("%s", outcome).isZero();
         assertThat(new ObjectMapper().readTree(file.toFile())).isNotEmpty();
     }
@@ -99,18 +102,7 @@ class LaunchedTestsTest {
     @Test
     void benchOfNormalMode(@TempDir Path folder) throws IOException {
         Path file = folder.resolve("records.json");
-        Outcome outcome =
-                launch(
-                        2,
-                        "bench",
-                        "normal",
-                        "--backend=host",
-                        "--num-tokens=5",
-                        "--hidden=256",
-                        "--num-topk=3",
-                        "--num-experts=8",
-                        "--repeats=3",
-                        "--json=" + file);
+        Outcome outcome = bench("normal", file);
         assertThat(outcome.exitCode()).as("%s", outcome).isZero();
         assertThat(outcome.out().getFirst()).contains("1 x 2 ranks", "2 processes");
         assertThat(outcome.out().getLast()).matches("\\[0\\] [1-9][0-9]* passed, 0 failed");
