@@ -116,10 +116,12 @@ struct RowBatch {
             }
         }
 #pragma unroll
-        for (int j = 0; j < kRows; ++j)
+        for (int j = 0; j < kRows; ++j) {
+            if (kLog) align_log(log[j]);
 #pragma unroll
             for (int i = 0; i < 8; ++i)
                 add_scaled(sum[i], weight[j], kLog ? log_value(log[j], i) : bf16_at(v[j], i));
+        }
     }
 };
 

@@ -76,15 +76,22 @@ __device__ __forceinline__ LogLane load_log(uint64_t block) {
     return v;
 }
 
-// Channel i of the lane's eight.
+// An odd lane's codes begin in the middle of a word: moves them to its beginning. Once, before log_value.
+__device__ __forceinline__ void align_log(LogLane& v) {
+    int shift = (threadIdx.x & 1) * 16;
+    v.words[0] = __funnelshift_r(v.words[0], v.words[1], shift);
+    v.words[1] = __funnelshift_r(v.words[1], v.words[2], shift);
+    v.words[2] >>= shift;
+}
+
+// Channel i of the lane's eight. The code is short, because the first warp to come here waits for every line of it.
 __device__ __forceinline__ float log_value(const LogLane& v, int i) {
-    int bit = (threadIdx.x & 1) * 16 + i * 10;  // an odd lane's codes begin in the middle of a word
-    uint32_t low = bit < 32 ? v.words[0] : bit < 64 ? v.words[1] : v.words[2];
-    uint32_t high = bit < 32 ? v.words[1] : v.words[2];
-    uint32_t code = __funnelshift_r(low, high, bit & 31) & 1023;
+    int word = i * 10 / 32, bit = i * 10 % 32;
+    uint32_t code = __funnelshift_r(v.words[word], v.words[min(word + 1, 2)], bit);
     int c = code & kLargestCode;
-    float magnitude = c == 0 ? v.scale.x * 0.0f : exp2f(fmaf(c - 1, v.scale.y, v.scale.x));  // NaN stays NaN
-    return code & kLogSign ? -magnitude : magnitude;
+    float magnitude = exp2f(fmaf(c - 1, v.scale.y, v.scale.x));
+    if (c == 0) magnitude = v.scale.x * 0.0f;  // NaN stays NaN
+    return __uint_as_float(__float_as_uint(magnitude) ^ (code << 22 & 0x80000000u));
 }
 
 }  // namespace deepep::lowlatency
