@@ -1,6 +1,6 @@
 // Combine of rows that lie where peers cannot read them: some blocks bring them by bulk copies to where their readers
-// find them, while the readers sum what is there already. Whole blocks, because an SM's copy engine works in order: a
-// copy would wait behind the loads of the same SM.
+// find them, while the others sum what is there already. Whole blocks, because an SM's copy engine works in order: a
+// copy would wait behind the loads of the same SM. They wait for no peer until all is staged, and only then sum.
 //
 // If all ranks have such rows, and each has room in its combine region for those of its tokens, the rows go straight
 // there: they cross the link once and are read locally. Otherwise a rank brings them into its own region, and peers pull.

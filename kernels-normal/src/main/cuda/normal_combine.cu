@@ -6,7 +6,7 @@
 // x may be overwritten.
 //
 // Rows that peers cannot read (stage_x) are brought to them, or to x, by the first num_stage_blocks blocks of the launch,
-// a batch at a time: see combine_stage.cuh.
+// a batch at a time: see combine_stage.cuh. Then these blocks sum with the others what is left.
 //
 // Writes: out, out_weights, the status block; if stage_x, the peers' combine regions or x, and flags at the peers. Reads: the
 // peers' x and weights, token_rows, handle_epoch, biases; stage_x and source_rows.
@@ -35,7 +35,7 @@ struct CombineShared {
     StageShared stage[kStageWarps];
 };
 
-// A block among those that pull.
+// A block among those that pull from the start; less than 0 for those that stage first.
 __device__ __forceinline__ int puller(const CombineParams& p) { return blockIdx.x - p.num_stage_blocks; }
 __device__ __forceinline__ int num_pullers(const CombineParams& p) { return gridDim.x - p.num_stage_blocks; }
 
@@ -155,14 +155,20 @@ __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared
     uint32_t slot = 0, round = 0;  // of the next slot
     uint32_t* cursor = &state_of(p.group)->cursor;
     auto row_of = [&](int first) { return own < at_once ? token_row(p, shared, epoch, first + own, rank) : -1; };
+    uint32_t ticket = 0;
+    auto draw = [&] {
+        if (lane == 0) ticket = atomicAdd(cursor, 1);
+    };
+    auto drawn = [&] { return (num_pullers(p) + __shfl_sync(~0u, ticket, 0)) * at_once; };
+    draw();
     int first = puller(p) * at_once;
+    if (first < 0) first = drawn(), draw();
     int32_t row = row_of(first);
-    uint32_t ticket = lane == 0 ? atomicAdd(cursor, 1) : 0;
     int32_t first_staged = rank < p.group.num_ranks ? shared.first_staged[rank] : -1;
     bool waits = __any_sync(~0u, first_staged >= 0);
     while (first < p.num_tokens) {
-        int next = (num_pullers(p) + __shfl_sync(~0u, ticket, 0)) * at_once;
-        if (lane == 0) ticket = atomicAdd(cursor, 1);
+        int next = drawn();
+        draw();
         int32_t next_row = row_of(next);
         if (waits) {
             bool staged = row < 0 || first_staged < 0 || await_staged(p, epoch, first + own, rank, first_staged, row);
@@ -211,16 +217,19 @@ extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers,
     if (blockIdx.x == 0) announce_combine(p, epoch, table);
     bool ok = judge_combine(p, epoch, table, shared);
     int warp = threadIdx.x / 32;
-    if (ok && puller(p) < 0) {
+    bool stages = puller(p) < 0;
+    if (ok && stages) {
         if (warp < kStageWarps && threadIdx.x % 32 == 0)
             stage_rows(p, epoch, shared.pushes ? shared.room : nullptr, slots + warp * kStageDepth * p.chunk_bytes,
                        shared.stage[warp]);
-    } else if (ok) {
+        __syncthreads();  // from here on these stages are slots
+    }
+    if (ok) {
         if (warp == 0) {
             fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
             load_chunks(p, shared, slots, epoch);
         } else if (warp == 1) {
-            if (p.topk > 0 && p.out_weights) sum_weights(p, shared);
+            if (!stages && p.topk > 0 && p.out_weights) sum_weights(p, shared);
         } else {
             sum_chunks(p, shared.ring, slots, p.num_slots, consumers, TokenSink{p});
         }
