@@ -1,23 +1,24 @@
 // Normal-mode combine across nodes, in one launch.
 //
-// Each rank launches it once per call. Even blocks bring home the rank's own tokens: they pull a token's rows from the
-// ranks of this node, and take from the rings what each other node has summed. Odd blocks sum for the peers: they pull
-// a token's rows from the ranks of this node, round the sum to bf16 and put it into the owner's ring.
+// Each rank launches it once per call. Home blocks bring home the rank's own tokens: they pull a token's rows from the
+// ranks of this node, and take from the rings what each other node has summed. Summing blocks sum for the peers: they
+// pull a token's rows from the ranks of this node, round the sum to bf16 and put it into the owner's ring.
 // Order of a sum in fp32: rows of the own node by rank, then nodes in order, then biases; weights likewise.
 //
-// A channel belongs to one pair of blocks on every rank; its tokens are every num_channels-th. Reducing blocks go
-// through tokens in order and, for each, through owners in order; owners take tokens in order. So the first unfinished
-// token of a channel never waits for a later one, whatever rings are full.
+// How many blocks are home blocks follows from what the two kinds load (CombineRoles). Token t belongs to home block
+// t % num_home_blocks of its owner and, on every other node, to the summing block whose number is t modulo theirs.
+// Summing blocks go through tokens in order and, for each, through owners in order; home blocks take tokens in order. So
+// the first unfinished token never waits for a later one, whatever rings are full.
 //
 // Writes: out, out_weights, rings and weights at the peers, the status block. Reads: x and weights of this node's
 // ranks, the routing of the dispatch, biases, rings and weights from the peers. The closing flags say that x may be
 // overwritten.
 //
-// Launch: an even number of blocks up to 256, all of them resident together. Threads: 96 + consumers, where consumers
-// is a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 tells peers of rows, warp 2 of
-// an even block sums weights, that of an odd block puts sums into rings, the others sum rows. Dynamic shared memory:
-// num_slots * chunk_bytes, of which odd blocks use the last three slots for sums; at rings_offset kRingStateBytes for
-// each node.
+// Launch: up to 256 blocks, of both kinds, all of them resident together. Threads: 96 + consumers, where consumers
+// is a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 tells peers of rows, warp 2 of a
+// home block sums weights, that of a summing block puts sums into rings, the others sum rows. Dynamic shared memory:
+// num_slots * chunk_bytes, of which summing blocks use the last three slots for sums; at rings_offset kRingStateBytes for
+// each node and channel of a block.
 #pragma once
 
 #include "deepep/block.cuh"
@@ -54,7 +55,8 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     const Group& g = p.group;
     LocalState* state = state_of(g);
     uint32_t epoch = state->epoch + 1;
-    bool for_owners = blockIdx.x % 2 == 1;
+    bool for_owners = !is_home_block(b);
+    BlockRings block_rings = combine_rings(b);
     uint32_t num_slots = p.num_slots - (for_owners ? kSumStages : 0);
     uint8_t* stages = slots + num_slots * p.chunk_bytes;
     Consumers consumers{kInternodeServiceWarps * 32};
@@ -65,7 +67,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         barrier_init_fence();
     }
     uint8_t* rings = slots + p.rings_offset;
-    for (int i = threadIdx.x; i < b.network.num_nodes * kRingStateBytes / 4; i += blockDim.x)
+    for (int i = threadIdx.x; i < block_rings.num_sets * b.network.num_nodes * kRingStateBytes / 4; i += blockDim.x)
         reinterpret_cast<uint32_t*>(rings)[i] = 0;
     if (threadIdx.x == 0) shared.state = 0;
     if (blockIdx.x == 0) {
@@ -96,9 +98,9 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
             OwnLoader{params, writer, heads, epoch}.run();
     } else if (ok && warp == 1) {
         if (for_owners)
-            tell_peers<Net, true>(b, epoch, rings, &shared.state, 1);
+            tell_peers<Net, true>(b, epoch, block_rings, rings, &shared.state, 1);
         else
-            tell_peers<Net, false>(b, epoch, rings, &shared.state, 1);
+            tell_peers<Net, false>(b, epoch, block_rings, rings, &shared.state, 1);
     } else if (ok && warp == 2) {
         if (for_owners)
             put_sums<Net>(params, epoch, shared, stages, reinterpret_cast<RingTail*>(rings));

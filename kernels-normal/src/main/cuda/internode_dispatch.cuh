@@ -63,10 +63,11 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
         __syncwarp();
         if (threadIdx.x % 32 == 0) note_more(&states[warp], kFinished);
     } else if (meta_warp < 0 && ok) {
+        BlockRings block_rings{static_cast<int>(blockIdx.x / 2), static_cast<int>(gridDim.x / 2), p.num_copy_warps};
         if (is_sending_block())
-            tell_peers<Net, true>(b, epoch, rings, states, p.num_copy_warps);
+            tell_peers<Net, true>(b, epoch, block_rings, rings, states, p.num_copy_warps);
         else
-            tell_peers<Net, false>(b, epoch, rings, states, p.num_copy_warps);
+            tell_peers<Net, false>(b, epoch, block_rings, rings, states, p.num_copy_warps);
     } else if (meta_warp >= 0 && !p.cached) {
         if (leads && meta_warp == num_meta_warps - 1)
             report_counts(p, epoch, word_value(plan_of(b)->verdict), plan_of(b)->num_rows,

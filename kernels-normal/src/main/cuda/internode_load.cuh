@@ -28,13 +28,13 @@ __device__ __forceinline__ LoadedRows lane_rows(const InternodeCombineParams& pa
 }
 
 // Until the lanes that stand for a part have the next row of its ring. All lanes.
-__device__ inline bool await_parts(const InternodeCombineParams& params, uint32_t epoch, bool part, int node,
-                                   RingHead& head) {
+__device__ inline bool await_parts(const InternodeCombineParams& params, uint32_t epoch, int channel, bool part,
+                                   int node, RingHead& head) {
     const Internode& b = params.between;
     bool arrived = true, looks = part && head.put == head.taken;
     if (!__any_sync(~0u, looks)) return true;
     if (looks) {
-        auto word = at<const uint64_t>(incoming(b.network, b.tails, node)) + blockIdx.x / 2;
+        auto word = at<const uint64_t>(incoming(b.network, b.tails, node)) + channel;
         uint64_t deadline = now_ns() + params.local.group.timeout_ns;
         head.put = await_count(word, epoch, head.taken, deadline);  // acquire; pairs with tell_peers
         arrived = head.put != head.taken;
@@ -45,7 +45,7 @@ __device__ inline bool await_parts(const InternodeCombineParams& params, uint32_
     return arrived;
 }
 
-// Warp 0 of an even block: rows of this channel's own tokens, those of the node and then the parts of the others.
+// Warp 0 of a home block: rows of the block's own tokens, those of the node and then the parts of the others.
 struct OwnLoader {
     const InternodeCombineParams& params;
     SlotWriter& writer;
@@ -59,32 +59,33 @@ struct OwnLoader {
         return checked_row(params.local.group, writer.shared.peers, epoch, t, lane, rows.low.x);
     }
 
-    // One chunk of token t: the rows of lanes in `first`, then parts of the nodes that these lanes do not stand for.
-    // False after a fault.
-    __device__ bool load_chunk(int t, int chunk, uint32_t first, int32_t row, int num_rows) {
+    // One chunk of token t: the rows of lanes in `first`, then parts of the nodes that these lanes do not stand for, from
+    // the rings of a set. False after a fault.
+    __device__ bool load_chunk(int t, int chunk, uint32_t first, int32_t row, int num_rows, int channel,
+                               int first_ring) {
         const CombineParams& p = params.local;
         const Internode& b = params.between;
         constexpr uint32_t kPartMask = ~0u << kMaxRanks;
-        int lane = threadIdx.x % 32, channel = blockIdx.x / 2, loaded = 0;
+        int lane = threadIdx.x % 32, loaded = 0;
         uint32_t begin = chunk * p.chunk_bytes, size = chunk_size(p, chunk);
         bool ok = true, ends = chunk == p.num_chunks - 1;
         SlotInfo info{t, static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
         if (num_rows == 0) writer.mark(t, chunk);
         for (int n0 = 0; n0 < b.network.num_nodes; n0 += kPartLanes) {
             uint32_t lanes = n0 == 0 ? first : __ballot_sync(~0u, lane_rows(params, t, n0).go_anywhere());
-            int node = part_node(b.network, n0);
+            int node = part_node(b.network, n0), ring = first_ring + node;
             bool part = lanes & kPartMask & 1u << lane;
-            ok = chunk != 0 || await_parts(params, epoch, part, node, heads[node]);
+            ok = chunk != 0 || await_parts(params, epoch, channel, part, node, heads[ring]);
             if (!ok) break;
             const uint8_t* from = nullptr;
             if (part)
                 from = at<const uint8_t>(incoming(b.network, b.slots, node) + begin,
-                                         slot_offset(b, channel, heads[node].taken));
+                                         slot_offset(b, channel, heads[ring].taken));
             else if (row >= 0)
                 from = peer_chunk(writer.shared, lane, row, begin);
-            writer.load(lanes, from, size, loaded == 0, info, part && ends ? node : -1);
+            writer.load(lanes, from, size, loaded == 0, info, part && ends ? ring : -1);
             loaded += __popc(lanes);
-            if (part && ends) ++heads[node].taken;
+            if (part && ends) ++heads[ring].taken;
         }
         // The consumers have been promised num_rows, if anything.
         for (; !ok && loaded > 0 && loaded < num_rows; ++loaded) writer.mark(t, chunk);
@@ -94,19 +95,21 @@ struct OwnLoader {
     __device__ void run() {
         const CombineParams& p = params.local;
         const Internode& b = params.between;
-        int channel = blockIdx.x / 2;
-        LoadedRows next_rows = lane_rows(params, channel, 0);
+        BlockRings rings = combine_rings(b);
+        LoadedRows next_rows = lane_rows(params, rings.first, 0);
         bool ok = true;
-        for (int t = channel; t < p.num_tokens && ok; t += b.num_channels) {
+        int set = 0;
+        for (int t = rings.first; t < p.num_tokens && ok; t += rings.step) {
             LoadedRows rows = next_rows;
-            next_rows = lane_rows(params, t + b.num_channels, 0);
+            next_rows = lane_rows(params, t + rings.step, 0);
             int32_t row = home_row(rows, t);
             uint32_t first = __ballot_sync(~0u, threadIdx.x % 32 < kMaxRanks ? row >= 0 : rows.go_anywhere());
             int num_rows = __popc(first);
             for (int n0 = kPartLanes; n0 < b.network.num_nodes; n0 += kPartLanes)
                 num_rows += __popc(__ballot_sync(~0u, lane_rows(params, t, n0).go_anywhere()));
             for (int chunk = 0; chunk < p.num_chunks && ok; ++chunk)
-                ok = load_chunk(t, chunk, first, row, num_rows);
+                ok = load_chunk(t, chunk, first, row, num_rows, rings.channel(set), set * b.network.num_nodes);
+            if (++set == rings.num_sets) set = 0;
         }
         writer.mark(-1, 0);
     }
@@ -122,18 +125,19 @@ __device__ __forceinline__ int32_t owner_row(const InternodeCombineParams& param
     return node_rows(b.forward_rows, b.max_tokens, node, t)->row[rank];
 }
 
-// Warp 0 of an odd block: rows of this channel's tokens of all peers, by token and then by owner.
+// Warp 0 of a summing block: rows of its tokens of all peers, by token and then by owner.
 __device__ inline void load_for_peers(const InternodeCombineParams& params, uint32_t epoch, SlotWriter& writer) {
     const CombineParams& p = params.local;
     const Internode& b = params.between;
-    int lane = threadIdx.x % 32, channel = blockIdx.x / 2, num_nodes = b.network.num_nodes, most = 0;
+    BlockRings rings = combine_rings(b);
+    int lane = threadIdx.x % 32, num_nodes = b.network.num_nodes, most = 0, set = 0;
     for (int n = lane; n < num_nodes; n += 32)
         if (n != b.network.node) most = max(most, at<const int32_t>(b.source_tokens)[n]);
     most = __reduce_max_sync(~0u, most);
-    int32_t next_row = owner_row(params, channel, 0);
-    for (int t = channel, n0 = 0; t < most;) {
+    int32_t next_row = owner_row(params, rings.first, 0);
+    for (int t = rings.first, n0 = 0; t < most;) {
         int next_n0 = n0 + 32 / kMaxRanks, next_t = t;
-        if (next_n0 >= num_nodes) next_n0 = 0, next_t += b.num_channels;
+        if (next_n0 >= num_nodes) next_n0 = 0, next_t += rings.step;
         int32_t row = next_row;
         if (row >= 0) row = checked_row(p.group, writer.shared.peers, epoch, t, lane % kMaxRanks, row);
         next_row = owner_row(params, next_t, next_n0);
@@ -142,12 +146,13 @@ __device__ inline void load_for_peers(const InternodeCombineParams& params, uint
             uint32_t of_owner = rows & 0xffu << (i * kMaxRanks);
             if (of_owner == 0) continue;
             for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
-                SlotInfo info{n0 + i, static_cast<int16_t>(chunk), static_cast<int16_t>(__popc(of_owner))};
+                SlotInfo info{set * num_nodes + n0 + i, static_cast<int16_t>(chunk), static_cast<int16_t>(__popc(of_owner))};
                 const uint8_t* from =
                     row >= 0 ? peer_chunk(writer.shared, lane % kMaxRanks, row, chunk * p.chunk_bytes) : nullptr;
                 writer.load(of_owner, from, chunk_size(p, chunk), true, info, -1);
             }
         }
+        if (next_t != t && ++set == rings.num_sets) set = 0;
         t = next_t;
         n0 = next_n0;
     }

@@ -41,6 +41,14 @@ constexpr uint32_t kFinished = 1u << 16;
 
 constexpr uint32_t kTellerNapNs = 200;
 
+// The rings that a block fills or empties: those of channels first, first + step, ... to every node, num_sets channels
+// in all. Their states lie as [set][node].
+struct BlockRings {
+    int first, step, num_sets;
+
+    __device__ int channel(int set) const { return first + set * step; }
+};
+
 // Between warps of a block, without a barrier.
 __device__ __forceinline__ void note(uint32_t* word, uint32_t value) {
     __threadfence_block();
@@ -80,12 +88,13 @@ __device__ inline bool await_room(const Internode& b, const Group& g, uint32_t e
     return false;
 }
 
-// The warp of a block that tells the peers of the rings which `num_warps` warps fill (kTails) or empty:
-// rings[warp][node]. Until all of these have finished, and the peers know of all rows.
+// The warp of a block that tells the peers of the rings which the block's other warps fill (kTails) or empty. Until all
+// of these have finished, and the peers know of all rows. states: of the warp of each set, or of one warp for all.
 template <class Net, bool kTails>
-__device__ inline void tell_peers(const Internode& b, uint32_t epoch, uint8_t* rings, uint32_t* states, int num_warps) {
+__device__ inline void tell_peers(const Internode& b, uint32_t epoch, BlockRings block_rings, uint8_t* rings,
+                                  uint32_t* states, int num_states) {
     const Network& net = b.network;
-    int num_rings = num_warps * net.num_nodes;
+    int num_rings = block_rings.num_sets * net.num_nodes;
     for (bool all_told = false, any_due = true; !all_told;) {
         if (!any_due) __nanosleep(kTellerNapNs);  // leaves the multiprocessor to those that move rows
         any_due = false;
@@ -93,16 +102,16 @@ __device__ inline void tell_peers(const Internode& b, uint32_t epoch, uint8_t* r
         for (int first = 0; first < num_rings; first += 32) {
             int ring = min(first + static_cast<int>(threadIdx.x) % 32, num_rings - 1);
             bool mine = first + static_cast<int>(threadIdx.x) % 32 < num_rings;
-            int warp = ring / net.num_nodes, node = ring % net.num_nodes;
+            int set = ring / net.num_nodes, node = ring % net.num_nodes;
             auto progress = reinterpret_cast<RingTail*>(rings) + ring;
-            uint32_t state = noted(&states[warp]);  // before done: a warp that has finished adds nothing
+            uint32_t state = noted(&states[min(set, num_states - 1)]);  // before done: a warp that has finished adds nothing
             uint32_t done = noted(&progress->done), told = mine ? progress->told : done;
             bool urgent = kTails && state != 0;
             bool due = node != net.node && done - told >= (urgent ? 1u : static_cast<uint32_t>(b.send_chunk));
             all_told &= __all_sync(~0u, state >= kFinished && (!due || !kTails));
             if (!__any_sync(~0u, due)) continue;
             any_due = true;
-            int channel = warp * (gridDim.x / 2) + blockIdx.x / 2;
+            int channel = block_rings.channel(set);
             if (kTails) {
                 // One range of memory at a time: not past the end of the ring.
                 uint32_t next = min(done, told + b.num_slots - told % b.num_slots);

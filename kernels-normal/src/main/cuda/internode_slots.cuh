@@ -15,12 +15,27 @@ constexpr int kLoadedAtOnce = 8;  // rows asked for together; fewer where there 
 struct InternodeCombineShared {
     SlotRing ring;
     PeerRows peers;
-    int32_t ring_node[kMaxSlots];  // the node whose ring has a slot to give back once this chunk is here, or -1
+    int32_t ring_of[kMaxSlots];  // the block's ring that has a slot to give back once this chunk is here, or -1
     uint64_t sum_full[kSumStages], sum_empty[kSumStages];
-    int32_t sum_node[kSumStages];  // owner of the chunk of a sum; -1: no more
+    int32_t sum_ring[kSumStages];  // of the block, where the chunk of a sum goes; -1: no more
     int32_t sum_chunk[kSumStages];
     uint32_t state;  // of the warp that fills or empties rings
 };
+
+// The first num_home_blocks blocks bring home this rank's tokens, the others sum for peers. Both kinds deal out tokens in
+// turn, and num_channels is the least common multiple of their numbers: token t goes by the ring of channel
+// t % num_channels, which one block fills and one empties.
+__device__ __forceinline__ bool is_home_block(const Internode& b) {
+    return static_cast<int>(blockIdx.x) < b.num_home_blocks;
+}
+
+// A block's tokens are also first, first + step, ..., those of its sets in turn.
+__device__ __forceinline__ BlockRings combine_rings(const Internode& b) {
+    int block = blockIdx.x, num_blocks = gridDim.x;
+    bool home = is_home_block(b);
+    int step = home ? b.num_home_blocks : num_blocks - b.num_home_blocks;
+    return {home ? block : block - b.num_home_blocks, step, b.num_channels / step};
+}
 
 // Sums for a peer: chunks in shared memory, which the putting warp sends.
 struct RingSink {
@@ -45,10 +60,10 @@ struct RingSink {
         begin({});
         pass_on(-1, 0);
     }
-    __device__ void pass_on(int node, int chunk) {
+    __device__ void pass_on(int ring, int chunk) {
         fence_async_proxy_shared();
         if (consumers.idx() == 0) {
-            shared.sum_node[count % kSumStages] = node;
+            shared.sum_ring[count % kSumStages] = ring;
             shared.sum_chunk[count % kSumStages] = chunk;
         }
         barrier_arrive(&shared.sum_full[count % kSumStages]);  // release; pairs with put_sums
@@ -67,8 +82,8 @@ struct OwnerSink : TokenSink {
 
     __device__ void taken(uint32_t slot) const {
         if (consumers.idx() != 0) return;
-        int node = shared.ring_node[slot];
-        if (node >= 0) note(&heads[node].done, heads[node].done + 1);
+        int ring = shared.ring_of[slot];
+        if (ring >= 0) note(&heads[ring].done, heads[ring].done + 1);
     }
     __device__ void finish() const {
         if (consumers.idx() == 0) note_more(&shared.state, kFinished);
@@ -101,7 +116,7 @@ struct SlotWriter {
         await_empty(1);
         if (threadIdx.x % 32 == 0) {
             shared.ring.info[slot] = {token, static_cast<int16_t>(chunk), 0};
-            shared.ring_node[slot] = -1;
+            shared.ring_of[slot] = -1;
             barrier_arrive(&shared.ring.full[slot]);
         }
         advance(1);
@@ -109,7 +124,7 @@ struct SlotWriter {
 
     // The chunks of all lanes in `lanes`, in their order. first: info belongs into the first slot.
     __device__ void load(uint32_t lanes, const uint8_t* from, uint32_t num_bytes, bool first, SlotInfo info,
-                         int ring_node) {
+                         int ring) {
         int lane = threadIdx.x % 32;
         uint32_t most = min(static_cast<uint32_t>(kLoadedAtOnce), num_slots);
         while (lanes != 0) {
@@ -121,7 +136,7 @@ struct SlotWriter {
                 uint32_t s = slot + order;
                 if (s >= num_slots) s -= num_slots;
                 if (first && order == 0) shared.ring.info[s] = info;
-                shared.ring_node[s] = ring_node;
+                shared.ring_of[s] = ring;
                 barrier_arrive_expect(&shared.ring.full[s], num_bytes);
                 bulk_load(slots + s * p.chunk_bytes, from, num_bytes, &shared.ring.full[s]);
             }

@@ -35,7 +35,7 @@ struct Internode {
     int32_t num_channels;               // rings for each peer
     int32_t num_slots;                  // of a ring, a multiple of send_chunk, at least twice that
     int32_t send_chunk;                 // rows put, or taken, before the peer is told
-    int32_t reserved;
+    int32_t num_home_blocks;            // combine: the first blocks, see CombineRoles
 };
 static_assert(sizeof(Internode) == 264);
 static_assert(offsetof(Internode, network) == 0);
@@ -61,7 +61,7 @@ static_assert(offsetof(Internode, slot_bytes) == 244);
 static_assert(offsetof(Internode, num_channels) == 248);
 static_assert(offsetof(Internode, num_slots) == 252);
 static_assert(offsetof(Internode, send_chunk) == 256);
-static_assert(offsetof(Internode, reserved) == 260);
+static_assert(offsetof(Internode, num_home_blocks) == 260);
 
 // What one block concludes for all blocks of its rank.
 struct Plan {
@@ -94,7 +94,7 @@ static_assert(offsetof(InternodeCombineParams, between) == 344);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x70eebdf9c768745;
+__device__ uint64_t deepep_internode_structs = 0x6c93d0534e3fc95c;
 }
 
 }  // namespace deepep::normal

@@ -5,30 +5,32 @@
 
 namespace deepep::normal {
 
-// Warp 2 of an odd block: sums into the owners' rings, in the order in which they come.
+// Warp 2 of a summing block: sums into the owners' rings, in the order in which they come.
 template <class Net>
 __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t epoch, InternodeCombineShared& shared,
                                 const uint8_t* stages, RingTail* tails) {
     const CombineParams& p = params.local;
     const Internode& b = params.between;
-    int channel = blockIdx.x / 2;
-    int pending[kPutsPending];  // of the latest stores, the newest first: the node, if a row ends with it
+    BlockRings rings = combine_rings(b);
+    int num_nodes = b.network.num_nodes;
+    int pending[kPutsPending];  // of the latest stores, the newest first: the ring, if a row ends with it
     bool ok = true;
 #pragma unroll
     for (int j = 0; j < kPutsPending; ++j) pending[j] = -1;
     if (threadIdx.x % 32 != 0) return;
     auto note_all = [&] {
         bulk_wait_written();
-        for (int n = 0; n < b.network.num_nodes; ++n) note(&tails[n].done, tails[n].put);
+        for (int r = 0; r < rings.num_sets * num_nodes; ++r) note(&tails[r].done, tails[r].put);
 #pragma unroll
         for (int j = 0; j < kPutsPending; ++j) pending[j] = -1;
     };
     for (uint32_t i = 0;; ++i) {
         uint32_t stage = i % kSumStages;
         barrier_wait(&shared.sum_full[stage], i / kSumStages & 1);  // acquire; pairs with RingSink
-        int node = shared.sum_node[stage], chunk = shared.sum_chunk[stage];
-        if (node < 0) break;
-        RingTail& tail = tails[node];
+        int ring = shared.sum_ring[stage], chunk = shared.sum_chunk[stage];
+        if (ring < 0) break;
+        int node = ring % num_nodes, channel = rings.channel(ring / num_nodes);
+        RingTail& tail = tails[ring];
         if (ok && chunk == 0 && !has_room(b, tail)) {
             note_all();
             ok = await_room(b, p.group, epoch, channel, node, tail, &shared.state);
@@ -45,7 +47,7 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
         if (written >= 0) note(&tails[written].done, tails[written].done + 1);
 #pragma unroll
         for (int j = kPutsPending - 1; j > 0; --j) pending[j] = pending[j - 1];
-        pending[0] = ok && chunk == p.num_chunks - 1 ? node : -1;
+        pending[0] = ok && chunk == p.num_chunks - 1 ? ring : -1;
         if (pending[0] >= 0) ++tail.put;
     }
     if (ok) note_all();
@@ -54,19 +56,20 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
 
 constexpr int kWeightBatch = 4;
 
-// Warp 2 of an even block: weights of a share of the peers' tokens to them, then weights of a share of its own tokens.
+// Warp 2 of a home block: weights of a share of the peers' tokens to them, then weights of a share of its own tokens.
 template <class Net>
 __device__ inline void combine_weights(const InternodeCombineParams& params, uint32_t epoch,
                                        const InternodeCombineShared& shared) {
     const CombineParams& p = params.local;
     const Internode& b = params.between;
     const Network& net = b.network;
-    int lane = threadIdx.x % 32, channel = blockIdx.x / 2, num_ranks = p.group.num_ranks;
+    int lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
     struct Share {
         int begin, end;
     };
     auto share = [&](int num_tokens) {
-        int each = (num_tokens + b.num_channels - 1) / b.num_channels, begin = min(num_tokens, channel * each);
+        int each = (num_tokens + b.num_home_blocks - 1) / b.num_home_blocks;
+        int begin = min(num_tokens, static_cast<int>(blockIdx.x) * each);
         return Share{begin, min(num_tokens, begin + each)};
     };
     // Sums of (token, k) j, j + 32, ... over this node, several asked for at once.
@@ -94,12 +97,12 @@ __device__ inline void combine_weights(const InternodeCombineParams& params, uin
         // release; pairs with the acquire below
         Net::put_signal(net, lane == 0, node, b.records, static_cast<uint64_t>(tokens.begin) * p.topk * sizeof(float),
                         static_cast<uint64_t>(tokens.end - tokens.begin) * p.topk * sizeof(float), b.record_flags,
-                        channel * sizeof(uint64_t), epoch);
+                        blockIdx.x * sizeof(uint64_t), epoch);
     }
     Share tokens = share(p.num_tokens);
     bool ok = true;
     for (int n = lane; n < net.num_nodes && tokens.begin < tokens.end; n += 32)
-        if (n != net.node) ok = ok && await_record(b, p.group, epoch, n, channel);
+        if (n != net.node) ok = ok && await_record(b, p.group, epoch, n, blockIdx.x);
     if (!__all_sync(~0u, ok)) return;
     for (int j = tokens.begin * p.topk + lane; j < tokens.end * p.topk; j += 32 * kWeightBatch) {
         float sum[kWeightBatch];

@@ -8,10 +8,12 @@ import io.deepep.spi.Layout;
  * The kernel of a combine, and how it cuts rows into chunks and its shared memory into slots for
  * them.
  *
+ * @param roles several nodes: what blocks do; otherwise null
  * @param ringsOffset several nodes: where the states of rings begin in shared memory
  */
 record CombineShape(
         CudaFunction kernel,
+        CombineRoles roles,
         int numThreads,
         int chunkBytes,
         int numChunks,
@@ -35,8 +37,13 @@ record CombineShape(
     static CombineShape of(CudaNormalState state, Config config, int rowBytes) {
         boolean internode = state.internode != null;
         CudaFunction kernel = internode ? state.internode.kernels.combine() : state.kernels.combine;
+        CombineRoles roles = internode ? CombineRoles.of(config.numSms(), state.topology) : null;
         int ringBytes =
-                internode ? DispatchShape.RING_STATE_BYTES * state.topology.numRdmaRanks() : 0;
+                internode
+                        ? DispatchShape.RING_STATE_BYTES
+                                * roles.mostChannels()
+                                * state.topology.numRdmaRanks()
+                        : 0;
         int fewest = Math.ceilDiv(rowBytes, MAX_CHUNK_BYTES);
         int unit = rowBytes > SMALL_ROW_BYTES ? (int) Layout.LINE_BYTES : VECTOR_BYTES;
         int chunkBytes = Math.ceilDiv(Math.ceilDiv(rowBytes, fewest), unit) * unit;
@@ -61,6 +68,7 @@ record CombineShape(
         state.requireResident(kernel, config.numSms(), numThreads, sharedBytes);
         return new CombineShape(
                 kernel,
+                roles,
                 numThreads,
                 chunkBytes,
                 Math.ceilDiv(rowBytes, chunkBytes),

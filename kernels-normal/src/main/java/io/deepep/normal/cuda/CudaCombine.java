@@ -90,7 +90,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                     InternodeStructs.COMBINE,
                     params.memory(),
                     handle.routing,
-                    RingShape.of(config, 1),
+                    RingShape.ofCombine(config, shape.roles()),
                     (int) Layout.alignToLine(rowBytes),
                     0);
         }

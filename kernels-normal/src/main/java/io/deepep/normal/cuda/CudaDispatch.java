@@ -78,7 +78,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                     InternodeStructs.DISPATCH,
                     params.memory(),
                     handle.routing,
-                    RingShape.of(config, shape.numCopyWarps()),
+                    RingShape.ofDispatch(config, shape.numCopyWarps()),
                     rowStride,
                     cached ? 0 : handle.numTopk());
         }

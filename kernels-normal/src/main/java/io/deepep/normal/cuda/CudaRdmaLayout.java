@@ -14,7 +14,7 @@ import io.deepep.spi.Region;
  * <pre>
  *   headers      [nodes][2]           32 + R + experts per node words i32 by parity of the epoch, relayed to the node
  *   records      [nodes][maxTokens]   dispatch: a token's rows on this node, experts, weights; combine: f32 [maxTokens][K]
- *   slots        [nodes][channels][rdmaRecvChunk]  rows; a call divides its cell among its rings
+ *   slots        [nodes][channels][rdmaRecvChunk, at least 8]  rows; a call divides its cell among its rings
  *   endings      [nodes]              epoch | code &lt;&lt; 32, what the code is about
  *   outbox       all above once more: what a network that reads registered memory sends from
  *   headerFlags  [nodes][2]           epoch
@@ -70,10 +70,12 @@ public record CudaRdmaLayout(
         Region headers = builder.region("headers", headerBytes, nodes, 2);
         Region records =
                 builder.region("records", recordBytes(limits.maxTopk()), nodes, limits.maxTokens());
-        Region slots = builder.region("slots", rowBytes, nodes, channels, envelope.rdmaRecvChunk());
+        Region slots =
+                builder.region(
+                        "slots", rowBytes, nodes, channels, RingShape.slotsOfChannel(envelope));
         Region endings = builder.region("endings", ENDING_BYTES, nodes);
         Region outbox = builder.region("outbox", endings.end(), nodes == 0 ? 0 : 1);
-        int rings = channels * MAX_COPY_WARPS;
+        int rings = channels * RingShape.MOST_RINGS;
         Region headerFlags = builder.region("headerFlags", Long.BYTES, nodes, 2);
         Region recordFlags =
                 builder.region("recordFlags", Long.BYTES, nodes, NormalStructs.MAX_BLOCKS);

@@ -124,7 +124,8 @@ final class InternodeState {
                 .setInt("slot_bytes", slotBytes)
                 .setInt("num_channels", rings.numChannels())
                 .setInt("num_slots", rings.numSlots())
-                .setInt("send_chunk", rings.sendChunk());
+                .setInt("send_chunk", rings.sendChunk())
+                .setInt("num_home_blocks", rings.numHomeBlocks());
     }
 
     private void fillNetwork(Between b) {

@@ -34,7 +34,7 @@ final class InternodeStructs {
                     .i32("num_channels", "rings for each peer")
                     .i32("num_slots", "of a ring, a multiple of send_chunk, at least twice that")
                     .i32("send_chunk", "rows put, or taken, before the peer is told")
-                    .i32("reserved", "")
+                    .i32("num_home_blocks", "combine: the first blocks, see CombineRoles")
                     .build();
 
     static final KernelStruct PLAN =

@@ -14,6 +14,8 @@ import net.jqwik.api.Combinators;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
+import java.util.ArrayList;
+import java.util.List;
 
 /** The RDMA buffer of the CUDA backend, and the rings that calls make of it. */
 class InternodeLayoutProperties {
@@ -101,8 +103,14 @@ class InternodeLayoutProperties {
         CudaRdmaLayout rdma = CudaRdmaLayout.of(envelope, c.limits, c.topology);
         int most = Math.min(CudaRdmaLayout.MAX_COPY_WARPS, RingShape.mostWarps(call));
         assertThat(most).isPositive();
+        List<RingShape> shapes = new ArrayList<>();
         for (int warps = 1; warps <= most; warps++) {
-            RingShape rings = RingShape.of(call, warps);
+            shapes.add(RingShape.ofDispatch(call, warps));
+        }
+        if (c.topology.isInternode()) {
+            shapes.add(RingShape.ofCombine(call, CombineRoles.of(call.numSms(), c.topology)));
+        }
+        for (RingShape rings : shapes) {
             assertThat(rings.sendChunk()).isPositive();
             assertThat(rings.numSlots())
                     .isGreaterThanOrEqualTo(2 * rings.sendChunk())
