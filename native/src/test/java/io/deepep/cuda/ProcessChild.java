@@ -33,7 +33,10 @@ public final class ProcessChild {
 
     private static void ipc(CheckContext c, byte[] handle, byte[] eventHandle) {
         try (CudaMemory memory = IpcHandle.fromBytes(handle).open(c.cuda);
+                CudaMemory again = IpcHandle.fromBytes(handle).open(c.cuda);
                 CudaEvent event = CudaEvent.openHandle(c.cuda, eventHandle)) {
+            expect(again.address() == memory.address(), "a context has it twice");
+            again.close();
             c.stream.waitFor(event);
             c.addValue(c.stream, memory.address(), 4, VALUE);
             c.stream.synchronize();
