@@ -7,8 +7,8 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.NormalGraphConformance;
 
 /**
- * Graphs of normal-mode calls across virtual nodes over NVSHMEM. It needs a process per rank: {@link
- * CudaNetworkProcessTest} starts them.
+ * Graphs of normal-mode calls across virtual nodes over NVSHMEM. It needs a process per rank:
+ * {@link CudaNetworkProcessTest} starts them.
  */
 class CudaNvshmemGraphConformanceTest extends NormalGraphConformance {
     @Override

@@ -8,8 +8,8 @@ import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.LowLatencyGraphConformance;
 
 /**
- * Graphs of low-latency calls across virtual nodes over NVSHMEM. It needs a process per rank: {@link
- * CudaNetworkProcessTest} starts them.
+ * Graphs of low-latency calls across virtual nodes over NVSHMEM. It needs a process per rank:
+ * {@link CudaNetworkProcessTest} starts them.
  */
 class CudaNvshmemLowLatencyGraphConformanceTest extends LowLatencyGraphConformance {
     @Override
