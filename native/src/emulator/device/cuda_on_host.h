@@ -143,10 +143,6 @@ T __reduce_max_sync(uint32_t mask, T v) {
                                     [](T a, T b) { return a < b ? b : a; });
 }
 template <typename T>
-T __reduce_min_sync(uint32_t mask, T v) {
-    return deepep::emulator::reduce(mask, v, deepep::emulator::Collective::kReduce, [](T a, T b) { return b < a ? b : a; });
-}
-template <typename T>
 uint32_t __match_any_sync(uint32_t mask, T v) {
     const uint64_t* values =
         deepep::emulator::gather(mask, deepep::emulator::to_bits(v), deepep::emulator::Collective::kMatch);
