@@ -1,5 +1,4 @@
-// Ordered loads, stores and fences between threads of one block ("cta"), blocks of one GPU ("gpu") and GPUs of one node
-// ("sys"). This header, block.cuh, bulk_copy.cuh and math.cuh are the only ones with PTX: the emulator has its own.
+// Ordered loads, stores and fences between blocks of one GPU ("gpu") and GPUs of one node ("sys"). This header, block.cuh, bulk_copy.cuh and math.cuh are the only ones with PTX: the emulator has its own.
 // Relaxed accesses carry no order of their own: pair them with fence_sys() on both sides.
 #pragma once
 
@@ -62,17 +61,6 @@ __device__ __forceinline__ ulonglong2 load_relaxed_sys_v2(const uint64_t* p) {
 
 __device__ __forceinline__ void store_relaxed_sys_v2(uint64_t* p, uint64_t first, uint64_t second) {
     asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(first), "l"(second) : "memory");
-}
-
-// Of shared memory too.
-__device__ __forceinline__ uint32_t load_acquire_cta(const uint32_t* p) {
-    uint32_t v;
-    asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
-}
-
-__device__ __forceinline__ void store_release_cta(uint32_t* p, uint32_t v) {
-    asm volatile("st.release.cta.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
 }
 
 __device__ __forceinline__ uint64_t load_acquire_gpu(const uint64_t* p) {
