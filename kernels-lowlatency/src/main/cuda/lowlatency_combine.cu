@@ -9,9 +9,9 @@
 // Reads: x, the bank of the dispatch, top-k and weights, what peers have written into this rank's heap. topk_idx must
 // name what was dispatched, less what is to be left out (-1): for another row this rank would wait in vain.
 //
-// Launch: any number of blocks, resident together with those of the other ranks on the GPU; kThreads threads. Dynamic
-// shared memory for LogFMT: kSendTeams * kStoreWarps * kLogStageBytes. x and out may start anywhere, but are used fastest on
-// 16-byte boundaries.
+// Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
+// GPU; kThreads threads. Dynamic shared memory for LogFMT: kSendTeams * kStoreWarps * kLogStageBytes. x and out may
+// start anywhere, but are used fastest on 16-byte boundaries.
 #include "deepep/block.cuh"
 #include "combine_receive.cuh"
 #include "combine_send.cuh"
@@ -22,6 +22,7 @@ constexpr int kAnnounceWarps = (kThreads - kCombineSenders) / 32;  // the receiv
 
 template <bool kLog>
 __device__ __forceinline__ void combine(const CombineParams& p) {
+    await_previous_launch();
     uint8_t* stages = dynamic_shared();
     __shared__ Call call;
     __shared__ SendShared sent;
