@@ -244,8 +244,8 @@ __device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhea
 }
 
 // racecheck (compute-sanitizer 2025.3) follows what one warp writes and another reads behind the block's barrier only if
-// the reader has passed no fewer barriers than the writer before. So what the planners pass, the other teams pass too, each
-// a barrier of its own, while their loads are under way.
+// the reader has passed no fewer barriers before than the writer. So the other teams pass as many as the planners, each
+// team a barrier of its own, while their loads are under way.
 __device__ __forceinline__ void keep_step_with_planners(int barrier, int num_threads) {
     team_barrier(barrier, num_threads);
     team_barrier(barrier, num_threads);

@@ -20,7 +20,7 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// mbarriers. Arriving is a release and a wait that has succeeded an acquire, within the block. parity: of the phase that is
+// mbarriers. Arriving is a release, a wait that has succeeded an acquire, within the block. parity: of the phase that is
 // waited for, from 0.
 __device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t num_arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(num_arrivals)

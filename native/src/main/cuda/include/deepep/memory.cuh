@@ -1,4 +1,5 @@
-// Ordered loads, stores and fences between blocks of one GPU ("gpu") and GPUs of one node ("sys"). This header, block.cuh, bulk_copy.cuh and math.cuh are the only ones with PTX: the emulator has its own.
+// Ordered loads, stores and fences between blocks of one GPU ("gpu") and GPUs of one node ("sys"). This header, block.cuh,
+// bulk_copy.cuh and math.cuh are the only ones with PTX: the emulator has its own.
 // Relaxed accesses carry no order of their own: pair them with fence_sys() on both sides.
 #pragma once
 
