@@ -41,12 +41,15 @@ __device__ __forceinline__ uint64_t outgoing_row(const CombineParams& p, int own
            (epoch & 1) * p.row_parity_stride + slot * p.row_stride;
 }
 
-// The smallest token * topk + k that names no expert, or ~0. All receivers of one block.
-__device__ inline void find_bad_selection(const CombineParams& p, int thread, int num_threads, uint32_t* bad) {
+// The smallest token * topk + k that names no expert, or ~0, of those that the warp looks at. All receivers of one
+// block.
+__device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread, int num_threads) {
     auto topk_idx = at<const int64_t>(p.topk_idx);
+    uint32_t bad = ~0u;
 #pragma unroll 4
     for (int i = thread; i < p.num_tokens * p.topk; i += num_threads)
-        if (topk_idx[i] != -1 && !is_expert(topk_idx[i], p.num_experts)) atomicMin(bad, i);
+        if (topk_idx[i] != -1 && !is_expert(topk_idx[i], p.num_experts)) bad = min(bad, static_cast<uint32_t>(i));
+    return __reduce_min_sync(~0u, bad);
 }
 
 // One warp of one block, lane by receiver and pair of words.

@@ -26,13 +26,22 @@ struct Placers {
 };
 
 struct ReceiveShared {
+    uint64_t placed;  // mbarrier at which the placers arrive once: then all of this is final, and the table
     uint32_t absent;
     uint32_t present;
     uint32_t overflow;  // smallest expert that has too many rows, or ~0
     bool odd;           // a header has a word that is a fault
     bool crowded;       // an expert may have too many rows
     bool ok;            // rows can be received
-    uint32_t placed;    // 1: all of this is final, and the table
+
+    // One thread, before the call is open.
+    __device__ void init() {
+        barrier_init(&placed, Placers::num_threads);
+        absent = present = 0;
+        overflow = ~0u;
+        odd = crowded = false;
+        ok = true;
+    }
 };
 
 // [num_ranks][num_own_words] words of the headers, then [num_ranks][local experts] first rows.
@@ -150,7 +159,7 @@ __device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call,
     return false;
 }
 
-// Waits for the headers and places each source's rows; shared.ok then. shared has been cleared.
+// Waits for the headers and places each source's rows; shared.ok then. shared has been initialised.
 __device__ inline void place_sources(const DispatchParams& p, const Call& call, const Placers& team,
                                      const CountTable& table, ReceiveShared& shared) {
     const Group& g = p.group;
@@ -171,13 +180,12 @@ __device__ inline void place_sources(const DispatchParams& p, const Call& call, 
         for (int before = 0; before < source; ++before) row += table.count(before, e);
         table.first_row(source, e) = row;
     }
-    team.sync();
     if (shared.crowded) {
-        if (shared.ok && !has_room(p, call, team, shared) && team.thread == 0) shared.ok = false;
         team.sync();
+        if (shared.ok && !has_room(p, call, team, shared) && team.thread == 0) shared.ok = false;
     }
-    // release; the barrier orders the table of all placers before it
-    if (team.thread == 0) store_release_cta(&shared.placed, 1);
+    barrier_arrive(&shared.placed);  // release, by each placer for itself; pairs with the tests in receive_rows
+    barrier_wait(&shared.placed, 0);
 }
 
 // What the consumer and a later combine read besides the rows. A warp per expert, lane by source; the last warps first,
@@ -288,7 +296,7 @@ __device__ __forceinline__ void unpack_part(const DispatchParams& p, const Count
 // a block; those that have sent before those that place, and last the blocks that send first.
 template <bool kCast>
 __device__ inline void receive_rows(const DispatchParams& p, const Call& call, const CountTable& table,
-                                    const ReceiveShared& shared) {
+                                    ReceiveShared& shared) {
     const Group& g = p.group;
     uint32_t parity = call.epoch & 1;
     int num_parts = (row_bytes<kCast>(p) + kPartBytes - 1) / kPartBytes, lane = threadIdx.x % 32;
@@ -312,7 +320,7 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
             bool came = false;
             while (!placed && !__all_sync(~0u, came)) {
                 came = look() == call.epoch;
-                placed = __all_sync(~0u, load_acquire_cta(&shared.placed));  // pairs with the release in place_sources
+                placed = __all_sync(~0u, barrier_test(&shared.placed, 0));  // acquire; pairs with place_sources
             }
             if (placed && !is_row()) break;
             if (!__all_sync(~0u, came)) {
@@ -324,7 +332,8 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
             uint32_t selection = lane < p.topk ? at<const uint32_t>(row + p.selections_offset)[lane] : ~0u;
             RowPart r = {};
             load_part<kCast>(p, row, part, r);
-            while (!placed) placed = __all_sync(~0u, load_acquire_cta(&shared.placed));
+            if (!placed) barrier_wait(&shared.placed, 0);
+            placed = true;
             if (!is_row()) break;
             unpack_part<kCast>(p, table, source, part, selection, r, word_value(seen));
         }

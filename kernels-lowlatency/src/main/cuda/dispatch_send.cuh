@@ -243,6 +243,14 @@ __device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhea
     }
 }
 
+// racecheck (compute-sanitizer 2025.3) follows what one warp writes and another reads behind the block's barrier only if
+// the reader has passed no fewer barriers before than the writer. So the other teams pass as many as the planners, each
+// team a barrier of its own, while their loads are under way.
+__device__ __forceinline__ void keep_step_with_planners(int barrier, int num_threads) {
+    team_barrier(barrier, num_threads);
+    team_barrier(barrier, num_threads);
+}
+
 // The planners of every block, before the call is open. all_hist: of the block that announces.
 __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t* hist, uint32_t* all_hist,
                                   DispatchSendShared& shared) {
@@ -310,6 +318,7 @@ __device__ inline void send_tokens(const DispatchParams& p, const Call& call, ui
         RowPiece<kCast> row;
         bool is_first = t == blockIdx.x;
         if (t < p.num_tokens) row.load(p, t, 0);
+        if (is_first) keep_step_with_planners(kBarrierSend, kDispatchSenders);
         if (t < p.num_tokens && !is_first) {
             PlanAhead ahead(p, flags ? t : -1);
             count_tokens(p, counted, t, threadIdx.x, kDispatchSenders, hist, shared.earlier);

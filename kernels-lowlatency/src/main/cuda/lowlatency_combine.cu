@@ -18,6 +18,8 @@
 
 namespace deepep::lowlatency {
 
+constexpr int kAnnounceWarps = (kThreads - kCombineSenders) / 32;  // the receivers of a block that sends too
+
 template <bool kLog>
 __device__ __forceinline__ void combine(const CombineParams& p) {
     await_previous_launch();
@@ -25,7 +27,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     __shared__ Call call;
     __shared__ SendShared sent;
     __shared__ CollectShared collected;
-    __shared__ uint32_t bad;
+    __shared__ uint32_t bad[kAnnounceWarps];
     const Group& g = p.group;
     bool sends = g.phases & kSend, receives = g.phases & kReceive;
     if (sends && threadIdx.x < kCombineSenders) {
@@ -40,9 +42,8 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     uint32_t present = bank->present;
     bool announces = sends && blockIdx.x == gridDim.x - 1;
     if (announces) {
-        if (team.thread == 0) bad = ~0u;
-        team.sync();
-        find_bad_selection(p, team.thread, team.num_threads, &bad);
+        uint32_t warp_bad = find_bad_selection(p, team.thread, team.num_threads);
+        if (team.thread % 32 == 0) bad[team.warp()] = warp_bad;
     }
     Deal deal((p.hidden + kChunkChannels - 1) / kChunkChannels, team.warp(), team.num_warps());
     Selected first = {-1, 0};
@@ -52,7 +53,8 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     run.epoch = call.epoch;
     run.next_other = call.next_other;
     if (threadIdx.x / 32 == kPublishWarp && advance_epoch(g, call) && sends) *noted = run;
-    if (announces && team.warp() == kCollectWarp) announce_combine(p, call, run, present, bad);
+    if (announces && team.warp() == kCollectWarp)
+        announce_combine(p, call, run, present, __reduce_min_sync(~0u, bad[team.thread % kAnnounceWarps]));
     if (receives) sum_tokens<kLog>(p, call, run, team, deal, first, collected);
 }
 

@@ -43,8 +43,9 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
         auto bank = at<Bank>(p.bank);
         auto all_hist = reinterpret_cast<uint32_t*>(dynamic + p.counts_shared_offset);
         Opening opening = begin_open(g, kDispatch, &bank->epoch);
-        if (team.thread == 0) received = {0, 0, ~0u, false, false, true, 0};
+        if (team.thread == 0) received.init();
         if (sends && team.thread < kPlanners) plan_first(p, team.thread, hist, all_hist, send);
+        if (sends && team.thread >= kPlanners) keep_step_with_planners(kBarrierOpen, 32);
         finish_open(g, kDispatch, opening, call);
         __syncthreads();
         if (threadIdx.x / 32 == kPublishWarp && advance_epoch(g, call) && sends) {

@@ -2,24 +2,9 @@
 // stage that is used again too early shows.
 #pragma once
 
-#include "cuda_on_host.h"
+#include "block.cuh"
 
 namespace deepep {
-
-inline void barrier_init(uint64_t* barrier, uint32_t num_arrivals) { emulator::mbarrier_init(barrier, num_arrivals); }
-inline void barrier_init_fence() {}
-inline void barrier_arrive(uint64_t* barrier) { emulator::mbarrier_arrive(barrier, 0); }
-inline void barrier_arrive_expect(uint64_t* barrier, uint32_t num_bytes) {
-    emulator::mbarrier_arrive(barrier, num_bytes);
-}
-inline bool barrier_try_wait(uint64_t* barrier, uint32_t parity) {
-    return emulator::mbarrier_try_wait(barrier, parity);
-}
-
-inline void barrier_wait(uint64_t* barrier, uint32_t parity) {
-    while (!barrier_try_wait(barrier, parity)) {
-    }
-}
 
 inline void bulk_load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier) {
     emulator::bulk_load(to, from, num_bytes, barrier);

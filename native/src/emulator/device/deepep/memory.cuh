@@ -19,12 +19,10 @@ inline uint64_t load_acquire_sys(const uint64_t* p) { return load_and_yield(p, _
 inline uint32_t load_acquire_sys(const uint32_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
 inline uint64_t load_relaxed_sys(const uint64_t* p) { return load_and_yield(p, __ATOMIC_RELAXED); }
 inline uint64_t load_acquire_gpu(const uint64_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
-inline uint32_t load_acquire_cta(const uint32_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
 
 inline void store_release_sys(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 inline void store_release_sys(uint32_t* p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 inline void store_release_gpu(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
-inline void store_release_cta(uint32_t* p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
 inline void store_relaxed_sys(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
 inline void store_relaxed_sys(uint32_t* p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
 

@@ -1,5 +1,5 @@
-// Ordered loads, stores and fences between threads of one block ("cta"), blocks of one GPU ("gpu") and GPUs of one node
-// ("sys"). This header, block.cuh, bulk_copy.cuh and math.cuh are the only ones with PTX: the emulator has its own.
+// Ordered loads, stores and fences between blocks of one GPU ("gpu") and GPUs of one node ("sys"). This header, block.cuh,
+// bulk_copy.cuh and math.cuh are the only ones with PTX: the emulator has its own.
 // Relaxed accesses carry no order of their own: pair them with fence_sys() on both sides.
 #pragma once
 
@@ -64,17 +64,6 @@ __device__ __forceinline__ void store_relaxed_sys_v2(uint64_t* p, uint64_t first
     asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(first), "l"(second) : "memory");
 }
 
-// Of shared memory too.
-__device__ __forceinline__ uint32_t load_acquire_cta(const uint32_t* p) {
-    uint32_t v;
-    asm volatile("ld.acquire.cta.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
-}
-
-__device__ __forceinline__ void store_release_cta(uint32_t* p, uint32_t v) {
-    asm volatile("st.release.cta.u32 [%0], %1;" ::"l"(p), "r"(v) : "memory");
-}
-
 __device__ __forceinline__ uint64_t load_acquire_gpu(const uint64_t* p) {
     uint64_t v;
     asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
@@ -108,11 +97,11 @@ __device__ __forceinline__ void max_release_gpu(uint64_t* p, uint64_t v) {
 // Orders everything this thread has done or observed before it against everything after it, for all GPUs and the host.
 __device__ __forceinline__ void fence_sys() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
-// Nanoseconds on the GPU's global clock; it ticks coarsely, so it serves deadlines, not measurements.
 // By every thread, before anything that an earlier launch of the stream may use is read or written: blocks of a launch with
 // LaunchConfig.overlapsPrevious begin before that one's end has been processed. Otherwise it does nothing.
 __device__ __forceinline__ void await_previous_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
+// Nanoseconds on the GPU's global clock; it ticks coarsely, so it serves deadlines, not measurements.
 __device__ __forceinline__ uint64_t now_ns() {
     uint64_t t;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
