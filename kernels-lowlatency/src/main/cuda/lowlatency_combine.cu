@@ -12,13 +12,15 @@
 // Launch: any number of blocks, resident together with those of the other ranks on the GPU; kThreads threads. Dynamic
 // shared memory for LogFMT: kSendTeams * kStoreWarps * kLogStageBytes. x and out may start anywhere, but are used fastest on
 // 16-byte boundaries.
+#include <type_traits>
+
 #include "deepep/block.cuh"
 #include "combine_receive.cuh"
 #include "combine_send.cuh"
 
 namespace deepep::lowlatency {
 
-template <bool kLog>
+template <bool kLog, bool kReduce>
 __device__ __forceinline__ void combine(const CombineParams& p) {
     uint8_t* stages = dynamic_shared();
     __shared__ Call call;
@@ -28,7 +30,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     const Group& g = p.group;
     bool sends = g.phases & kSend, receives = g.phases & kReceive;
     if (sends && threadIdx.x < kCombineSenders) {
-        send_rows<kLog>(p, call, sent, stages);
+        send_rows<kLog, std::conditional_t<kReduce, ReducedRows<kLog>, SelectionRows<kLog>>>(p, call, sent, stages);
         return;
     }
     CombineReceivers team(g);
@@ -41,28 +43,38 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     if (announces) {
         if (team.thread == 0) bad = ~0u;
         team.sync();
-        find_bad_selection(p, team.thread, team.num_threads, &bad);
+        find_bad_selection<kReduce>(p, team.thread, team.num_threads, &bad);
     }
     Deal deal((p.hidden + kChunkChannels - 1) / kChunkChannels, team.warp(), team.num_warps());
     Selected first = {-1, 0};
-    if (receives) first = load_selected(p, deal.item);
+    if (receives) first = load_selected<kReduce>(p, deal.item);
     finish_open(g, kCombine, opening, call);
     __syncthreads();
     run.epoch = call.epoch;
     run.next_other = call.next_other;
     if (threadIdx.x / 32 == kPublishWarp && advance_epoch(g, call) && sends) *noted = run;
     if (announces && team.warp() == kCollectWarp) announce_combine(p, call, run, present, bad);
-    if (receives) sum_tokens<kLog>(p, call, run, team, deal, first, collected);
+    if (receives) sum_tokens<kLog, kReduce>(p, call, run, team, deal, first, collected);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     deepep_lowlatency_combine_bf16(const __grid_constant__ CombineParams p) {
-    combine<false>(p);
+    combine<false, false>(p);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     deepep_lowlatency_combine_logfmt(const __grid_constant__ CombineParams p) {
-    combine<true>(p);
+    combine<true, false>(p);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    deepep_lowlatency_combine_reduced_bf16(const __grid_constant__ CombineParams p) {
+    combine<false, true>(p);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    deepep_lowlatency_combine_reduced_logfmt(const __grid_constant__ CombineParams p) {
+    combine<true, true>(p);
 }
 
 }  // namespace deepep::lowlatency

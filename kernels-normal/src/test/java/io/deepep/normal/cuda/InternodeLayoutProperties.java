@@ -8,14 +8,14 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import java.util.ArrayList;
+import java.util.List;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
-import java.util.ArrayList;
-import java.util.List;
 
 /** The RDMA buffer of the CUDA backend, and the rings that calls make of it. */
 class InternodeLayoutProperties {
