@@ -173,8 +173,8 @@ struct ReducedRows {
         }
     }
 
-    // kRows rows at a time, kChunks chunks of each; lane k has the row of selection k. kAll: there are no more than kRows
-    // of them, and they begin on 16 bytes.
+    // kRows rows at a time, kChunks chunks of each; lane k has the row of selection k. kAll: there are at most kRows of
+    // them, and they begin on 16 bytes.
     template <int kRows, int kChunks, bool kAll>
     __device__ __forceinline__ static void sum(uint64_t row, float weight, uint32_t selected, int num_bytes,
                                                uint8_t* stage) {
@@ -190,7 +190,8 @@ struct ReducedRows {
                 for (int j = 0; j < kRows; ++j) {
                     int k = left != 0 ? __ffs(left) - 1 : 0;
                     uint64_t begin = __shfl_sync(~0u, row, k), end = left != 0 ? begin + num_bytes : 0;
-                    factor[j] = __shfl_sync(~0u, weight, k);
+                    float mine = __shfl_sync(~0u, weight, k);
+                    factor[j] = left != 0 ? mine : 0;
                     uint64_t from = begin + first * kStride + lane * 16;
                     x[j] = kAll ? load_aligned<kChunks, kStride>(from, end) : load_vectors<kChunks, kStride>(from, end);
                     left &= left - 1;

@@ -289,7 +289,8 @@ __device__ __forceinline__ void unpack_part(const DispatchParams& p, const Count
     // For a combine that sums before it sends.
     if (p.topk_weights && lane < p.topk) {
         size_t row = static_cast<size_t>(source) * p.max_tokens + slot;
-        uint32_t weight = at<const uint32_t>(rows + static_cast<uint64_t>(slot) * p.row_stride + p.weights_offset)[lane];
+        uint64_t weights = rows + static_cast<uint64_t>(slot) * p.row_stride + p.weights_offset;
+        uint32_t weight = at<const uint32_t>(weights)[lane];
         at<RowSelection>(p.row_selections)[row * p.max_topk + lane] = {valid ? pack_place(place) : ~0u, weight};
         at<uint32_t>(p.row_tokens)[row] = token;
     }
@@ -298,7 +299,8 @@ __device__ __forceinline__ void unpack_part(const DispatchParams& p, const Count
     if (number < p.max_tokens * p.max_topk)
         at<Selection>(p.selections)[static_cast<int64_t>(source) * p.max_tokens * p.max_topk + number] = {
             pack_place(place), token << kTopkBits | lane};
-    at<int32_t>(p.out_src_info)[static_cast<int64_t>(place.expert) * p.group.num_ranks * p.max_tokens + place.row] = token;
+    int64_t num_slots = p.group.num_ranks * p.max_tokens;
+    at<int32_t>(p.out_src_info)[place.expert * num_slots + place.row] = token;
 }
 
 // A warp stays with one source and part, and takes the rows in the order in which they are sent. Until sources are

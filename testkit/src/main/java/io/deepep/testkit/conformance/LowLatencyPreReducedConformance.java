@@ -137,6 +137,28 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
                 });
     }
 
+    /** A weight of no selection is of no account, not even one that is no number. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void weightsOfNoSelection(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Tensor weights = context.download(rank.weights());
+                    for (int token = 0; token < weights.size(0); token++) {
+                        for (int k = 0; k < shape.topk(); k++) {
+                            if (world.routing().expert(context.rank(), token, k) < 0) {
+                                weights.setFloat(Float.NaN, token, k);
+                            }
+                        }
+                    }
+                    context.backend().write(weights, rank.weights());
+                    rank.combinePreReduced(rank.dispatchWeighted(BF16).handle());
+                });
+    }
+
     /** Rows in the buffer's own memory, rows that begin anywhere, an output that is given. */
     @ParameterizedTest
     @MethodSource(FEW)
