@@ -11,9 +11,9 @@
 // name what was dispatched, less what is to be left out (-1): for another row this rank would wait in vain. Reduced, it
 // must be what was dispatched: a difference becomes a fault of all ranks, and the next call works.
 //
-// Launch: any number of blocks, resident together with those of the other ranks on the GPU; kThreads threads. Dynamic
-// shared memory: kLogSharedBytes for LogFMT, kReduceSharedBytes for the reduced kernels. x and out may start anywhere,
-// but are used fastest on 16-byte boundaries.
+// Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
+// GPU; kThreads threads. Dynamic shared memory: kLogSharedBytes for LogFMT, kReduceSharedBytes for the reduced kernels.
+// x and out may start anywhere, but are used fastest on 16-byte boundaries.
 #include <type_traits>
 
 #include "deepep/block.cuh"
@@ -24,6 +24,7 @@ namespace deepep::lowlatency {
 
 template <bool kLog, bool kReduce>
 __device__ __forceinline__ void combine(const CombineParams& p) {
+    await_previous_launch();
     uint8_t* stages = dynamic_shared();
     __shared__ Call call;
     __shared__ SendShared sent;

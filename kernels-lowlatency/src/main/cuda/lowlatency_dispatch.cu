@@ -10,10 +10,10 @@
 // that differ and an expert with too many rows become faults of all ranks; no output row is of use then, and the next
 // call works.
 //
-// Launch: any number of blocks, resident together with those of the other ranks on the GPU; kThreads threads. Dynamic
-// shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks * (kHeaderCounts + 2 * local experts + 1)] or
-// u32 [num_experts], what is more; at scales_shared_offset f32 [hidden / 128]. Outputs are 16-byte aligned; x may start
-// anywhere, but is read fastest from 16-byte boundaries.
+// Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
+// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks *
+// (kHeaderCounts + 2 * local experts + 1)] or u32 [num_experts], what is more; at scales_shared_offset f32 [hidden /
+// 128]. Outputs are 16-byte aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
 #include "deepep/block.cuh"
 #include "dispatch_receive.cuh"
 #include "dispatch_send.cuh"
@@ -22,6 +22,7 @@ namespace deepep::lowlatency {
 
 template <bool kCast>
 __device__ __forceinline__ void dispatch(const DispatchParams& p) {
+    await_previous_launch();
     uint8_t* dynamic = dynamic_shared();
     __shared__ Call call;
     __shared__ DispatchSendShared send;

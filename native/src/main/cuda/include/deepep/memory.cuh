@@ -109,6 +109,10 @@ __device__ __forceinline__ void max_release_gpu(uint64_t* p, uint64_t v) {
 __device__ __forceinline__ void fence_sys() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
 // Nanoseconds on the GPU's global clock; it ticks coarsely, so it serves deadlines, not measurements.
+// By every thread, before anything that an earlier launch of the stream may use is read or written: blocks of a launch with
+// LaunchConfig.overlapsPrevious begin before that one's end has been processed. Otherwise it does nothing.
+__device__ __forceinline__ void await_previous_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 __device__ __forceinline__ uint64_t now_ns() {
     uint64_t t;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));

@@ -15,6 +15,7 @@ public final class LaunchConfig {
     private static final int MAX_ATTRIBUTES = 4;
     private static final int COOPERATIVE = 2;
     private static final int CLUSTER_DIMENSION = 4;
+    private static final int PROGRAMMATIC_STREAM_SERIALIZATION = 6;
     private static final int PRIORITY = 8;
 
     private static final long GRID = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "gridDim");
@@ -80,6 +81,17 @@ public final class LaunchConfig {
         attributes.set(JAVA_INT, value, positive(x));
         attributes.set(JAVA_INT, value + 4, positive(y));
         attributes.set(JAVA_INT, value + 8, positive(z));
+        return this;
+    }
+
+    /**
+     * Programmatic dependent launch: blocks may begin as soon as those of the kernel before on the
+     * stream have ended, while its end is still being processed. The kernel itself waits for that,
+     * by {@code await_previous_launch} of {@code memory.cuh}, before it touches memory. Behind
+     * anything but a kernel it makes no difference.
+     */
+    public LaunchConfig overlapsPrevious() {
+        attributes.set(JAVA_INT, attribute(PROGRAMMATIC_STREAM_SERIALIZATION), 1);
         return this;
     }
 

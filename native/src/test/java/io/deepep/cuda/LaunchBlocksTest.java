@@ -74,6 +74,16 @@ class LaunchBlocksTest {
     }
 
     @Test
+    void launchThatOverlapsThePreviousSaysSo() {
+        LaunchConfig config = new LaunchConfig(arena, 24, 512).overlapsPrevious();
+        MemorySegment struct = config.forStream(0x1234);
+        assertThat(struct.get(JAVA_INT, 48)).isEqualTo(1);
+        MemorySegment attribute = struct.get(ADDRESS, 40).reinterpret(ATTRIBUTE_BYTES);
+        assertThat(attribute.get(JAVA_INT, 0)).as("programmatic stream serialization").isEqualTo(6);
+        assertThat(attribute.get(JAVA_INT, 8)).isEqualTo(1);
+    }
+
+    @Test
     void emptyGridIsRefused() {
         assertThatThrownBy(() -> new LaunchConfig(arena, 0, 32))
                 .isInstanceOf(IllegalArgumentException.class)

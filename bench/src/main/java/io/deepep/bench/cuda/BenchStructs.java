@@ -37,6 +37,11 @@ final class BenchStructs {
                     .i32("num_ranks", "")
                     .build();
 
+    static final KernelStruct EMPTY =
+            KernelStruct.builder("EmptyParams", "See bench_empty.cu.")
+                    .u64("reserved", "as many bytes as a low-latency kernel takes", 76)
+                    .build();
+
     static final KernelStruct EXCHANGE =
             KernelStruct.builder("ExchangeParams", "See bench_exchange.cu.")
                     .u64("memory", "every rank's, as this GPU sees it", EpTopology.MAX_NVL_RANKS)
@@ -102,6 +107,7 @@ final class BenchStructs {
                     .constant("kFloatScales", FLOAT_SCALES)
                     .constant("kPackedScales", PACKED_SCALES)
                     .struct(GATE)
+                    .struct(EMPTY)
                     .struct(EXCHANGE)
                     .struct(PUT)
                     .struct(SOAK);

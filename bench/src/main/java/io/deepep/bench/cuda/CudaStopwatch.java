@@ -49,6 +49,8 @@ public final class CudaStopwatch implements Stopwatch {
         /** The smallest kernel there is. */
         private final Gate openGate;
 
+        private final EmptyKernel empty;
+
         private long[] work;
         private long[] calls;
         private long[] enqueues;
@@ -57,6 +59,7 @@ public final class CudaStopwatch implements Stopwatch {
             this.stream = stream;
             this.gate = gate;
             this.openGate = openGate;
+            empty = new EmptyKernel(context);
             start = CudaEvent.createTiming(context);
             end = CudaEvent.createTiming(context);
             flush = CudaMemory.allocate(context, 2L * context.cudaDevice().l2Bytes());
@@ -104,6 +107,7 @@ public final class CudaStopwatch implements Stopwatch {
             start.close();
             end.close();
             gate.close();
+            empty.close();
         }
     }
 
@@ -152,6 +156,17 @@ public final class CudaStopwatch implements Stopwatch {
                 lane.stream.record(last);
             }
             return last;
+        };
+    }
+
+    /** A kernel of a low-latency kernel's size that does nothing. */
+    public Operation emptyKernel(int numBlocks) {
+        return (rank, options) -> {
+            Lane lane = lanes.get(rank);
+            CudaEvent done = CudaEvent.create(contexts.get(rank));
+            lane.empty.enqueue(lane.stream, numBlocks);
+            lane.stream.record(done);
+            return done;
         };
     }
 

@@ -17,13 +17,25 @@ import java.util.TreeMap;
 
 /** Against what a bare copy of the same rows between the same ranks reaches in the same run. */
 final class CudaLowLatencyMeter extends LowLatencyMeter {
+    /** For the empty kernel. */
+    private static final int WARMUPS = 5;
+
+    private static final int REPEATS = 40;
+
     /** By the bytes of their rows. */
     private final Map<Long, Ceiling> ceilings;
 
+    /** By multiprocessors. */
+    private final Map<Integer, Double> emptyKernelMicros;
+
     private CudaLowLatencyMeter(
-            Session session, CudaStopwatch stopwatch, Map<Long, Ceiling> ceilings) {
+            Session session,
+            CudaStopwatch stopwatch,
+            Map<Long, Ceiling> ceilings,
+            Map<Integer, Double> emptyKernelMicros) {
         super(session, stopwatch);
         this.ceilings = ceilings;
+        this.emptyKernelMicros = emptyKernelMicros;
     }
 
     static CudaLowLatencyMeter open(LowLatencySetup setup) {
@@ -44,7 +56,12 @@ final class CudaLowLatencyMeter extends LowLatencyMeter {
                             Math.toIntExact(row),
                             LowLatencyBench.measuredSms(setup.job())));
         }
-        return new CudaLowLatencyMeter(session, stopwatch, ceilings);
+        Map<Integer, Double> empty = new TreeMap<>();
+        for (int sms : LowLatencyBench.measuredSms(setup.job())) {
+            Timing timing = stopwatch.measure(stopwatch.emptyKernel(sms), WARMUPS, REPEATS);
+            empty.put(sms, timing.work().percentileMicros(50));
+        }
+        return new CudaLowLatencyMeter(session, stopwatch, ceilings, empty);
     }
 
     /** By length of row. */
@@ -81,7 +98,8 @@ final class CudaLowLatencyMeter extends LowLatencyMeter {
                         bytesPerSecond / sameSms,
                         timing.calls().percentileMicros(50),
                         timing.enqueues().percentileMicros(50),
-                        session.deviceBytesPerRank()));
+                        session.deviceBytesPerRank(),
+                        emptyKernelMicros.get(operation.sms())));
     }
 
     /** Of the rows whose length is nearest. */

@@ -59,10 +59,16 @@ public final class BenchReport {
                     "%d ranks share %d GPUs: rows between ranks of one GPU cross its memory and no link",
                     any.ranks(), gpu.gpus());
         }
+        Table table = times("%.1f");
+        if (gpu.emptyKernelMicros() != null) {
+            console.line(
+                    "kernel: p50 less what an empty kernel of as many blocks takes between the same"
+                            + " events");
+            table.number("kernel us", "%.1f", r -> r.p50Micros() - r.gpu().emptyKernelMicros());
+        }
         console.out()
                 .println(
-                        times("%.1f")
-                                .number("enqueue us", "%.1f", r -> r.gpu().enqueueP50Micros())
+                        table.number("enqueue us", "%.1f", r -> r.gpu().enqueueP50Micros())
                                 .number("call us", "%.1f", r -> r.gpu().callP50Micros())
                                 .number(
                                         "received GB/s",

@@ -1,5 +1,7 @@
 package io.deepep.bench.measure;
 
+import com.fasterxml.jackson.annotation.JsonInclude;
+
 /**
  * What a record says besides when the ranks live on GPUs. Bandwidths are bytes per second and GPU,
  * one direction: the rows that the ranks of the busiest GPU send to other ranks or receive from
@@ -20,7 +22,10 @@ package io.deepep.bench.measure;
  * @param callP50Micros the whole call on the host, median of the slowest rank
  * @param enqueueP50Micros until an asynchronous call returns, likewise
  * @param deviceBytesPerRank device memory that an open buffer takes
+ * @param emptyKernelMicros low latency: an empty kernel of the operation's blocks and threads,
+ *     between the same events; otherwise left out
  */
+@JsonInclude(JsonInclude.Include.NON_NULL)
 public record GpuFigures(
         String gpu,
         int gpus,
@@ -34,4 +39,5 @@ public record GpuFigures(
         double sameSmsCeilingShare,
         double callP50Micros,
         double enqueueP50Micros,
-        long deviceBytesPerRank) {}
+        long deviceBytesPerRank,
+        Double emptyKernelMicros) {}

@@ -75,6 +75,7 @@ final class CudaNormalMeter extends NormalMeter {
                         bytesPerSecond / sameSms,
                         timing.calls().percentileMicros(50),
                         timing.enqueues().percentileMicros(50),
-                        session.deviceBytesPerRank()));
+                        session.deviceBytesPerRank(),
+                        null));
     }
 }

@@ -66,11 +66,12 @@ final class CeilingTest {
                                         0.8,
                                         140,
                                         30,
-                                        1L << 30));
+                                        1L << 30,
+                                        1.5));
         assertThat(report(console -> BenchReport.print(console, List.of(record))))
                 .contains("CUDA 13.0, commit abc; a buffer takes 1024.0 MiB")
                 .containsPattern(
-                        "dispatch +\\| bf16 +\\| +2 \\| +24 \\| +101.0 \\| +130.0 \\| +130.0 \\| +30.0 \\| +140.0 \\|"
+                        "dispatch +\\| bf16 +\\| +2 \\| +24 \\| +101.0 \\| +130.0 \\| +130.0 \\| +99.5 \\| +30.0 \\| +140.0 \\|"
                                 + " +396.0 \\| +200.0 \\| +80 % \\| +50 %");
     }
 }

@@ -66,7 +66,8 @@ final class RunLaunches {
         this.kernel = kernel;
         this.launch =
                 new LaunchConfig(arena, numBlocks, LowLatencyStructs.THREADS)
-                        .sharedBytes(sharedBytes);
+                        .sharedBytes(sharedBytes)
+                        .overlapsPrevious();
         this.event = event;
         this.source = source;
         int first = hooked ? CudaLowLatencyState.SEND : CudaLowLatencyState.BOTH;

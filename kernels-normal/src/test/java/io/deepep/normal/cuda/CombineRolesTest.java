@@ -11,14 +11,14 @@ import org.junit.jupiter.params.provider.CsvSource;
 class CombineRolesTest {
     @ParameterizedTest
     @CsvSource({
-        "2, 2, 24, 15",
+        "2, 2, 24, 16",
         "2, 2, 16, 10",
         "2, 2, 8, 5",
         "2, 2, 2, 1",
         "2, 1, 24, 16",
-        "2, 4, 20, 12",
+        "2, 4, 20, 10",
         "4, 2, 24, 12",
-        "4, 8, 14, 6"
+        "4, 8, 14, 7"
     })
     void homeBlocksFollowFromWhatTheyLoad(int nodes, int perNode, int numSms, int home) {
         CombineRoles roles = roles(nodes, perNode, numSms);
