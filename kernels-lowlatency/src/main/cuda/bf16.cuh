@@ -32,10 +32,8 @@ __device__ __noinline__ Vectors<kNum> load_unaligned(uint64_t address, uint64_t 
     return r;
 }
 
-// kNum vectors, kStride bytes apart, of those that begin before `end`; the others are zero.
 template <int kNum, int kStride>
-__device__ __forceinline__ Vectors<kNum> load_vectors(uint64_t address, uint64_t end) {
-    if ((address & 15) != 0) return load_unaligned<kNum, kStride>(address, end);
+__device__ __forceinline__ Vectors<kNum> load_aligned(uint64_t address, uint64_t end) {
     Vectors<kNum> r;
 #pragma unroll
     for (int i = 0; i < kNum; ++i) {
@@ -43,6 +41,13 @@ __device__ __forceinline__ Vectors<kNum> load_vectors(uint64_t address, uint64_t
         if (address + i * kStride < end) r.v[i] = __ldg(at<const uint4>(address + i * kStride));
     }
     return r;
+}
+
+// kNum vectors, kStride bytes apart, of those that begin before `end`; the others are zero.
+template <int kNum, int kStride>
+__device__ __forceinline__ Vectors<kNum> load_vectors(uint64_t address, uint64_t end) {
+    if ((address & 15) != 0) return load_unaligned<kNum, kStride>(address, end);
+    return load_aligned<kNum, kStride>(address, end);
 }
 
 __device__ __noinline__ void store_unaligned(uint64_t address, uint4 v) {

@@ -74,10 +74,6 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
     if (fault.code != kOk && !lost && blockIdx.x == 0) record_fault(g, call, fault);
 }
 
-__device__ __forceinline__ void add_scaled(float& sum, float weight, float value) {
-    sum = __fadd_rn(sum, __fmul_rn(weight, value));  // two roundings, as on the host
-}
-
 // The rows of some selections as the lane reads them, and their weights; found before the rows have come.
 template <bool kLog>
 struct RowBatch {
@@ -125,28 +121,35 @@ struct RowBatch {
     }
 };
 
-// What lane k knows of selection k of a token.
+// What lane k knows of selection k of a token. kReduce: rows come weighted.
 struct Selected {
     int64_t expert;
     float weight;
 };
 
+template <bool kReduce>
 __device__ __forceinline__ Selected load_selected(const CombineParams& p, int token) {
     int lane = threadIdx.x % 32;
     size_t i = static_cast<size_t>(token) * p.topk + lane;
     if (lane >= p.topk || token >= p.num_tokens) return {-1, 0};
-    return {at<const int64_t>(p.topk_idx)[i], at<const float>(p.topk_weights)[i]};
+    return {at<const int64_t>(p.topk_idx)[i], kReduce ? 1 : at<const float>(p.topk_weights)[i]};
 }
 
 // Waits for the part of each selection's row that holds the chunk, and sums the chunk.
-template <bool kLog>
-__device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& call, uint32_t came, Selected mine, int token, int chunk) {
+template <bool kLog, bool kReduce>
+__device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& call, uint32_t came, Selected mine,
+                                          int token, int chunk) {
     const Group& g = p.group;
     int lane = threadIdx.x % 32, channel = chunk * kChunkChannels + lane * 8;
     uint32_t slot = token * p.max_topk + lane;
     bool sums = is_expert(mine.expert, p.num_experts);
     int sender = sums ? small_div(static_cast<int>(mine.expert), p.experts_per_rank) : 0;
     sums = sums && (came >> sender & 1);
+    // Of a token's selections of one rank, the first has the slot of their sum.
+    if (kReduce) {
+        uint32_t same = __match_any_sync(~0u, sums ? sender : -1);
+        sums = sums && lane == __ffs(same) - 1;
+    }
     uint32_t expected = __ballot_sync(~0u, sums);
     uint64_t row = slot_row(p, g.rank, slot, call.epoch);
     uint32_t offset = kLog ? (chunk * 2 + lane / kLogLanes) * kLogBlockBytes : channel * 2;
@@ -177,7 +180,7 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
 }
 
 // The receivers of every block, from the launch's beginning. A warp stays with one chunk.
-template <bool kLog>
+template <bool kLog, bool kReduce>
 __device__ inline void sum_tokens(const CombineParams& p, const Call& call, const Run& run, const CombineReceivers& team,
                                   const Deal& deal, Selected first, CollectShared& shared) {
     int num_chunks = (p.hidden + kChunkChannels - 1) / kChunkChannels;
@@ -188,8 +191,8 @@ __device__ inline void sum_tokens(const CombineParams& p, const Call& call, cons
     for (int chunk = deal.group; chunk < num_chunks; chunk += deal.next_group)
 #pragma unroll 1
         for (int token = deal.item; token < p.num_tokens; token += deal.next_item) {
-            if (token != deal.item || chunk != deal.group) first = load_selected(p, token);
-            sum_chunk<kLog>(p, call, shared.came, first, token, chunk);
+            if (token != deal.item || chunk != deal.group) first = load_selected<kReduce>(p, token);
+            sum_chunk<kLog, kReduce>(p, call, shared.came, first, token, chunk);
         }
 }
 

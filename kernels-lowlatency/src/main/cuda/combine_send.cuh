@@ -2,22 +2,9 @@
 // owner, in parts that are flagged by themselves.
 #pragma once
 
-#include "bf16.cuh"
-#include "call.cuh"
-#include "logfmt.cuh"
+#include "combine_rows.cuh"
 
 namespace deepep::lowlatency {
-
-constexpr int kCombineSenders = 512;
-constexpr int kSendTeams = 2;
-constexpr int kSendTeamThreads = kCombineSenders / kSendTeams;
-constexpr int kStoreWarps = kSendTeamThreads / 32 - 1;  // of a team; its last warp flags what they have stored
-constexpr int kChunkChannels = 256;  // a warp's vectors
-constexpr int kPartChunks = kPartChannels / kChunkChannels;
-constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
-constexpr int kLogStageBytes = (kLogPartBytes + 15) / 16 * 16 + 16;
-static_assert(kLogPartBytes % 16 == 0 && kPartChannels % kChunkChannels == 0);
-static_assert(kLogSharedBytes == kSendTeams * kStoreWarps * kLogStageBytes);
 
 // Where the row of a token's selection lies at its owner, and the flag of a part of it.
 __device__ __forceinline__ uint64_t slot_row(const CombineParams& p, int owner, uint32_t slot, uint32_t epoch) {
@@ -41,14 +28,18 @@ __device__ __forceinline__ uint64_t outgoing_row(const CombineParams& p, int own
            (epoch & 1) * p.row_parity_stride + slot * p.row_stride;
 }
 
-// The smallest token * topk + k that names no expert, or ~0, of those that the warp looks at. All receivers of one
-// block.
+// The smallest token * topk + k that names no expert, or if rows are summed before they are sent another one than was
+// dispatched, of those that the warp looks at; ~0 if none does. All receivers of one block.
+template <bool kReduce>
 __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread, int num_threads) {
     auto topk_idx = at<const int64_t>(p.topk_idx);
     uint32_t bad = ~0u;
 #pragma unroll 4
-    for (int i = thread; i < p.num_tokens * p.topk; i += num_threads)
-        if (topk_idx[i] != -1 && !is_expert(topk_idx[i], p.num_experts)) bad = min(bad, static_cast<uint32_t>(i));
+    for (int i = thread; i < p.num_tokens * p.topk; i += num_threads) {
+        bool is_bad = topk_idx[i] != -1 && !is_expert(topk_idx[i], p.num_experts);
+        if (kReduce) is_bad = topk_idx[i] != at<const int64_t>(p.sent_topk_idx)[i];
+        if (is_bad) bad = min(bad, static_cast<uint32_t>(i));
+    }
     return __reduce_min_sync(~0u, bad);
 }
 
@@ -60,6 +51,8 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
     int lane = threadIdx.x % 32, word = lane % kPairs * 2;
     bool good = bad == ~0u;
     int64_t value = good ? 0 : at<const int64_t>(p.topk_idx)[bad];
+    bool is_selection = value == -1 || is_expert(value, p.num_experts);
+    uint32_t status = good ? kOk : is_selection ? kSelectionChanged : kExpertOutOfRange;
 #pragma unroll 1
     for (int first_dest = 0; first_dest < (kRanks > kAtOnce ? p.group.num_ranks : 1); first_dest += kAtOnce) {
         int dest = first_dest + lane / kPairs;
@@ -67,7 +60,7 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
         uint32_t first = 0, second = 0;
         switch (word) {
             case kDispatchEpoch: first = run.dispatch_epoch, second = p.row_format; break;
-            case kHasRows: first = present >> dest & 1, second = good ? kOk : kExpertOutOfRange; break;
+            case kHasRows: first = present >> dest & 1, second = status; break;
             case kCombineToken: first = good ? 0 : bad / p.topk, second = good ? 0 : bad % p.topk; break;
             case kCombineValueLow:
                 first = static_cast<uint32_t>(value), second = static_cast<uint32_t>(value >> 32);
@@ -78,47 +71,6 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
                   kCombineHeaderWords * sizeof(uint64_t));
     }
 }
-
-// A part of a row of x, 8 channels per lane and chunk. What is encoded comes through few registers: a chunk is loaded
-// while the last one is encoded.
-template <bool kLog>
-struct CombinePart {
-    static constexpr int kHeld = kLog ? 1 : kPartChunks;
-    static constexpr int kStride = kChunkChannels * 2;
-
-    Vectors<kHeld> x;
-    uint64_t from, end;
-
-    __device__ void load(uint64_t row, int num_channels) {
-        from = row + threadIdx.x % 32 * 16;
-        end = row + num_channels * 2;
-        x = load_vectors<kHeld, kStride>(from, end);
-    }
-
-    __device__ void store(uint64_t to, int num_channels) const {
-        int first = threadIdx.x % 32 * 16;
-#pragma unroll
-        for (int c = 0; c < kHeld; ++c)
-            if (first + c * kStride < num_channels * 2) *at<uint4>(to + first + c * kStride) = x.v[c];
-    }
-
-    // stage: kLogStageBytes of the warp's own.
-    __device__ void encode(uint64_t to, int num_channels, uint8_t* stage) {
-        int lane = threadIdx.x % 32;
-#pragma unroll 1
-        for (int c = 0; c < kPartChunks; ++c) {
-            uint4 now = x.v[0];
-            from += kStride;
-            x = load_vectors<kHeld, kStride>(from, end);
-            int block = c * (kChunkChannels / kLogChannels) + lane / kLogLanes;
-            encode_log(now, stage + block * kLogBlockBytes, block * kLogChannels < num_channels);
-        }
-        __syncwarp();
-        for (int i = lane * 16; i < num_channels / kLogChannels * kLogBlockBytes; i += 512)
-            *at<uint4>(to + i) = *reinterpret_cast<const uint4*>(stage + i);
-        __syncwarp();
-    }
-};
 
 // What a team's warps have stored in a round, to be flagged: one round is flagged while the next is stored.
 struct SendShared {
@@ -131,12 +83,6 @@ struct SendShared {
 };
 
 __device__ __forceinline__ void send_barrier(int team) { team_barrier(kBarrierSend + team, kSendTeamThreads); }
-
-// Where a part begins in a row.
-template <bool kLog>
-__device__ __forceinline__ uint64_t part_offset(int part) {
-    return part * static_cast<uint64_t>(kLog ? kLogPartBytes : kPartChannels * 2);
-}
 
 // A team's last warp, lane by warp that has stored: sends the parts of remote owners.
 template <bool kLog>
@@ -167,36 +113,19 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
     }
 }
 
-// The part and the owner that a group of the deal stands for; nearest owners behind this rank first.
-struct Errand {
-    int part, owner;
-
-    __device__ Errand(const Group& g, int group) : part(small_div(group, g.num_ranks)) {
-        owner = g.rank + 1 + group - part * g.num_ranks;
-        if (owner >= g.num_ranks) owner -= g.num_ranks;
-    }
-    __device__ int first_channel() const { return part * kPartChannels; }
-    __device__ int num_channels(const CombineParams& p) const { return min(kPartChannels, p.hidden - first_channel()); }
-};
-
-__device__ __forceinline__ uint2 load_selection(const CombineParams& p, int owner, int item) {
-    int capacity = p.max_tokens * p.max_topk;
-    return item < capacity ? at<const uint2>(p.selections)[static_cast<int64_t>(owner) * capacity + item] : uint2{};
-}
-
 // The senders of every block, from the launch's beginning: a warp's first row is under way when the call is open. Rows
 // go in the order of their tokens, to all owners at once, so that owners can begin to sum.
-template <bool kLog>
+template <bool kLog, typename Rows>
 __device__ inline void send_rows(const CombineParams& p, const Call& call, SendShared& shared, uint8_t* stages) {
     const Group& g = p.group;
     int team = threadIdx.x / kSendTeamThreads, warp = threadIdx.x % kSendTeamThreads / 32, lane = threadIdx.x % 32;
     int store_warp = team * kStoreWarps + warp;
     int num_groups = g.num_ranks * ((p.hidden + kPartChannels - 1) / kPartChannels);
     Deal deal(num_groups, store_warp, kSendTeams * kStoreWarps);
-    int num_selections = at<const Bank>(p.bank)->num_selections[lane % kRanks];
-    uint2 next = load_selection(p, Errand(g, deal.group).owner, deal.item);  // a Selection, if there is one
+    int num_items = Rows::num_items(p, lane % kRanks);
+    typename Rows::Item next = Rows::ask(p, Errand(g, deal.group).owner, deal.item);
     // As many rounds for all warps, which meet at barriers.
-    int most = __reduce_max_sync(~0u, lane < g.num_ranks ? num_selections : 0);
+    int most = __reduce_max_sync(~0u, lane < g.num_ranks ? num_items : 0);
     int rounds_per_group = small_div(most + deal.next_item - 1, deal.next_item);
     int groups_per_warp = small_div(num_groups + deal.next_group - 1, deal.next_group);
     if (warp == kStoreWarps) {
@@ -205,35 +134,27 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, SendS
         return;
     }
     Errand errand(g, deal.group);
-    int num_mine = __shfl_sync(~0u, num_selections, errand.owner);
+    int num_mine = __shfl_sync(~0u, num_items, errand.owner);
     if (deal.group >= num_groups) num_mine = 0;
     int item = deal.item;
-    CombinePart<kLog> row;
-    auto load = [&](uint2 selection) {
-        uint64_t x = p.x + (selection.x >> kRowBits) * p.x_expert_stride +
-                     (selection.x & ((1 << kRowBits) - 1)) * p.x_row_stride;
-        row.load(x + errand.first_channel() * 2, errand.num_channels(p));
-    };
-    if (item < num_mine) load(next);
+    Rows rows;
+    uint8_t* stage = stages + store_warp * Rows::kStageBytes;
+    if (item < num_mine) rows.load(p, errand, next, stage);
     __syncthreads();  // the call is open
 #pragma unroll 1
     for (int i = 0, round = 0, group = deal.group; i < groups_per_warp; ++i) {
 #pragma unroll 1
         for (int j = 0; j < rounds_per_group; ++j, ++round) {
-            uint2 selection = next;
+            typename Rows::Item now = next;
+            uint32_t slot = Rows::slot(p, now);
             bool sends = item < num_mine;
-            if (sends && round != 0) load(selection);
+            if (sends && round != 0) rows.load(p, errand, now, stage);
             item += deal.next_item;
-            next = load_selection(p, errand.owner, item);
+            next = Rows::ask(p, errand.owner, item);
             sends = sends && (call.reached >> errand.owner & 1);
-            uint32_t slot = (selection.y >> kTopkBits) * p.max_topk + (selection.y & (kMaxTopk - 1));
             if (sends) {
                 uint64_t to = outgoing_row(p, errand.owner, slot, call.epoch) + part_offset<kLog>(errand.part);
-                if (kLog) {
-                    row.encode(to, errand.num_channels(p), stages + store_warp * kLogStageBytes);
-                } else {
-                    row.store(to, errand.num_channels(p));
-                }
+                rows.store(to, errand.num_channels(p), stage);
             }
             bool remote = sends && is_remote(g, errand.owner);
             if (lane == 0)
@@ -245,10 +166,10 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, SendS
         }
         group += deal.next_group;
         errand = Errand(g, group);
-        num_mine = __shfl_sync(~0u, num_selections, errand.owner);
+        num_mine = __shfl_sync(~0u, num_items, errand.owner);
         if (group >= num_groups) num_mine = 0;
         item = deal.item;
-        next = load_selection(p, errand.owner, item);
+        next = Rows::ask(p, errand.owner, item);
     }
 }
 

@@ -86,7 +86,7 @@ __device__ inline void collect_headers(const DispatchParams& p, const Call& call
         table.word(source, word) = one;
         table.word(source, word + 1) = other;
         if (!came) continue;
-        if ((word == kStatus && one != kOk) || (word + 1 == kFormat && other != p.format) ||
+        if ((word == kStatus && one != kOk) || (word + 1 == kFormat && other != format_word(p)) ||
             (word == kTopk && one != p.topk))
             shared.odd = true;
         if (word + 1 == kCrowded && other != 0) shared.crowded = true;
@@ -99,7 +99,7 @@ __device__ __noinline__ Fault judge_headers(const DispatchParams& p, const Count
     bool heard = lane < p.group.num_ranks && (present >> lane & 1);
     Fault fault;
     for (int word : {kFormat, kTopk}) {
-        int32_t mine = word == kFormat ? p.format : p.topk;
+        int32_t mine = word == kFormat ? format_word(p) : p.topk;
         uint32_t differ = __ballot_sync(~0u, heard && table.word(source, word) != mine);
         if (differ == 0) continue;
         fault.code = kHeaderMismatch;
@@ -269,26 +269,46 @@ __device__ __forceinline__ void store_part(const DispatchParams& p, const RowPar
     if (mine) at<uint32_t>(p.out_scales)[place] = r.scale;
 }
 
+// Where a selection's row goes; its row is -1 if it is of another rank, or none.
+__device__ __forceinline__ Place place_of(const CountTable& table, int source, uint32_t selection) {
+    int expert = selection >> kOrderBits, order = selection & ((1 << kOrderBits) - 1);
+    bool valid = selection != ~0u && expert < table.num_local_experts && order < table.count(source, expert);
+    return {expert, valid ? table.first_row(source, expert) + order : -1};
+}
+
+__device__ __forceinline__ uint32_t pack_place(const Place& place) {
+    return static_cast<uint32_t>(place.expert) << kRowBits | place.row;
+}
+
 // A part of a row that has come, with lane k's selection of it. All lanes.
 template <bool kCast>
 __device__ __forceinline__ void unpack_part(const DispatchParams& p, const CountTable& table, int source, int part,
-                                            uint32_t selection, RowPart& r, uint32_t tag) {
+                                            uint32_t selection, RowPart& r, uint32_t tag, uint64_t rows, int slot) {
     int lane = threadIdx.x % 32;
-    int expert = selection >> kOrderBits, order = selection & ((1 << kOrderBits) - 1);
-    bool valid = selection != ~0u && expert < table.num_local_experts && order < table.count(source, expert);
-    Place place = {expert, valid ? table.first_row(source, expert) + order : 0};
+    Place place = place_of(table, source, selection);
+    bool valid = place.row >= 0;
     uint32_t selected = __ballot_sync(~0u, valid);
     if (kCast && p.format == kFp8Ue8m0) r.scale = pack_ue8m0(r.scale);
 #pragma unroll 1
     for (uint32_t left = selected; left != 0; left &= left - 1)
         store_part<kCast>(p, r, part, place.of_lane(__ffs(left) - 1));
-    if (part != 0 || !valid) return;
+    if (part != 0) return;
     uint32_t token = tag & ((1 << kTokenBits) - 1);
+    // For a combine that sums before it sends.
+    if (p.topk_weights && lane < p.topk) {
+        size_t row = static_cast<size_t>(source) * p.max_tokens + slot;
+        uint64_t weights = rows + static_cast<uint64_t>(slot) * p.row_stride + p.weights_offset;
+        uint32_t weight = at<const uint32_t>(weights)[lane];
+        at<RowSelection>(p.row_selections)[row * p.max_topk + lane] = {valid ? pack_place(place) : ~0u, weight};
+        at<uint32_t>(p.row_tokens)[row] = token;
+    }
+    if (!valid) return;
     int number = (tag >> kTokenBits) + __popc(selected & ((1u << lane) - 1));
     if (number < p.max_tokens * p.max_topk)
         at<Selection>(p.selections)[static_cast<int64_t>(source) * p.max_tokens * p.max_topk + number] = {
-            static_cast<uint32_t>(place.expert) << kRowBits | place.row, token << kTopkBits | lane};
-    at<int32_t>(p.out_src_info)[static_cast<int64_t>(expert) * p.group.num_ranks * p.max_tokens + place.row] = token;
+            pack_place(place), token << kTopkBits | lane};
+    int64_t num_slots = p.group.num_ranks * p.max_tokens;
+    at<int32_t>(p.out_src_info)[place.expert * num_slots + place.row] = token;
 }
 
 // A warp stays with one source and part, and takes the rows in the order in which they are sent. Until sources are
@@ -335,7 +355,7 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
             if (!placed) barrier_wait(&shared.placed, 0);
             placed = true;
             if (!is_row()) break;
-            unpack_part<kCast>(p, table, source, part, selection, r, word_value(seen));
+            unpack_part<kCast>(p, table, source, part, selection, r, word_value(seen), rows, slot);
         }
     }
 }

@@ -35,6 +35,7 @@ struct TokenPlan {
     uint32_t tag[kRanks];   // number of the first selection << kTokenBits | token
     int32_t selection_dest[kMaxTopk];
     uint32_t selection[kMaxTopk];
+    float weight[kMaxTopk];
 };
 
 struct DispatchSendShared {
@@ -109,6 +110,11 @@ __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, in
     atomicAdd(&counts.selections[lane], ranks.selections);
 }
 
+// kFormat of a header: ranks that give weights and ranks that do not learn it.
+__device__ __forceinline__ int32_t format_word(const DispatchParams& p) {
+    return p.format | (p.topk_weights ? kWeighted : 0);
+}
+
 // Words before the counts of all experts.
 __device__ __forceinline__ int num_own_words(int num_local_experts) {
     return kHeaderCounts + (num_local_experts + 1) / 2 * 2;
@@ -132,7 +138,7 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
             switch (lane * 2) {
                 case kStatus: first = good ? kOk : kExpertOutOfRange, second = token; break;
                 case kStatusK: first = k, second = static_cast<uint32_t>(value); break;
-                case kStatusValueHigh: first = static_cast<uint32_t>(value >> 32), second = p.format; break;
+                case kStatusValueHigh: first = static_cast<uint32_t>(value >> 32), second = format_word(p); break;
                 case kTopk: first = p.topk, second = counts.rows[dest]; break;
                 case kNumSelections: first = counts.selections[dest], second = counts.crowded; break;
             }
@@ -199,6 +205,7 @@ __device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {
 // rows begin at the k-th rank behind this one.
 struct PlanAhead {
     int64_t expert = -1;
+    float weight = 0;
     int32_t dest = 0;
     uint64_t row = 0, flag = 0;
 
@@ -206,7 +213,9 @@ struct PlanAhead {
     __device__ PlanAhead(const DispatchParams& p, int t) {
         int lane = threadIdx.x % 32;
         if (t < 0) return;
-        if (lane < p.topk) expert = at<const int64_t>(p.topk_idx)[static_cast<size_t>(t) * p.topk + lane];
+        size_t selection = static_cast<size_t>(t) * p.topk + lane;
+        if (lane < p.topk) expert = at<const int64_t>(p.topk_idx)[selection];
+        if (lane < p.topk && p.topk_weights) weight = at<const float>(p.topk_weights)[selection];
         if (lane >= p.group.num_ranks) return;
         dest = p.group.rank + 1 + lane;
         if (dest >= p.group.num_ranks) dest -= p.group.num_ranks;
@@ -240,6 +249,7 @@ __device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhea
     if (lane < p.topk) {
         plan.selection[lane] = valid ? (e - dest_of_k * p.experts_per_rank) << kOrderBits | (hist[e] + before) : ~0u;
         plan.selection_dest[lane] = dest_of_k;
+        plan.weight[lane] = ahead.weight;
     }
 }
 
@@ -268,6 +278,10 @@ __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t*
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += kPlanners)
         if (all_hist[e] > p.max_tokens) shared.all.crowded = 1;
+    if (!p.topk_weights) return;
+#pragma unroll 1
+    for (int i = thread; i < p.num_tokens * p.topk; i += kPlanners)
+        at<int64_t>(p.sent_topk_idx)[i] = at<const int64_t>(p.topk_idx)[i];
 }
 
 // What belongs to the row besides its elements: the receivers go round the warps.
@@ -286,6 +300,7 @@ __device__ __forceinline__ void store_row_end(const DispatchParams& p, const Cal
         if (lane < p.topk)
             at<uint32_t>(row + p.selections_offset)[lane] =
                 plan.selection_dest[lane] == dest ? plan.selection[lane] : ~0u;
+        if (lane < p.topk && p.topk_weights) at<float>(row + p.weights_offset)[lane] = plan.weight[lane];
     }
 }
 
@@ -304,7 +319,7 @@ __device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& c
     uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
     send_flagged(p.group, remote, dest, outgoing(p.group, rows_of(p), dest) + in_cell + parity_offset,
                  p.row_offset + p.group.rank * p.row_rank_stride + in_cell + parity_offset,
-                 p.selections_offset + p.topk * sizeof(uint32_t), flag, word);
+                 p.sent_row_bytes, flag, word);
 }
 
 // The senders of every block, from the launch's beginning: a block's first token is ready when the call is open.

@@ -3,15 +3,19 @@
 // Each rank launches it once per call (and half), in the same order on all ranks; launches of a rank run one after the
 // other. Send half: the rows that this rank's experts computed, as bf16 or encoded as LogFMT, into the slots
 // [epoch parity][token][selection] of the tokens' owners, and a header. Receive half: the weighted sums of this rank's
-// tokens.
+// tokens. The reduced kernels send a row for each token that this rank holds experts of: the sum of these rows, as the
+// dispatch weighted them, rounded to bf16, in the slot of the first; owners add what ranks have summed.
 //
 // Writes: headers, rows and flags in the heaps of all ranks, slots that their owners have acknowledged; out; RankState.
 // Reads: x, the bank of the dispatch, top-k and weights, what peers have written into this rank's heap. topk_idx must
-// name what was dispatched, less what is to be left out (-1): for another row this rank would wait in vain.
+// name what was dispatched, less what is to be left out (-1): for another row this rank would wait in vain. Reduced, it
+// must be what was dispatched: a difference becomes a fault of all ranks, and the next call works.
 //
 // Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
-// GPU; kThreads threads. Dynamic shared memory for LogFMT: kSendTeams * kStoreWarps * kLogStageBytes. x and out may
-// start anywhere, but are used fastest on 16-byte boundaries.
+// GPU; kThreads threads. Dynamic shared memory: kLogSharedBytes for LogFMT, kReduceSharedBytes for the reduced kernels.
+// x and out may start anywhere, but are used fastest on 16-byte boundaries.
+#include <type_traits>
+
 #include "deepep/block.cuh"
 #include "combine_receive.cuh"
 #include "combine_send.cuh"
@@ -20,7 +24,7 @@ namespace deepep::lowlatency {
 
 constexpr int kAnnounceWarps = (kThreads - kCombineSenders) / 32;  // the receivers of a block that sends too
 
-template <bool kLog>
+template <bool kLog, bool kReduce>
 __device__ __forceinline__ void combine(const CombineParams& p) {
     await_previous_launch();
     uint8_t* stages = dynamic_shared();
@@ -31,7 +35,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     const Group& g = p.group;
     bool sends = g.phases & kSend, receives = g.phases & kReceive;
     if (sends && threadIdx.x < kCombineSenders) {
-        send_rows<kLog>(p, call, sent, stages);
+        send_rows<kLog, std::conditional_t<kReduce, ReducedRows<kLog>, SelectionRows<kLog>>>(p, call, sent, stages);
         return;
     }
     CombineReceivers team(g);
@@ -42,12 +46,12 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     uint32_t present = bank->present;
     bool announces = sends && blockIdx.x == gridDim.x - 1;
     if (announces) {
-        uint32_t warp_bad = find_bad_selection(p, team.thread, team.num_threads);
+        uint32_t warp_bad = find_bad_selection<kReduce>(p, team.thread, team.num_threads);
         if (team.thread % 32 == 0) bad[team.warp()] = warp_bad;
     }
     Deal deal((p.hidden + kChunkChannels - 1) / kChunkChannels, team.warp(), team.num_warps());
     Selected first = {-1, 0};
-    if (receives) first = load_selected(p, deal.item);
+    if (receives) first = load_selected<kReduce>(p, deal.item);
     finish_open(g, kCombine, opening, call);
     __syncthreads();
     run.epoch = call.epoch;
@@ -55,17 +59,27 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     if (threadIdx.x / 32 == kPublishWarp && advance_epoch(g, call) && sends) *noted = run;
     if (announces && team.warp() == kCollectWarp)
         announce_combine(p, call, run, present, __reduce_min_sync(~0u, bad[team.thread % kAnnounceWarps]));
-    if (receives) sum_tokens<kLog>(p, call, run, team, deal, first, collected);
+    if (receives) sum_tokens<kLog, kReduce>(p, call, run, team, deal, first, collected);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     deepep_lowlatency_combine_bf16(const __grid_constant__ CombineParams p) {
-    combine<false>(p);
+    combine<false, false>(p);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     deepep_lowlatency_combine_logfmt(const __grid_constant__ CombineParams p) {
-    combine<true>(p);
+    combine<true, false>(p);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    deepep_lowlatency_combine_reduced_bf16(const __grid_constant__ CombineParams p) {
+    combine<false, true>(p);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    deepep_lowlatency_combine_reduced_logfmt(const __grid_constant__ CombineParams p) {
+    combine<true, true>(p);
 }
 
 }  // namespace deepep::lowlatency

@@ -26,6 +26,7 @@ enum Phases : int32_t { kSend = 1, kReceive = 2 };
 enum Kind : int { kDispatch = 0, kCombine = 1 };
 
 enum Format : int32_t { kBf16 = 0, kFp8 = 1, kFp8PowerOfTwo = 2, kFp8Ue8m0 = 3 };
+constexpr int32_t kWeighted = 4;  // added to the format in a header: rows have weights
 
 // Words of a dispatch header, each stored as epoch | value << 32. After them the source's selections of each of the
 // receiver's experts, filled up to an even number, then those of all experts.
@@ -46,7 +47,7 @@ static_assert(kFormat == 5 && kTopk == 6 && kCrowded < kHeaderCounts && kHeaderC
 enum CombineHeaderWord : int {
     // kDispatchEpoch = 0, of the dispatch whose tokens come home, and kRowFormat = 1 are Java's
     kHasRows = 2,        // 0: the sender did not receive the owner's tokens in that dispatch
-    kCombineStatus = 3,  // as kStatus
+    kCombineStatus = 3,  // as kStatus, or kSelectionChanged
     kCombineToken = 4,
     kCombineK = 5,
     kCombineValueLow = 6,

@@ -23,6 +23,7 @@ constexpr int kDispatchEpoch = 0;
 constexpr int kRowFormat = 1;
 constexpr int kMaxLocalExperts = 131072;
 constexpr int kLogSharedBytes = 33152;
+constexpr int kReduceSharedBytes = 50176;
 
 // A rank and its peers; the same for every call, save for status and phases.
 struct Group {
@@ -121,6 +122,15 @@ static_assert(sizeof(Selection) == 8);
 static_assert(offsetof(Selection, place) == 0);
 static_assert(offsetof(Selection, origin) == 4);
 
+// Selection k of a row that came with weights, at [k].
+struct RowSelection {
+    uint32_t place;                     // as in Selection, or ~0: of another rank, or none
+    uint32_t weight;                    // the bits of an f32
+};
+static_assert(sizeof(RowSelection) == 8);
+static_assert(offsetof(RowSelection, place) == 0);
+static_assert(offsetof(RowSelection, weight) == 4);
+
 // See lowlatency_dispatch.cu.
 struct DispatchParams {
     Group group;
@@ -133,8 +143,12 @@ struct DispatchParams {
     uint64_t x;                         // bf16 [num_tokens][hidden]
     uint64_t x_stride;                  // bytes
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
+    uint64_t topk_weights;              // f32 [num_tokens][topk], or 0
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
+    uint64_t sent_topk_idx;             // with weights: a copy of topk_idx
+    uint64_t row_selections;            // likewise: RowSelection [num_ranks][max_tokens][max_topk]
+    uint64_t row_tokens;                // likewise: u32 [num_ranks][max_tokens]
     uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]
     uint64_t out_scales;                // [local experts][columns][num_ranks * max_tokens]
     uint64_t out_src_info;              // i32 [local experts][num_ranks * max_tokens]
@@ -152,10 +166,12 @@ struct DispatchParams {
     int32_t max_topk;
     int32_t row_stride;                 // bytes, a multiple of 128
     int32_t selections_offset;          // in a row: u32 [topk]
+    int32_t weights_offset;             // in a row: f32 [topk]
+    int32_t sent_row_bytes;             // of a row that a network carries
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t scales_shared_offset;       // likewise
 };
-static_assert(sizeof(DispatchParams) == 616);
+static_assert(sizeof(DispatchParams) == 656);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, flag_offset) == 424);
 static_assert(offsetof(DispatchParams, flag_parity_stride) == 432);
@@ -166,27 +182,33 @@ static_assert(offsetof(DispatchParams, row_rank_stride) == 464);
 static_assert(offsetof(DispatchParams, x) == 472);
 static_assert(offsetof(DispatchParams, x_stride) == 480);
 static_assert(offsetof(DispatchParams, topk_idx) == 488);
-static_assert(offsetof(DispatchParams, bank) == 496);
-static_assert(offsetof(DispatchParams, selections) == 504);
-static_assert(offsetof(DispatchParams, out_x) == 512);
-static_assert(offsetof(DispatchParams, out_scales) == 520);
-static_assert(offsetof(DispatchParams, out_src_info) == 528);
-static_assert(offsetof(DispatchParams, out_layout_range) == 536);
-static_assert(offsetof(DispatchParams, out_counts) == 544);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 552);
-static_assert(offsetof(DispatchParams, wait_stats) == 560);
-static_assert(offsetof(DispatchParams, num_tokens) == 568);
-static_assert(offsetof(DispatchParams, topk) == 572);
-static_assert(offsetof(DispatchParams, num_experts) == 576);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 580);
-static_assert(offsetof(DispatchParams, hidden) == 584);
-static_assert(offsetof(DispatchParams, format) == 588);
-static_assert(offsetof(DispatchParams, max_tokens) == 592);
-static_assert(offsetof(DispatchParams, max_topk) == 596);
-static_assert(offsetof(DispatchParams, row_stride) == 600);
-static_assert(offsetof(DispatchParams, selections_offset) == 604);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 608);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 612);
+static_assert(offsetof(DispatchParams, topk_weights) == 496);
+static_assert(offsetof(DispatchParams, bank) == 504);
+static_assert(offsetof(DispatchParams, selections) == 512);
+static_assert(offsetof(DispatchParams, sent_topk_idx) == 520);
+static_assert(offsetof(DispatchParams, row_selections) == 528);
+static_assert(offsetof(DispatchParams, row_tokens) == 536);
+static_assert(offsetof(DispatchParams, out_x) == 544);
+static_assert(offsetof(DispatchParams, out_scales) == 552);
+static_assert(offsetof(DispatchParams, out_src_info) == 560);
+static_assert(offsetof(DispatchParams, out_layout_range) == 568);
+static_assert(offsetof(DispatchParams, out_counts) == 576);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 584);
+static_assert(offsetof(DispatchParams, wait_stats) == 592);
+static_assert(offsetof(DispatchParams, num_tokens) == 600);
+static_assert(offsetof(DispatchParams, topk) == 604);
+static_assert(offsetof(DispatchParams, num_experts) == 608);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 612);
+static_assert(offsetof(DispatchParams, hidden) == 616);
+static_assert(offsetof(DispatchParams, format) == 620);
+static_assert(offsetof(DispatchParams, max_tokens) == 624);
+static_assert(offsetof(DispatchParams, max_topk) == 628);
+static_assert(offsetof(DispatchParams, row_stride) == 632);
+static_assert(offsetof(DispatchParams, selections_offset) == 636);
+static_assert(offsetof(DispatchParams, weights_offset) == 640);
+static_assert(offsetof(DispatchParams, sent_row_bytes) == 644);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 648);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 652);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -204,8 +226,11 @@ struct CombineParams {
     uint64_t x_row_stride;              // bytes
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
+    uint64_t sent_topk_idx;             // pre-reduced: i64 [num_tokens][topk] of the dispatch
+    uint64_t row_selections;            // likewise: RowSelection [num_ranks][max_tokens][max_topk]
+    uint64_t row_tokens;                // likewise: u32 [num_ranks][max_tokens]
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
-    uint64_t topk_weights;              // f32 [num_tokens][topk]
+    uint64_t topk_weights;              // f32 [num_tokens][topk]; pre-reduced: 0
     uint64_t out;                       // bf16 [num_tokens][hidden]
     uint64_t out_stride;                // bytes
     uint64_t wait_stats;                // i64 [num_ranks], ns, added to, or 0
@@ -215,12 +240,12 @@ struct CombineParams {
     int32_t num_experts;
     int32_t experts_per_rank;
     int32_t hidden;
-    int32_t row_format;                 // 1: LogFMT
+    int32_t row_format;                 // bit 0: LogFMT, bit 1: pre-reduced
     int32_t max_tokens;
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 608);
+static_assert(sizeof(CombineParams) == 632);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, flag_offset) == 424);
 static_assert(offsetof(CombineParams, flag_parity_stride) == 432);
@@ -235,25 +260,28 @@ static_assert(offsetof(CombineParams, x_expert_stride) == 496);
 static_assert(offsetof(CombineParams, x_row_stride) == 504);
 static_assert(offsetof(CombineParams, bank) == 512);
 static_assert(offsetof(CombineParams, selections) == 520);
-static_assert(offsetof(CombineParams, topk_idx) == 528);
-static_assert(offsetof(CombineParams, topk_weights) == 536);
-static_assert(offsetof(CombineParams, out) == 544);
-static_assert(offsetof(CombineParams, out_stride) == 552);
-static_assert(offsetof(CombineParams, wait_stats) == 560);
-static_assert(offsetof(CombineParams, run) == 568);
-static_assert(offsetof(CombineParams, num_tokens) == 572);
-static_assert(offsetof(CombineParams, topk) == 576);
-static_assert(offsetof(CombineParams, num_experts) == 580);
-static_assert(offsetof(CombineParams, experts_per_rank) == 584);
-static_assert(offsetof(CombineParams, hidden) == 588);
-static_assert(offsetof(CombineParams, row_format) == 592);
-static_assert(offsetof(CombineParams, max_tokens) == 596);
-static_assert(offsetof(CombineParams, max_topk) == 600);
-static_assert(offsetof(CombineParams, reserved) == 604);
+static_assert(offsetof(CombineParams, sent_topk_idx) == 528);
+static_assert(offsetof(CombineParams, row_selections) == 536);
+static_assert(offsetof(CombineParams, row_tokens) == 544);
+static_assert(offsetof(CombineParams, topk_idx) == 552);
+static_assert(offsetof(CombineParams, topk_weights) == 560);
+static_assert(offsetof(CombineParams, out) == 568);
+static_assert(offsetof(CombineParams, out_stride) == 576);
+static_assert(offsetof(CombineParams, wait_stats) == 584);
+static_assert(offsetof(CombineParams, run) == 592);
+static_assert(offsetof(CombineParams, num_tokens) == 596);
+static_assert(offsetof(CombineParams, topk) == 600);
+static_assert(offsetof(CombineParams, num_experts) == 604);
+static_assert(offsetof(CombineParams, experts_per_rank) == 608);
+static_assert(offsetof(CombineParams, hidden) == 612);
+static_assert(offsetof(CombineParams, row_format) == 616);
+static_assert(offsetof(CombineParams, max_tokens) == 620);
+static_assert(offsetof(CombineParams, max_topk) == 624);
+static_assert(offsetof(CombineParams, reserved) == 628);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x30d5d07790e805e3;
+__device__ uint64_t deepep_lowlatency_structs = 0xaaa3b2f521601c66;
 }
 
 }  // namespace deepep::lowlatency

@@ -365,7 +365,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x72260e0a3036912a;
+__device__ uint64_t deepep_normal_structs = 0x76feb915bd5142ba;
 }
 
 }  // namespace deepep::normal

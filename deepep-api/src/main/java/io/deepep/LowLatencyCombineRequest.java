@@ -7,6 +7,10 @@ import java.util.function.BiConsumer;
 /**
  * The inputs of one low-latency combine: the weighted sum, in fp32, of what the experts computed
  * for each of this rank's tokens. Immutable, reusable.
+ *
+ * <p>By default every expert's row goes home as it is and the token's owner sums them. {@linkplain
+ * #preReduced Pre-reduced}, each rank sums its own experts' rows of a token first: fewer bytes, one
+ * more rounding.
  */
 public final class LowLatencyCombineRequest extends Request {
     private final Tensor x;
@@ -43,7 +47,27 @@ public final class LowLatencyCombineRequest extends Request {
      */
     public static Builder builder(
             Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
-        return new Builder(x, topkIdx, topkWeights, handle);
+        return new Builder(x, topkIdx, Objects.requireNonNull(topkWeights, "topkWeights"), handle);
+    }
+
+    /**
+     * Starts a request in which each rank sums the rows of a token that its experts have computed,
+     * weighted as {@link LowLatencyDispatchRequest.Builder#topkWeights} said, and sends that one
+     * sum home.
+     *
+     * <p>A rank sums in fp32 in the order of selections and rounds the sum to BF16, also that of a
+     * single row; with {@code logFmt} the rounded sum is encoded. The token's owner adds the ranks'
+     * sums in fp32, in the order of each rank's first selection, and rounds again. So a result has
+     * one rounding to BF16 more for each rank that holds experts of the token. All ranks pre-reduce
+     * a combine, or none does.
+     *
+     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous
+     * @param topkIdx I64 [T,K], exactly the indices that were dispatched: others are a {@link
+     *     io.deepep.error.RoutingException} on all ranks
+     * @param handle the dispatch whose tokens come home; it was given weights
+     */
+    public static Builder preReduced(Tensor x, Tensor topkIdx, LowLatencyHandle handle) {
+        return new Builder(x, topkIdx, null, handle);
     }
 
     /** BF16 [El, R*maxTokens, H]. */
@@ -56,9 +80,14 @@ public final class LowLatencyCombineRequest extends Request {
         return topkIdx;
     }
 
-    /** F32 [T,K]. */
+    /** F32 [T,K], or null if pre-reduced. */
     public Tensor topkWeights() {
         return topkWeights;
+    }
+
+    /** Whether ranks sum a token's rows before they send them. */
+    public boolean isPreReduced() {
+        return topkWeights == null;
     }
 
     /** The dispatch whose tokens come home. */
@@ -121,7 +150,7 @@ public final class LowLatencyCombineRequest extends Request {
         private Builder(Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
             this.x = Objects.requireNonNull(x, "x");
             this.topkIdx = Objects.requireNonNull(topkIdx, "topkIdx");
-            this.topkWeights = Objects.requireNonNull(topkWeights, "topkWeights");
+            this.topkWeights = topkWeights;
             this.handle = Objects.requireNonNull(handle, "handle");
         }
 

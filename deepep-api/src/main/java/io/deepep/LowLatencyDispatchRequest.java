@@ -15,6 +15,7 @@ public final class LowLatencyDispatchRequest extends Request {
     private final Tensor x;
     private final Tensor topkIdx;
     private final LowLatencyFormat format;
+    private final Tensor topkWeights;
     private final Tensor cumulativeStats;
     private final Tensor waitCostStats;
     private final boolean receiveHook;
@@ -24,6 +25,7 @@ public final class LowLatencyDispatchRequest extends Request {
         x = from.x;
         topkIdx = from.topkIdx;
         format = from.format;
+        topkWeights = from.topkWeights;
         cumulativeStats = from.cumulativeStats;
         waitCostStats = from.waitCostStats;
         receiveHook = from.receiveHook;
@@ -56,6 +58,11 @@ public final class LowLatencyDispatchRequest extends Request {
         return format;
     }
 
+    /** F32 [T,K] or null. */
+    public Tensor topkWeights() {
+        return topkWeights;
+    }
+
     /** I32 [El] or null. */
     public Tensor cumulativeStats() {
         return cumulativeStats;
@@ -80,6 +87,7 @@ public final class LowLatencyDispatchRequest extends Request {
     public void forEachTensor(BiConsumer<String, Tensor> action) {
         action.accept("x", x());
         action.accept("topkIdx", topkIdx());
+        action.accept("topkWeights", topkWeights());
         action.accept("cumulativeStats", cumulativeStats());
         action.accept("waitCostStats", waitCostStats());
     }
@@ -89,6 +97,7 @@ public final class LowLatencyDispatchRequest extends Request {
         private final Tensor x;
         private final Tensor topkIdx;
         private LowLatencyFormat format = LowLatencyFormat.FP8;
+        private Tensor topkWeights;
         private Tensor cumulativeStats;
         private Tensor waitCostStats;
         private boolean receiveHook;
@@ -102,6 +111,16 @@ public final class LowLatencyDispatchRequest extends Request {
         /** What travels; {@link LowLatencyFormat#FP8} by default. */
         public Builder format(LowLatencyFormat what) {
             this.format = Objects.requireNonNull(what, "what");
+            return this;
+        }
+
+        /**
+         * F32 [T,K], contiguous: weights that travel with the tokens, for a {@linkplain
+         * LowLatencyCombineRequest#preReduced pre-reduced} combine. None by default; all ranks give
+         * them, or none does.
+         */
+        public Builder topkWeights(Tensor weights) {
+            this.topkWeights = weights;
             return this;
         }
 

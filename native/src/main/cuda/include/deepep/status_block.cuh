@@ -24,6 +24,7 @@ enum Code : uint32_t {
     kLayoutExpertCount = 12,  // rank; token = expert, k = what the layout says, seen = what it is
     kHandleInvalid = 13,      // rank: the dispatch of its handle failed
     kOperationMismatch = 14,  // peer makes the other kind of call
+    kSelectionChanged = 15,   // rank; token, k, seen = the expert that was not dispatched
 };
 
 // See status.cuh.

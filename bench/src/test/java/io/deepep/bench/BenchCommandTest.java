@@ -112,10 +112,13 @@ final class BenchCommandTest {
     void lowLatencyModeWritesARecordPerOperation(@TempDir Path folder) throws Exception {
         JsonNode records =
                 records(folder.resolve("l.json"), "bench", "low-latency", "--ranks", "2");
-        assertThat(records).hasSize(7);
+        assertThat(records).hasSize(8);
         assertThat(find(records, "ll-dispatch", "fp8_ue8m0").get("logicalBytes").asLong())
                 .isEqualTo(2L * 6 * 2 * (256 + 2 * 4));
         assertThat(find(records, "ll-combine-logfmt", "bf16").get("logicalBytes").asLong())
                 .isEqualTo(2L * 6 * 2 * (256 * 10 / 8 + 2 * 8));
+        // A row from each rank comes home, as one has gone to each.
+        assertThat(find(records, "ll-combine-pre-reduced", "bf16").get("wireBytes"))
+                .isEqualTo(find(records, "ll-dispatch", "bf16").get("wireBytes"));
     }
 }

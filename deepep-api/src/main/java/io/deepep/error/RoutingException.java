@@ -1,9 +1,9 @@
 package io.deepep.error;
 
 /**
- * A rank's routing data is not valid: an expert index out of range, or counts that contradict the
- * mask. Found while the operation ran, so every rank gets it, naming the rank at fault; nothing was
- * sent and the buffer stays usable.
+ * A rank's routing data is not valid: an expert index out of range, counts that contradict the
+ * mask, or another selection than was dispatched where that matters. Found while the operation ran,
+ * so every rank gets it, naming the rank at fault; nothing was sent and the buffer stays usable.
  */
 public final class RoutingException extends DeepEpException {
     private static final long serialVersionUID = 1L;

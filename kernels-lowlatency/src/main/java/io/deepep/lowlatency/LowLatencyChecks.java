@@ -53,20 +53,39 @@ public final class LowLatencyChecks {
                             + limits.maxTopk()
                             + "]; raise LowLatencyLimits.maxTopk");
         }
+        if (request.topkWeights() != null) {
+            tensors.require(
+                    "topkWeights",
+                    request.topkWeights(),
+                    DType.F32,
+                    topkIdx.size(0),
+                    topkIdx.size(1));
+            tensors.requireContiguous("topkWeights", request.topkWeights());
+        }
         optional("cumulativeStats", request.cumulativeStats(), DType.I32, numLocalExperts);
         optional("waitCostStats", request.waitCostStats(), DType.I64, numRanks);
     }
 
-    /** Checks a combine; that the handle belongs to the buffer is the backend's to check first. */
-    public void combine(LowLatencyCombineRequest request) {
+    /**
+     * Checks a combine; that the handle belongs to the buffer is the backend's to check first.
+     *
+     * @param weighted whether the handle's dispatch was given weights
+     */
+    public void combine(LowLatencyCombineRequest request, boolean weighted) {
         long numTokens = request.handle().numTokens();
         int numTopk = request.handle().numTopk();
         tensors.require("x", request.x(), DType.BF16, numLocalExperts, numSlots, limits.hidden());
         tensors.requireContiguousRows("x", request.x());
         tensors.require("topkIdx", request.topkIdx(), DType.I64, numTokens, numTopk);
         tensors.requireContiguous("topkIdx", request.topkIdx());
-        tensors.require("topkWeights", request.topkWeights(), DType.F32, numTokens, numTopk);
-        tensors.requireContiguous("topkWeights", request.topkWeights());
+        if (!request.isPreReduced()) {
+            tensors.require("topkWeights", request.topkWeights(), DType.F32, numTokens, numTopk);
+            tensors.requireContiguous("topkWeights", request.topkWeights());
+        } else if (!weighted) {
+            throw new IllegalArgumentException(
+                    "a pre-reduced combine of a dispatch without topkWeights; give them to"
+                            + " LowLatencyDispatchRequest, or combine with weights");
+        }
         if (request.out() != null) {
             tensors.require("out", request.out(), DType.BF16, numTokens, limits.hidden());
             tensors.requireContiguousRows("out", request.out());

@@ -1,5 +1,7 @@
 package io.deepep.lowlatency;
 
+import io.deepep.LowLatencyCombineRequest;
+
 /**
  * What a rank announces to each token owner with a low-latency combine, so that ranks which combine
  * different things learn it instead of summing each other's leftovers. Longs at the byte offsets
@@ -9,7 +11,7 @@ public final class LowLatencyCombineHeader {
     /** Offset of the epoch of the dispatch whose tokens come home. */
     public static final long DISPATCH_EPOCH = 0;
 
-    /** Offset of {@link #ROWS_BF16} or {@link #ROWS_LOG_FMT}. */
+    /** Offset of the {@link #formatCode}. */
     public static final long FORMAT = 8;
 
     /**
@@ -19,8 +21,8 @@ public final class LowLatencyCombineHeader {
     public static final long HAS_ROWS = 16;
 
     /**
-     * Offset of {@link LowLatencyHeader#STATUS_OK} or {@link LowLatencyHeader#STATUS_TOPK_RANGE},
-     * with which no rows come.
+     * Offset of {@link LowLatencyHeader#STATUS_OK}, or another of its constants, with which no rows
+     * come.
      */
     public static final long STATUS = 24;
 
@@ -30,16 +32,30 @@ public final class LowLatencyCombineHeader {
     /** Bytes of a header, padded. */
     public static final long SIZE_BYTES = 64;
 
-    /** Rows are BF16. */
-    public static final long ROWS_BF16 = 0;
-
-    /** Rows are {@link LogFmt10}. */
-    public static final long ROWS_LOG_FMT = 1;
+    private static final long LOG_FMT = 1;
+    private static final long PRE_REDUCED = 2;
 
     private LowLatencyCombineHeader() {}
 
+    /** What travels: BF16 or {@link LogFmt10}, of each selection or of each rank's sum. */
+    public static long formatCode(LowLatencyCombineRequest request) {
+        return (request.logFmt() ? LOG_FMT : 0) | (request.isPreReduced() ? PRE_REDUCED : 0);
+    }
+
     /** What a {@link #FORMAT} is called in messages. */
     public static String formatName(long format) {
-        return format == ROWS_BF16 ? "BF16" : "LogFMT";
+        return ((format & PRE_REDUCED) != 0 ? "pre-reduced " : "")
+                + ((format & LOG_FMT) != 0 ? "LogFMT" : "BF16");
+    }
+
+    /** What {@link LowLatencyHeader#STATUS_TOPK_CHANGED} means. */
+    public static String topkChangedMessage(long token, long k, long value) {
+        return "topkIdx["
+                + token
+                + "]["
+                + k
+                + "]="
+                + value
+                + " is not what was dispatched; pre-reduce with the topkIdx of the dispatch, unchanged";
     }
 }

@@ -20,7 +20,7 @@ public final class LowLatencyHeader {
     /** First of three numbers that belong to the status: token, k, value. */
     public static final int DETAIL = 1;
 
-    /** The format's {@link #formatCode}. */
+    /** The {@link #formatCode}. */
     public static final int FORMAT = 4;
 
     /** K. */
@@ -40,7 +40,17 @@ public final class LowLatencyHeader {
 
     private LowLatencyHeader() {}
 
-    /** What stands for a format in a header. */
+    /** A combine's top-k index is not the one that was dispatched; no rows follow. */
+    public static final int STATUS_TOPK_CHANGED = 2;
+
+    private static final long WEIGHTED = 4;
+
+    /** What stands for a dispatch's format in a header, and for whether it has weights. */
+    public static long formatCode(LowLatencyFormat format, boolean weighted) {
+        return formatCode(format) | (weighted ? WEIGHTED : 0);
+    }
+
+    /** What stands for a format. */
     public static long formatCode(LowLatencyFormat format) {
         return switch (format) {
             case BF16 -> 0;
@@ -53,8 +63,8 @@ public final class LowLatencyHeader {
     /** The format that a code stands for, for messages. */
     public static String formatName(long code) {
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
-            if (formatCode(format) == code) {
-                return format.toString();
+            if (formatCode(format) == (code & ~WEIGHTED)) {
+                return format + ((code & WEIGHTED) != 0 ? " with weights" : "");
             }
         }
         return "format " + code;

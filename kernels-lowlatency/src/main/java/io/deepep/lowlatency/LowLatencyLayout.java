@@ -22,10 +22,11 @@ import io.deepep.spi.Region;
  *   combineAcks     [2][R]      epoch of the combine of which that rank has summed all rows from here
  * </pre>
  *
- * A selection is {@code i32 token, i32 localExpert[K]} with -1 where selection k is not an expert
- * of this rank. Epochs count up for ever; flags are never cleared, and slots of one parity are free
- * again once the acknowledgement of two epochs ago has come. Acknowledgements have a parity too:
- * with hooks, the later of two in flight may be received first.
+ * A selection is {@code i32 token, i32 localExpert[K], f32 weight[K]} with -1 where selection k is
+ * not an expert of this rank, and weights only if the dispatch was given them. Epochs count up for
+ * ever; flags are never cleared, and slots of one parity are free again once the acknowledgement of
+ * two epochs ago has come. Acknowledgements have a parity too: with hooks, the later of two in
+ * flight may be received first.
  */
 public record LowLatencyLayout(
         Layout layout,
@@ -49,7 +50,7 @@ public record LowLatencyLayout(
                         Math.max(
                                 (long) DType.BF16.sizeBytes() * limits.hidden(),
                                 limits.hidden() + scaleBytes(limits.hidden())));
-        long selectionBytes = Layout.alignToLine(4L + 4L * limits.maxTopk());
+        long selectionBytes = Layout.alignToLine(4L + (4L + 4L) * limits.maxTopk());
         long headerBytes = LowLatencyHeader.sizeBytes(limits.numExperts());
         Layout.Builder builder = Layout.builder("LowLatencyLayout");
         Region headers =

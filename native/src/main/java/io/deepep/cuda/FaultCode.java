@@ -32,7 +32,9 @@ public enum FaultCode {
     /** The routing of a dispatch that failed or has not run. */
     HANDLE_INVALID(13, "rank: the dispatch of its handle failed"),
     /** A peer makes a call of another kind. */
-    OPERATION_MISMATCH(14, "peer makes the other kind of call");
+    OPERATION_MISMATCH(14, "peer makes the other kind of call"),
+    /** A selection that is not the one of the dispatch. */
+    SELECTION_CHANGED(15, "rank; token, k, seen = the expert that was not dispatched");
 
     private final int value;
     private final String comment;

@@ -50,7 +50,10 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
                             rank -> {
                                 for (int batch = 0; batch < batches.size(); batch++) {
                                     batches.get(batch)
-                                            .combined(rank, false, combined.get(rank).get(batch));
+                                            .combined(
+                                                    rank,
+                                                    HomeRows.BF16,
+                                                    combined.get(rank).get(batch));
                                 }
                             });
         }

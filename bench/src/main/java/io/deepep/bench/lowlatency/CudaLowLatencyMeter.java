@@ -45,7 +45,8 @@ final class CudaLowLatencyMeter extends LowLatencyMeter {
         Map<Long, Ceiling> ceilings = new TreeMap<>();
         for (long row :
                 new long[] {
-                    bytes.dispatchWireRowBytes(LowLatencyFormat.FP8), bytes.combineRowBytes(false)
+                    bytes.dispatchWireRowBytes(LowLatencyFormat.FP8),
+                    bytes.combineRowBytes(HomeRows.BF16)
                 }) {
             ceilings.put(
                     row,

@@ -125,6 +125,6 @@ final class DecodeLoop implements Operation {
         Rank mine = ranks.get(rank);
         mine.home.event().synchronize();
         verifier.dispatched(rank, LowLatencyFormat.FP8, mine.received);
-        verifier.combined(rank, false, mine.home.x());
+        verifier.combined(rank, HomeRows.BF16, mine.home.x());
     }
 }

@@ -12,6 +12,8 @@ enum Feature {
     ZERO_COPY,
     /** Combined rows travel as 10-bit logarithms. */
     LOGFMT,
+    /** Ranks sum a token's rows before they send them. */
+    PRE_REDUCED,
     /** Received rows and waiting times are counted. */
     STATS,
     /** The combined rows go into memory of the caller. */

@@ -56,6 +56,7 @@ public final class LowLatencyBench {
         }
         cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, Feature.ZERO_COPY)));
         cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, Feature.LOGFMT)));
+        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, Feature.PRE_REDUCED)));
         return cases;
     }
 
@@ -105,10 +106,11 @@ public final class LowLatencyBench {
         }
         if (!setup.job().placement().isCuda()) {
             // Kernels send rows from wherever they lie.
-            measured.add(sms -> operations.combine(false, false, sms));
+            measured.add(sms -> operations.combine(false, HomeRows.BF16, sms));
         }
-        measured.add(sms -> operations.combine(true, false, sms));
-        measured.add(sms -> operations.combine(true, true, sms));
+        for (HomeRows home : HomeRows.values()) {
+            measured.add(sms -> operations.combine(true, home, sms));
+        }
         return measured;
     }
 }

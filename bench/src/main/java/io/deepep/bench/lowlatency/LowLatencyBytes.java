@@ -11,7 +11,7 @@ import java.util.stream.LongStream;
 
 /**
  * Bytes of low-latency operations. A token goes once to each destination rank; on the way back
- * every selection's row goes home by itself.
+ * every selection's row goes home by itself, or pre-reduced one row from each of these ranks.
  */
 final class LowLatencyBytes {
     private static final long VECTOR_BYTES = 16;
@@ -33,9 +33,9 @@ final class LowLatencyBytes {
     }
 
     /** Bytes of a row as it travels in a combine. */
-    long combineRowBytes(boolean logFmt) {
+    long combineRowBytes(HomeRows home) {
         long hidden = job.hidden();
-        return logFmt
+        return home == HomeRows.LOGFMT
                 ? hidden * LOGFMT_BITS / 8
                         + LOGFMT_BLOCK_HEADER * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
                 : 2 * hidden;
@@ -59,8 +59,18 @@ final class LowLatencyBytes {
         }
     }
 
-    /** A row for each selection goes home. */
-    void combineRows(int rank, int token, long[][] sent) {
+    /** Rows that go home. */
+    Rows combineRows(HomeRows home) {
+        return home == HomeRows.PRE_REDUCED ? this::rowOfEachRank : this::rowOfEachSelection;
+    }
+
+    private void rowOfEachRank(int rank, int token, long[][] sent) {
+        for (int owner = 0; owner < job.numRanks(); owner++) {
+            sent[owner][rank] += routing.goesTo(rank, token, owner) ? 1 : 0;
+        }
+    }
+
+    private void rowOfEachSelection(int rank, int token, long[][] sent) {
         for (int k = 0; k < routing.numTopk(); k++) {
             int owner = routing.ownerOf(routing.expert(rank, token, k));
             if (owner >= 0) {
@@ -100,8 +110,11 @@ final class LowLatencyBytes {
         return Traffic.lowLatency(routing, job.topology(), rank);
     }
 
-    /** Rows that go home to {@code rank}: one for each selection elsewhere. */
-    Traffic combineTraffic(int rank) {
+    /** Rows that go home to {@code rank}: one for each selection elsewhere, or for each rank. */
+    Traffic combineTraffic(int rank, HomeRows home) {
+        if (home == HomeRows.PRE_REDUCED) {
+            return dispatchTraffic(rank); // as many as went out
+        }
         EpTopology own = job.topology().withRank(rank);
         long nvlink = 0;
         long rdma = 0;
@@ -136,12 +149,12 @@ final class LowLatencyBytes {
     }
 
     /** All ranks' bytes of a combine: BF16 rows are read, BF16 tokens are written. */
-    OperationBytes combine(boolean logFmt) {
+    OperationBytes combine(HomeRows home) {
         Traffic all = new Traffic(0, 0);
         for (int rank = 0; rank < job.numRanks(); rank++) {
-            all = all.plus(combineTraffic(rank));
+            all = all.plus(combineTraffic(rank, home));
         }
-        long row = combineRowBytes(logFmt);
+        long row = combineRowBytes(home);
         long logical = selections() * row;
         return new OperationBytes(
                 logical,

@@ -55,10 +55,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
                             return result;
                         });
         nanos += team.slowestNanos();
-        team.run(
-                rank ->
-                        verifier.combined(
-                                rank, variant.has(Feature.LOGFMT), combined.get(rank).x()));
+        team.run(rank -> verifier.combined(rank, variant.homeRows(), combined.get(rank).x()));
         return nanos;
     }
 
@@ -68,6 +65,9 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
                 LowLatencyDispatchRequest.builder(workload.x(rank), workload.topkIdx(rank))
                         .format(variant.format())
                         .receiveHook(variant.has(Feature.HOOK));
+        if (variant.has(Feature.PRE_REDUCED)) {
+            builder.topkWeights(workload.topkWeights(rank));
+        }
         if (variant.has(Feature.STATS)) {
             builder.cumulativeStats(zeros(rank, DType.I32, workload.routing().numLocalExperts()))
                     .waitCostStats(zeros(rank, DType.I64, workload.routing().numRanks()));
@@ -88,13 +88,8 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
             workload.copyOutputs(rank, input);
         }
         LowLatencyCombineRequest.Builder builder =
-                LowLatencyCombineRequest.builder(
-                                input,
-                                workload.topkIdx(rank),
-                                workload.topkWeights(rank),
-                                received.handle())
+                workload.combine(rank, input, received.handle(), variant.homeRows())
                         .zeroCopy(variant.has(Feature.ZERO_COPY))
-                        .logFmt(variant.has(Feature.LOGFMT))
                         .receiveHook(variant.has(Feature.HOOK));
         if (variant.has(Feature.OUT)) {
             Tensor stale =

@@ -42,8 +42,12 @@ public final class LowLatencyFixture implements AutoCloseable {
     /** Combine of rows in the buffer's combine memory, else of staged ones. */
     public RankTeam.Work combine(boolean zeroCopy, boolean logFmt) {
         return operations
-                .combine(zeroCopy, logFmt, setup.job().dispatchConfig().numSms())
+                .combine(zeroCopy, rows(logFmt), setup.job().dispatchConfig().numSms())
                 .synchronous();
+    }
+
+    private static HomeRows rows(boolean logFmt) {
+        return logFmt ? HomeRows.LOGFMT : HomeRows.BF16;
     }
 
     /** Bytes of a dispatch. */
@@ -53,7 +57,7 @@ public final class LowLatencyFixture implements AutoCloseable {
 
     /** Bytes of a combine. */
     public OperationBytes combineBytes(boolean logFmt) {
-        return new LowLatencyBytes(setup.session().job()).combine(logFmt);
+        return new LowLatencyBytes(setup.session().job()).combine(rows(logFmt));
     }
 
     @Override

@@ -26,13 +26,15 @@ final class LowLatencyOperations {
         workload = setup.verifier().workload();
     }
 
-    private List<LowLatencyDispatchRequest> requests(LowLatencyFormat format, int sms) {
+    private List<LowLatencyDispatchRequest> requests(
+            LowLatencyFormat format, boolean weighted, int sms) {
         return session.team()
                 .ask(
                         rank ->
                                 LowLatencyDispatchRequest.builder(
                                                 workload.x(rank), workload.topkIdx(rank))
                                         .format(format)
+                                        .topkWeights(weighted ? workload.topkWeights(rank) : null)
                                         .numSms(sms)
                                         .build());
     }
@@ -42,11 +44,19 @@ final class LowLatencyOperations {
     }
 
     /**
-     * Combine of BF16 rows. Dispatches once, for the handles; so it is to be measured before the
-     * next dispatch is made.
+     * Combine of what experts computed. Dispatches once, for the handles; so it is to be measured
+     * before the next dispatch is made.
      */
-    LowLatencyOperation combine(boolean zeroCopy, boolean logFmt, int sms) {
-        return new Combine(zeroCopy, logFmt, sms);
+    LowLatencyOperation combine(boolean zeroCopy, HomeRows home, int sms) {
+        return new Combine(zeroCopy, home, sms);
+    }
+
+    private static String nameOf(boolean zeroCopy, HomeRows home) {
+        return switch (home) {
+            case BF16 -> zeroCopy ? "ll-combine-zero-copy" : "ll-combine-staged";
+            case LOGFMT -> "ll-combine-logfmt";
+            case PRE_REDUCED -> "ll-combine-pre-reduced";
+        };
     }
 
     private final class Dispatch extends LowLatencyOperation {
@@ -58,7 +68,7 @@ final class LowLatencyOperations {
         Dispatch(LowLatencyFormat format, int sms) {
             super("ll-dispatch", format.name().toLowerCase(Locale.ROOT), sms);
             this.format = format;
-            this.requests = requests(format, sms);
+            this.requests = requests(format, false, sms);
         }
 
         @Override
@@ -89,28 +99,22 @@ final class LowLatencyOperations {
     }
 
     private final class Combine extends LowLatencyOperation {
-        private final boolean logFmt;
+        private final HomeRows home;
         private final List<LowLatencyCombineRequest> requests;
         private final LowLatencyCombineResult[] latest =
                 new LowLatencyCombineResult[session.job().numRanks()];
 
-        Combine(boolean zeroCopy, boolean logFmt, int sms) {
-            super(
-                    logFmt
-                            ? "ll-combine-logfmt"
-                            : zeroCopy ? "ll-combine-zero-copy" : "ll-combine-staged",
-                    "bf16",
-                    sms);
-            this.logFmt = logFmt;
+        Combine(boolean zeroCopy, HomeRows home, int sms) {
+            super(nameOf(zeroCopy, home), "bf16", sms);
+            this.home = home;
+            boolean weighted = home == HomeRows.PRE_REDUCED;
             List<LowLatencyDispatchRequest> dispatches =
-                    LowLatencyOperations.this.requests(LowLatencyFormat.BF16, sms);
-            requests =
-                    session.team()
-                            .ask(rank -> request(rank, dispatches.get(rank), zeroCopy, logFmt));
+                    LowLatencyOperations.this.requests(LowLatencyFormat.BF16, weighted, sms);
+            requests = session.team().ask(rank -> request(rank, dispatches.get(rank), zeroCopy));
         }
 
         private LowLatencyCombineRequest request(
-                int rank, LowLatencyDispatchRequest dispatch, boolean zeroCopy, boolean logFmt) {
+                int rank, LowLatencyDispatchRequest dispatch, boolean zeroCopy) {
             Buffer buffer = session.buffer(rank);
             LowLatencyDispatchResult received = buffer.lowLatencyDispatch(dispatch);
             Tensor input = workload.outputs(rank);
@@ -118,13 +122,8 @@ final class LowLatencyOperations {
                 input = buffer.getNextLowLatencyCombineBuffer(received.handle());
                 workload.copyOutputs(rank, input);
             }
-            return LowLatencyCombineRequest.builder(
-                            input,
-                            workload.topkIdx(rank),
-                            workload.topkWeights(rank),
-                            received.handle())
+            return workload.combine(rank, input, received.handle(), home)
                     .zeroCopy(zeroCopy)
-                    .logFmt(logFmt)
                     .numSms(sms())
                     .build();
         }
@@ -137,22 +136,22 @@ final class LowLatencyOperations {
 
         @Override
         OperationBytes total(LowLatencyBytes bytes) {
-            return bytes.combine(logFmt);
+            return bytes.combine(home);
         }
 
         @Override
         long busiestLinkBytes(LowLatencyBytes bytes) {
-            return bytes.busiestLinkRows(bytes::combineRows) * wireRowBytes(bytes);
+            return bytes.busiestLinkRows(bytes.combineRows(home)) * wireRowBytes(bytes);
         }
 
         @Override
         long wireRowBytes(LowLatencyBytes bytes) {
-            return bytes.combineRowBytes(logFmt);
+            return bytes.combineRowBytes(home);
         }
 
         @Override
         void verify(int rank) {
-            verifier.combined(rank, logFmt, latest[rank].x());
+            verifier.combined(rank, home, latest[rank].x());
         }
     }
 }

@@ -44,6 +44,13 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<Feature> feat
         return variants;
     }
 
+    HomeRows homeRows() {
+        if (has(Feature.PRE_REDUCED)) {
+            return HomeRows.PRE_REDUCED;
+        }
+        return has(Feature.LOGFMT) ? HomeRows.LOGFMT : HomeRows.BF16;
+    }
+
     boolean has(Feature feature) {
         return features.contains(feature);
     }

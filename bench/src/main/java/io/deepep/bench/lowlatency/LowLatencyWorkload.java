@@ -1,6 +1,8 @@
 package io.deepep.bench.lowlatency;
 
+import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Rows;
@@ -8,6 +10,7 @@ import io.deepep.bench.run.Session;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.LowLatencyCheck;
 import io.deepep.testkit.oracle.LowLatencyOracle;
+import io.deepep.testkit.oracle.PreReducedCheck;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
 import java.util.List;
@@ -141,6 +144,19 @@ final class LowLatencyWorkload {
                             target.select(0, expert),
                             counts[expert]);
         }
+    }
+
+    /** A combine of {@code input}; pre-reduced, the dispatch was given {@link #topkWeights}. */
+    LowLatencyCombineRequest.Builder combine(
+            int rank, Tensor input, LowLatencyHandle handle, HomeRows home) {
+        return home == HomeRows.PRE_REDUCED
+                ? LowLatencyCombineRequest.preReduced(input, topkIdx(rank), handle)
+                : LowLatencyCombineRequest.builder(input, topkIdx(rank), topkWeights(rank), handle)
+                        .logFmt(home == HomeRows.LOGFMT);
+    }
+
+    PreReducedCheck preReducedCheck() {
+        return new PreReducedCheck(oracle, hostOutputs);
     }
 
     LowLatencyCheck check(LowLatencyFormat format) {

@@ -53,21 +53,29 @@ final class Verifier {
     }
 
     /** Compares what came home to {@code rank}, on that rank's thread. */
-    void combined(int rank, boolean logFmt, Tensor result) {
+    void combined(int rank, HomeRows home, Tensor result) {
         try (Downloads downloads = workload.downloads(rank)) {
             Tensor actual = downloads.apply(result);
             accept(
-                    new Key(rank, logFmt),
+                    new Key(rank, home),
                     31 * Rows.fingerprint(actual, actual.size(0)) + actual.toString().hashCode(),
-                    () ->
-                            workload.check(LowLatencyFormat.BF16)
-                                    .checkCombine(
-                                            rank,
-                                            workload.hostOutputs(),
-                                            logFmt ? LOGFMT_RELATIVE : 0,
-                                            logFmt ? LOGFMT_ABSOLUTE : 0,
-                                            actual));
+                    () -> checkCombine(rank, home, actual));
         }
+    }
+
+    private void checkCombine(int rank, HomeRows home, Tensor actual) {
+        if (home == HomeRows.PRE_REDUCED) {
+            workload.preReducedCheck().check(rank, actual);
+            return;
+        }
+        boolean logFmt = home == HomeRows.LOGFMT;
+        workload.check(LowLatencyFormat.BF16)
+                .checkCombine(
+                        rank,
+                        workload.hostOutputs(),
+                        logFmt ? LOGFMT_RELATIVE : 0,
+                        logFmt ? LOGFMT_ABSOLUTE : 0,
+                        actual);
     }
 
     private void accept(Key key, long bits, Runnable oracle) {

@@ -36,6 +36,16 @@ final class CudaBank {
     final DevicePool.Block struct;
 
     final DevicePool.Block selections;
+
+    /** I64 [maxTokens * maxTopk]: the indices of a dispatch that was given weights. */
+    final DevicePool.Block sentTopkIdx;
+
+    /** {@code RowSelection} [R][maxTokens][maxTopk] of such a dispatch. */
+    final DevicePool.Block rowSelections;
+
+    /** U32 [R][maxTokens] of such a dispatch: the rows' tokens. */
+    final DevicePool.Block rowTokens;
+
     final Tensor srcInfo;
     final Tensor layoutRange;
     final Tensor count;
@@ -61,6 +71,12 @@ final class CudaBank {
         selections =
                 memory.allocate(
                         LowLatencyStructs.SELECTION.numBytes() * numSlots * limits.maxTopk());
+        sentTopkIdx = memory.allocate((long) Long.BYTES * limits.maxTokens() * limits.maxTopk());
+        // Zeroed: of a source that is lost, rows may be looked at that have never come.
+        rowSelections =
+                memory.allocateZeroed(
+                        LowLatencyStructs.ROW_SELECTION.numBytes() * numSlots * limits.maxTopk());
+        rowTokens = memory.allocateZeroed((long) Integer.BYTES * numSlots);
         scales = memory.allocate(Float.BYTES * places * groups());
         srcInfo =
                 memory.allocate(Integer.BYTES * places)

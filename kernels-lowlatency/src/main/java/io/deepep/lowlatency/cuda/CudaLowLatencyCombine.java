@@ -38,7 +38,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     CudaLowLatencyCombine(CudaLowLatencyState state, LowLatencyCombineRequest request) {
         this.handle = CudaLowLatencyHandle.of(request.handle(), state);
         this.bank = handle.bank();
-        state.checks.combine(request);
+        state.checks.combine(request, handle.weighted());
         if (request.zeroCopy() && !bank.isCombineBuffer(request.x())) {
             throw new IllegalArgumentException(
                     "zeroCopy=true but x is not the buffer's own memory;"
@@ -47,21 +47,27 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.state = state;
         this.request = request;
         this.hooked = request.receiveHook();
-        CudaFunction kernel = request.logFmt() ? state.gpu.combineLogFmt : state.gpu.combineBf16;
+        CudaFunction kernel = state.gpu.combine(request);
         this.event = new CallEvent(state.stream);
         this.status = state.newStatus(this, event, true);
         this.out = request.out() != null ? request.out() : allocate();
-        int sharedBytes = request.logFmt() ? LowLatencyStructs.LOG_SHARED_BYTES : 0;
         this.launches =
                 new RunLaunches(
                         state,
                         kernel,
                         request.numSms(),
-                        sharedBytes,
+                        sharedBytes(request),
                         event,
                         hooked,
                         this::params,
                         new RunTrace.Source(request.topkIdx(), request.waitCostStats(), false));
+    }
+
+    private static int sharedBytes(LowLatencyCombineRequest request) {
+        if (request.isPreReduced()) {
+            return LowLatencyStructs.REDUCE_SHARED_BYTES;
+        }
+        return request.logFmt() ? LowLatencyStructs.LOG_SHARED_BYTES : 0;
     }
 
     private Tensor allocate() {
@@ -90,24 +96,23 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .set("x_row_stride", x.stride(1) * elementBytes)
                 .set("bank", bank.struct.address())
                 .set("selections", bank.selections.address())
+                .set("sent_topk_idx", bank.sentTopkIdx.address())
+                .set("row_selections", bank.rowSelections.address())
+                .set("row_tokens", bank.rowTokens.address())
                 .set("topk_idx", request.topkIdx().address())
-                .set("topk_weights", request.topkWeights().address())
+                .set("topk_weights", request.isPreReduced() ? 0 : request.topkWeights().address())
                 .set("out", out.address())
                 .set("out_stride", out.stride(0) * elementBytes)
                 .set(
                         "wait_stats",
                         request.waitCostStats() == null ? 0 : request.waitCostStats().address());
-        long format =
-                request.logFmt()
-                        ? LowLatencyCombineHeader.ROWS_LOG_FMT
-                        : LowLatencyCombineHeader.ROWS_BF16;
         return params.setInt("run", run)
                 .setInt("num_tokens", handle.numTokens())
                 .setInt("topk", handle.numTopk())
                 .setInt("num_experts", state.limits.numExperts())
                 .setInt("experts_per_rank", state.limits.numLocalExperts(state.topology.numRanks()))
                 .setInt("hidden", state.limits.hidden())
-                .setInt("row_format", (int) format)
+                .setInt("row_format", (int) LowLatencyCombineHeader.formatCode(request))
                 .setInt("max_tokens", state.limits.maxTokens())
                 .setInt("max_topk", state.limits.maxTopk());
     }
@@ -146,16 +151,21 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
     }
 
-    /** Rows home count every selection, those of masked ranks too. */
+    /**
+     * Rows home count every selection, or pre-reduced every rank that a token selects, those of
+     * masked ranks too.
+     */
     @Override
     public RunObservation observe() {
         RunTrace trace = launches.announce();
         return (facts, completed) -> {
             describe(facts, completed);
             if (trace.isKnown()) {
-                int[] home = trace.ownSelections();
+                boolean reduced = request.isPreReduced();
+                int[] home = reduced ? trace.ownRows() : trace.ownSelections();
+                int[] sent = reduced ? trace.receivedRows() : trace.receivedSelections();
                 facts.tokens(request.topkIdx().size(0), Arrays.stream(home).sum())
-                        .peers(trace.receivedSelections(), home)
+                        .peers(sent, home)
                         .directLinks(home)
                         .waits(trace.waits());
             }

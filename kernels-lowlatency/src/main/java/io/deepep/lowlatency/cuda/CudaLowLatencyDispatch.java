@@ -58,7 +58,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         requireShared(sharedBytes);
         for (int i = 0; i < BANKS; i++) {
             CudaBank bank = state.bank(i);
-            handles[i] = new CudaLowLatencyHandle(state, bank);
+            handles[i] = new CudaLowLatencyHandle(state, bank, request.topkWeights() != null);
             recvX[i] = bank.recvX(request.format());
             recvScales[i] = bank.recvScales(request.format());
         }
@@ -122,6 +122,9 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         CudaLowLatencyLayout layout = state.layout;
         CudaBank bank = state.bank(bankIdx);
         LowLatencyFormat format = request.format();
+        boolean weighted = request.topkWeights() != null;
+        long selectionsOffset = CudaLowLatencyLayout.selectionsOffset(hidden(), format.isFp8());
+        long weightsOffset = CudaLowLatencyLayout.weightsOffset(selectionsOffset, numTopk);
         params.set("flag_offset", layout.dispatchFlags().offset())
                 .set("flag_parity_stride", layout.dispatchFlags().stride0())
                 .set("flag_rank_stride", layout.dispatchFlags().stride1())
@@ -131,8 +134,12 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .set("x", request.x().address())
                 .set("x_stride", request.x().stride(0) * request.x().dtype().sizeBytes())
                 .set("topk_idx", request.topkIdx().address())
+                .set("topk_weights", addressOf(request.topkWeights()))
                 .set("bank", bank.struct.address())
                 .set("selections", bank.selections.address())
+                .set("sent_topk_idx", bank.sentTopkIdx.address())
+                .set("row_selections", bank.rowSelections.address())
+                .set("row_tokens", bank.rowTokens.address())
                 .set("out_x", recvX[bankIdx].address())
                 .set("out_scales", addressOf(recvScales[bankIdx]))
                 .set("out_src_info", bank.srcInfo.address())
@@ -149,9 +156,11 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .setInt("max_tokens", state.limits.maxTokens())
                 .setInt("max_topk", state.limits.maxTopk())
                 .setInt("row_stride", (int) layout.dispatchRows().recordBytes())
+                .setInt("selections_offset", (int) selectionsOffset)
+                .setInt("weights_offset", (int) weightsOffset)
                 .setInt(
-                        "selections_offset",
-                        (int) CudaLowLatencyLayout.selectionsOffset(hidden(), format.isFp8()))
+                        "sent_row_bytes",
+                        (int) weightsOffset + (weighted ? Float.BYTES * numTopk : 0))
                 .setInt("counts_shared_offset", (int) countsSharedOffset())
                 .setInt("scales_shared_offset", (int) scalesSharedOffset());
     }

@@ -9,14 +9,21 @@ import io.deepep.Tensor;
 final class CudaLowLatencyHandle implements LowLatencyHandle {
     private final CudaLowLatencyState owner;
     private final CudaBank bank;
+    private final boolean weighted;
     private long dispatch;
     private int generation;
     private int numTokens;
     private int numTopk;
 
-    CudaLowLatencyHandle(CudaLowLatencyState owner, CudaBank bank) {
+    CudaLowLatencyHandle(CudaLowLatencyState owner, CudaBank bank, boolean weighted) {
         this.owner = owner;
         this.bank = bank;
+        this.weighted = weighted;
+    }
+
+    /** Whether its dispatch was given weights. */
+    boolean weighted() {
+        return weighted;
     }
 
     /** The handle as one of {@code state}'s. */

@@ -17,7 +17,7 @@ import io.deepep.spi.Region;
  *   dispatchFlags    [2][R][T]  epoch | (number of the row's first selection, token) &lt;&lt; 32 of a complete row
  *   combineHeaders   [2][R]     what the sender announces, likewise words
  *   combineFlags     [2][T][K]  u32, or across nodes u64, per part of a row: the epoch when it is complete
- *   dispatchRows     [2][R][T]  i-th token the source sends here: elements, scales, u32 selection[K]
+ *   dispatchRows     [2][R][T]  i-th token the source sends here: elements, scales, u32 selection[K], f32 weight[K]
  *   combineRows      [2][T][K]  result of selection k of token t, BF16 or LogFMT
  * </pre>
  *
@@ -73,7 +73,8 @@ public record CudaLowLatencyLayout(
         Region dispatchRows =
                 builder.region(
                         "dispatchRows",
-                        Layout.alignToLine(longestRow + (long) Integer.BYTES * numTopk),
+                        Layout.alignToLine(
+                                weightsOffset(longestRow, numTopk) + (long) Float.BYTES * numTopk),
                         PARITIES,
                         numRanks,
                         numTokens);
@@ -109,6 +110,11 @@ public record CudaLowLatencyLayout(
 
     private static long even(int number) {
         return Math.ceilDiv(number, 2) * 2L;
+    }
+
+    /** Where a row's weights begin, if it has any: after its selections. */
+    static long weightsOffset(long selectionsOffset, int numTopk) {
+        return selectionsOffset + (long) Integer.BYTES * numTopk;
     }
 
     /** Where a dispatched row's selections begin: after its elements and scales. */

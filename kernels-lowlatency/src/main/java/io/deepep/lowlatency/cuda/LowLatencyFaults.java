@@ -32,6 +32,13 @@ record LowLatencyFaults(boolean combine, int rank, long timeoutNanos, int numExp
     RuntimeException failure(int code, MemorySegment block) {
         return switch (FaultCode.of(code)) {
             case EXPERT_OUT_OF_RANGE -> routing(block);
+            case SELECTION_CHANGED ->
+                    new RoutingException(
+                            intOf(block, "rank"),
+                            LowLatencyCombineHeader.topkChangedMessage(
+                                    intOf(block, "token"),
+                                    intOf(block, "k"),
+                                    longOf(block, "seen")));
             case HEADER_MISMATCH -> combine ? combineMismatch(block) : dispatchMismatch(block);
             case TOO_MANY_ROWS ->
                     new CapacityExceededException(

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.LowLatencyCombineRequest;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
@@ -28,8 +29,10 @@ final class LowLatencyGpu {
 
     final CudaFunction dispatchBf16;
     final CudaFunction dispatchFp8;
-    final CudaFunction combineBf16;
-    final CudaFunction combineLogFmt;
+    private final CudaFunction combineBf16;
+    private final CudaFunction combineLogFmt;
+    private final CudaFunction combineReducedBf16;
+    private final CudaFunction combineReducedLogFmt;
     final PinnedSlots slots;
 
     /** Dynamic shared memory a block can have. */
@@ -42,7 +45,17 @@ final class LowLatencyGpu {
         this.dispatchFp8 = function(dispatch, "dispatch_fp8");
         this.combineBf16 = function(combine, "combine_bf16");
         this.combineLogFmt = function(combine, "combine_logfmt");
+        this.combineReducedBf16 = function(combine, "combine_reduced_bf16");
+        this.combineReducedLogFmt = function(combine, "combine_reduced_logfmt");
         this.slots = slots;
+    }
+
+    /** The kernel of a combine. */
+    CudaFunction combine(LowLatencyCombineRequest request) {
+        if (request.isPreReduced()) {
+            return request.logFmt() ? combineReducedLogFmt : combineReducedBf16;
+        }
+        return request.logFmt() ? combineLogFmt : combineBf16;
     }
 
     private CudaFunction function(CudaModule module, String name) {

@@ -27,6 +27,9 @@ final class LowLatencyStructs {
     /** Shared memory that a combine in LogFMT takes. */
     static final int LOG_SHARED_BYTES = 14 * 2368;
 
+    /** Shared memory that a combine takes which sums rows before it sends them. */
+    static final int REDUCE_SHARED_BYTES = 14 * PART_CHANNELS * 2;
+
     /** The words of a dispatch header that ranks compare. */
     static final int FORMAT_WORD = 5;
 
@@ -111,6 +114,13 @@ final class LowLatencyStructs {
                     .u32("origin", "token << kTopkBits | k")
                     .build();
 
+    static final KernelStruct ROW_SELECTION =
+            KernelStruct.builder(
+                            "RowSelection", "Selection k of a row that came with weights, at [k].")
+                    .u32("place", "as in Selection, or ~0: of another rank, or none")
+                    .u32("weight", "the bits of an f32")
+                    .build();
+
     static final KernelStruct DISPATCH =
             KernelStruct.builder("DispatchParams", "See lowlatency_dispatch.cu.")
                     .struct("group", GROUP)
@@ -123,8 +133,14 @@ final class LowLatencyStructs {
                     .u64("x", "bf16 [num_tokens][hidden]")
                     .u64("x_stride", "bytes")
                     .u64("topk_idx", "i64 [num_tokens][topk]")
+                    .u64("topk_weights", "f32 [num_tokens][topk], or 0")
                     .u64("bank", "Bank")
                     .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
+                    .u64("sent_topk_idx", "with weights: a copy of topk_idx")
+                    .u64(
+                            "row_selections",
+                            "likewise: RowSelection [num_ranks][max_tokens][max_topk]")
+                    .u64("row_tokens", "likewise: u32 [num_ranks][max_tokens]")
                     .u64("out_x", "[local experts][num_ranks * max_tokens][hidden]")
                     .u64("out_scales", "[local experts][columns][num_ranks * max_tokens]")
                     .u64("out_src_info", "i32 [local experts][num_ranks * max_tokens]")
@@ -142,6 +158,8 @@ final class LowLatencyStructs {
                     .i32("max_topk", "")
                     .i32("row_stride", "bytes, a multiple of 128")
                     .i32("selections_offset", "in a row: u32 [topk]")
+                    .i32("weights_offset", "in a row: f32 [topk]")
+                    .i32("sent_row_bytes", "of a row that a network carries")
                     .i32("counts_shared_offset", "in dynamic shared memory")
                     .i32("scales_shared_offset", "likewise")
                     .build();
@@ -162,8 +180,13 @@ final class LowLatencyStructs {
                     .u64("x_row_stride", "bytes")
                     .u64("bank", "Bank")
                     .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
+                    .u64("sent_topk_idx", "pre-reduced: i64 [num_tokens][topk] of the dispatch")
+                    .u64(
+                            "row_selections",
+                            "likewise: RowSelection [num_ranks][max_tokens][max_topk]")
+                    .u64("row_tokens", "likewise: u32 [num_ranks][max_tokens]")
                     .u64("topk_idx", "i64 [num_tokens][topk]")
-                    .u64("topk_weights", "f32 [num_tokens][topk]")
+                    .u64("topk_weights", "f32 [num_tokens][topk]; pre-reduced: 0")
                     .u64("out", "bf16 [num_tokens][hidden]")
                     .u64("out_stride", "bytes")
                     .u64("wait_stats", "i64 [num_ranks], ns, added to, or 0")
@@ -173,7 +196,7 @@ final class LowLatencyStructs {
                     .i32("num_experts", "")
                     .i32("experts_per_rank", "")
                     .i32("hidden", "")
-                    .i32("row_format", "1: LogFMT")
+                    .i32("row_format", "bit 0: LogFMT, bit 1: pre-reduced")
                     .i32("max_tokens", "")
                     .i32("max_topk", "")
                     .i32("reserved", "")
@@ -200,11 +223,13 @@ final class LowLatencyStructs {
                     .constant("kRowFormat", ROW_FORMAT_WORD)
                     .constant("kMaxLocalExperts", MAX_LOCAL_EXPERTS)
                     .constant("kLogSharedBytes", LOG_SHARED_BYTES)
+                    .constant("kReduceSharedBytes", REDUCE_SHARED_BYTES)
                     .struct(GROUP)
                     .struct(RUN)
                     .struct(RANK_STATE)
                     .struct(BANK)
                     .struct(SELECTION)
+                    .struct(ROW_SELECTION)
                     .struct(DISPATCH)
                     .struct(COMBINE);
 

@@ -149,7 +149,15 @@ final class RunTrace {
 
     /** [R] This rank's tokens that select experts of each rank to which it sent. */
     int[] sentRows() {
-        int reached = memory.get(ValueLayout.JAVA_INT, BANK.offset("reached"));
+        return rows(memory.get(ValueLayout.JAVA_INT, BANK.offset("reached")));
+    }
+
+    /** [R] This rank's tokens that select experts of each rank, those of masked ranks too. */
+    int[] ownRows() {
+        return rows(-1);
+    }
+
+    private int[] rows(int among) {
         int[] rows = new int[numRanks()];
         for (long token = 0; token < topkIdx.size(0); token++) {
             int ranks = 0;
@@ -157,7 +165,7 @@ final class RunTrace {
                 int rank = rankOf(token, k);
                 ranks |= rank < 0 ? 0 : 1 << rank;
             }
-            for (int left = ranks & reached; left != 0; left &= left - 1) {
+            for (int left = ranks & among; left != 0; left &= left - 1) {
                 rows[Integer.numberOfTrailingZeros(left)]++;
             }
         }

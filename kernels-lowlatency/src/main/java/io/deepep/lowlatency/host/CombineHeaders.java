@@ -37,29 +37,32 @@ final class CombineHeaders {
     /**
      * Writes this rank's header at {@code owner}.
      *
-     * @param bad the first selection of the request that is no expert, or -1
+     * @param bad the first selection of the request that is no expert or not the one that was
+     *     dispatched, or -1
      */
     void put(int owner, int parity, DispatchBank bank, LowLatencyCombineRequest request, long bad) {
         MemorySegment to = rdma.of(owner);
         long header = layout.combineHeaders().at(parity, rank);
         to.set(LONG, header + LowLatencyCombineHeader.DISPATCH_EPOCH, bank.epoch);
-        to.set(LONG, header + LowLatencyCombineHeader.FORMAT, format(request));
+        to.set(
+                LONG,
+                header + LowLatencyCombineHeader.FORMAT,
+                LowLatencyCombineHeader.formatCode(request));
         to.set(LONG, header + LowLatencyCombineHeader.HAS_ROWS, bank.present[owner] ? 1 : 0);
-        int status = bad < 0 ? LowLatencyHeader.STATUS_OK : LowLatencyHeader.STATUS_TOPK_RANGE;
-        to.set(LONG, header + LowLatencyCombineHeader.STATUS, status);
+        to.set(LONG, header + LowLatencyCombineHeader.STATUS, LowLatencyHeader.STATUS_OK);
         if (bad >= 0) {
             Tensor topkIdx = request.topkIdx();
+            long value = topkIdx.segment().get(LONG, 8 * bad);
+            int status =
+                    value < -1 || value >= numExperts
+                            ? LowLatencyHeader.STATUS_TOPK_RANGE
+                            : LowLatencyHeader.STATUS_TOPK_CHANGED;
+            to.set(LONG, header + LowLatencyCombineHeader.STATUS, status);
             long detail = header + LowLatencyCombineHeader.DETAIL;
             to.set(LONG, detail, bad / topkIdx.size(1));
             to.set(LONG, detail + 8, bad % topkIdx.size(1));
-            to.set(LONG, detail + 16, topkIdx.segment().get(LONG, 8 * bad));
+            to.set(LONG, detail + 16, value);
         }
-    }
-
-    private static long format(LowLatencyCombineRequest request) {
-        return request.logFmt()
-                ? LowLatencyCombineHeader.ROWS_LOG_FMT
-                : LowLatencyCombineHeader.ROWS_BF16;
     }
 
     /**
@@ -72,7 +75,7 @@ final class CombineHeaders {
     void check(int parity, boolean[] came, long dispatch, LowLatencyCombineRequest request) {
         for (int sender = 0; sender < numRanks; sender++) {
             if (came[sender]) {
-                checkAgreed(parity, sender, dispatch, format(request));
+                checkAgreed(parity, sender, dispatch, LowLatencyCombineHeader.formatCode(request));
             }
         }
         for (int sender = 0; sender < numRanks; sender++) {
@@ -106,16 +109,19 @@ final class CombineHeaders {
     }
 
     private void checkStatus(int parity, int sender) {
-        if (field(parity, sender, LowLatencyCombineHeader.STATUS) != LowLatencyHeader.STATUS_OK) {
-            throw new RoutingException(
-                    sender,
-                    LowLatencyHeader.topkRangeMessage(
-                                    field(parity, sender, LowLatencyCombineHeader.DETAIL),
-                                    field(parity, sender, LowLatencyCombineHeader.DETAIL + 8),
-                                    field(parity, sender, LowLatencyCombineHeader.DETAIL + 16),
-                                    numExperts)
-                            + "; combine with the topkIdx that was dispatched");
+        long status = field(parity, sender, LowLatencyCombineHeader.STATUS);
+        if (status == LowLatencyHeader.STATUS_OK) {
+            return;
         }
+        long token = field(parity, sender, LowLatencyCombineHeader.DETAIL);
+        long k = field(parity, sender, LowLatencyCombineHeader.DETAIL + 8);
+        long value = field(parity, sender, LowLatencyCombineHeader.DETAIL + 16);
+        String what =
+                status == LowLatencyHeader.STATUS_TOPK_CHANGED
+                        ? LowLatencyCombineHeader.topkChangedMessage(token, k, value)
+                        : LowLatencyHeader.topkRangeMessage(token, k, value, numExperts)
+                                + "; combine with the topkIdx that was dispatched";
+        throw new RoutingException(sender, what);
     }
 
     /** Whether {@code sender} computed on this rank's tokens. */

@@ -29,6 +29,7 @@ final class Combiner {
     private final HostHeap rdma;
     private final Peers peers;
     private final CombineHeaders headers;
+    private final RowReducer reducer;
     private final int rank;
     private final int numExperts;
     private final int numLocalExperts;
@@ -71,6 +72,7 @@ final class Combiner {
         this.peers = peers;
         this.rank = context.topology().rank();
         this.headers = new CombineHeaders(context, limits, layout);
+        this.reducer = new RowReducer(limits, layout, rdma);
         this.numExperts = limits.numExperts();
         this.numLocalExperts = limits.numLocalExperts(peers.count());
         this.hidden = limits.hidden();
@@ -110,20 +112,34 @@ final class Combiner {
         // The owners have summed what lay in the slots of this parity. Pairs with the signal in
         // acknowledge.
         peers.awaitSlots(layout.combineAcks(), epoch - 2, "low-latency combine.slots", reachable);
-        long bad = firstBadSelection(request.topkIdx());
+        long bad =
+                request.isPreReduced()
+                        ? firstChangedSelection(request.topkIdx(), bank)
+                        : firstBadSelection(request.topkIdx());
         for (int owner = 0; owner < peers.count(); owner++) {
             sentRows[parity][owner] = 0;
             if (!reachable[owner]) {
                 continue;
             }
-            for (int expert = 0; expert < numLocalExperts && bad < 0; expert++) {
-                sendRows(request, bank, parity, owner, expert);
+            if (bad < 0) {
+                sentRows[parity][owner] =
+                        request.isPreReduced()
+                                ? reducer.send(request, bank, parity, owner)
+                                : sendRows(request, bank, parity, owner);
             }
             headers.put(owner, parity, bank, request, bad);
             // release; pairs with the acquire in receive.
             rdma.signal(owner, layout.combineFlags().at(parity, rank), epoch);
         }
         return epoch;
+    }
+
+    /** The first selection that is not the one that was dispatched, or -1. */
+    private static long firstChangedSelection(Tensor topkIdx, DispatchBank bank) {
+        long bytes = 8 * topkIdx.numElements();
+        MemorySegment sent = bank.weightedRows.sentTopkIdx;
+        long at = MemorySegment.mismatch(topkIdx.segment(), 0, bytes, sent, 0, bytes);
+        return at < 0 ? -1 : at / 8;
     }
 
     /** The first selection that is no expert, or -1. */
@@ -138,7 +154,16 @@ final class Combiner {
         return -1;
     }
 
-    private void sendRows(
+    private int sendRows(
+            LowLatencyCombineRequest request, DispatchBank bank, int parity, int owner) {
+        int sent = 0;
+        for (int expert = 0; expert < numLocalExperts; expert++) {
+            sent += sendRows(request, bank, parity, owner, expert);
+        }
+        return sent;
+    }
+
+    private int sendRows(
             LowLatencyCombineRequest request,
             DispatchBank bank,
             int parity,
@@ -150,7 +175,6 @@ final class Combiner {
         long range = bank.layoutRange.get(LONG, 8L * ((long) expert * peers.count() + owner));
         int begin = LowLatencyHandle.rangeBegin(range);
         int end = begin + LowLatencyHandle.rangeCount(range);
-        sentRows[parity][owner] += end - begin;
         for (int row = begin; row < end; row++) {
             long place = 4L * ((long) expert * bank.numSlots + row);
             long slot =
@@ -166,6 +190,7 @@ final class Combiner {
                 MemorySegment.copy(from, at, to, slot, 2L * hidden);
             }
         }
+        return end - begin;
     }
 
     void receive(long combineEpoch, LowLatencyCombineRequest request, Tensor out) {
@@ -207,16 +232,40 @@ final class Combiner {
     }
 
     /** Rows that this rank's selections bring home from each rank. */
-    int[] homeRows(Tensor topkIdx) {
+    int[] homeRows(LowLatencyCombineRequest request) {
         int[] rows = new int[peers.count()];
-        MemorySegment topk = topkIdx.segment();
-        for (long i = 0; i < topkIdx.numElements(); i++) {
-            long expert = topk.get(LONG, 8 * i);
-            if (expert >= 0) {
-                rows[(int) expert / numLocalExperts]++;
+        MemorySegment topk = request.topkIdx().segment();
+        int numTopk = (int) request.topkIdx().size(1);
+        for (long i = 0; i < request.topkIdx().numElements(); i++) {
+            int sender = senderOf(topk.get(LONG, 8 * i));
+            if (sender >= 0 && bringsRow(request, topk, i / numTopk * numTopk, i)) {
+                rows[sender]++;
             }
         }
         return rows;
+    }
+
+    /** The rank of a selected expert, or -1. */
+    private int senderOf(long expert) {
+        return expert < 0 ? -1 : (int) (expert / numLocalExperts);
+    }
+
+    /**
+     * Whether a selection's own slot gets a row: pre-reduced, only the first of each rank, of those
+     * from {@code first} on.
+     */
+    private boolean bringsRow(
+            LowLatencyCombineRequest request, MemorySegment topk, long first, long selection) {
+        if (!request.isPreReduced()) {
+            return true;
+        }
+        int sender = senderOf(topk.get(LONG, 8 * selection));
+        for (long earlier = first; earlier < selection; earlier++) {
+            if (senderOf(topk.get(LONG, 8 * earlier)) == sender) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /** The epoch of the next combine. */
@@ -243,14 +292,18 @@ final class Combiner {
 
     private void sumToken(LowLatencyCombineRequest request, int parity, int token) {
         MemorySegment topk = request.topkIdx().segment();
-        MemorySegment given = request.topkWeights().segment();
         int numTopk = (int) request.topkIdx().size(1);
         int count = 0;
         for (int k = 0; k < numTopk; k++) {
             long selection = (long) token * numTopk + k;
-            long expert = topk.get(LONG, 8 * selection);
-            if (expert >= 0 && came[(int) (expert / numLocalExperts)]) {
-                weights[count] = given.get(FLOAT, 4 * selection);
+            int sender = senderOf(topk.get(LONG, 8 * selection));
+            if (sender >= 0
+                    && came[sender]
+                    && bringsRow(request, topk, (long) token * numTopk, selection)) {
+                weights[count] =
+                        request.isPreReduced()
+                                ? 1
+                                : request.topkWeights().segment().get(FLOAT, 4 * selection);
                 slots[count++] = layout.combineRows().at(parity, token, k);
             }
         }

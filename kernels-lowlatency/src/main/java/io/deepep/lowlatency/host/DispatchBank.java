@@ -42,6 +42,11 @@ final class DispatchBank {
      */
     final MemorySegment srcSelection;
 
+    /** Of a dispatch that was given weights. */
+    final WeightedRows weightedRows;
+
+    boolean weighted;
+
     final MemorySegment layoutRange;
     final MemorySegment counts;
     final Tensor srcInfoTensor;
@@ -89,6 +94,7 @@ final class DispatchBank {
         scales = HostMemory.allocate(arena, places * groups * DType.F32.sizeBytes());
         srcInfo = HostMemory.allocate(arena, places * DType.I32.sizeBytes());
         srcSelection = HostMemory.allocate(arena, places * DType.I32.sizeBytes());
+        weightedRows = new WeightedRows(arena, limits, numRanks);
         layoutRange =
                 HostMemory.allocate(
                         arena, (long) numLocalExperts * numRanks * DType.I64.sizeBytes());

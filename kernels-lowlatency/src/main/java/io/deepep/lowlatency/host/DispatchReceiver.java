@@ -102,12 +102,13 @@ final class DispatchReceiver {
                 continue;
             }
             long format = field(parity, source, LowLatencyHeader.FORMAT);
-            if (format != LowLatencyHeader.formatCode(bank.format)) {
+            long mine = LowLatencyHeader.formatCode(bank.format, bank.weighted);
+            if (format != mine) {
                 throw RankMismatchException.of(
                         "low-latency dispatch",
                         "format",
                         rank,
-                        bank.format,
+                        LowLatencyHeader.formatName(mine),
                         source,
                         LowLatencyHeader.formatName(format));
             }
@@ -195,8 +196,16 @@ final class DispatchReceiver {
             long slot = layout.dispatchRows().at(parity, source, i);
             long selection = slot + layout.selectionOffset();
             int token = local.get(INT, selection);
+            if (bank.weighted) {
+                bank.weightedRows.setToken(source, i, token);
+            }
             for (int k = 0; k < bank.numTopk; k++) {
                 int expert = local.get(INT, selection + 4 + 4L * k);
+                if (bank.weighted) {
+                    float weight = local.get(FLOAT, selection + 4 + 4L * (bank.numTopk + k));
+                    int row = expert >= 0 ? next[expert] : 0;
+                    bank.weightedRows.setSelection(source, i, k, expert, row, weight);
+                }
                 if (expert >= 0) {
                     unpackRow(slot, bank, expert, next[expert]++, token, k);
                 }

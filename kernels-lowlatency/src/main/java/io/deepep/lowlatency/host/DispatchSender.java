@@ -61,8 +61,13 @@ final class DispatchSender {
     long send(LowLatencyDispatchRequest request) {
         int numTokens = (int) request.x().size(0);
         int numTopk = (int) request.topkIdx().size(1);
-        long epoch = kernels.openDispatch(numTokens, numTopk, request.format());
+        boolean weighted = request.topkWeights() != null;
+        long epoch = kernels.openDispatch(numTokens, numTopk, request.format(), weighted);
         int parity = (int) (epoch & 1);
+        if (weighted) {
+            MemorySegment sent = kernels.bank(parity).weightedRows.sentTopkIdx;
+            MemorySegment.copy(request.topkIdx().segment(), 0, sent, 0, 8L * numTokens * numTopk);
+        }
         boolean[] reached = kernels.bank(parity).reached;
         // The slots are free once every receiver has taken the dispatch before the last out of
         // them. Pairs with the signal in DispatchReceiver.acknowledge.
@@ -70,7 +75,8 @@ final class DispatchSender {
         Arrays.fill(numRows, 0);
         Arrays.fill(selections, 0);
         Arrays.fill(headerFields, 0);
-        headerFields[LowLatencyHeader.FORMAT] = LowLatencyHeader.formatCode(request.format());
+        headerFields[LowLatencyHeader.FORMAT] =
+                LowLatencyHeader.formatCode(request.format(), weighted);
         headerFields[LowLatencyHeader.NUM_TOPK] = numTopk;
         if (checkTopk(request.topkIdx().segment(), numTokens, numTopk)) {
             for (int token = 0; token < numTokens; token++) {
@@ -126,7 +132,7 @@ final class DispatchSender {
                 continue;
             }
             rowBytes = rowBytes != 0 ? rowBytes : packRow(request, token);
-            putRow(topk, first, numTopk, parity, peer, token, rowBytes);
+            putRow(request, token, parity, peer, rowBytes);
         }
     }
 
@@ -154,13 +160,10 @@ final class DispatchSender {
     }
 
     private void putRow(
-            MemorySegment topk,
-            long first,
-            int numTopk,
-            int parity,
-            int peer,
-            int token,
-            long rowBytes) {
+            LowLatencyDispatchRequest request, int token, int parity, int peer, long rowBytes) {
+        MemorySegment topk = request.topkIdx().segment();
+        int numTopk = (int) request.topkIdx().size(1);
+        long first = 8L * token * numTopk;
         MemorySegment to = rdma.of(peer);
         long slot = layout.dispatchRows().at(parity, rank, numRows[peer]++);
         MemorySegment.copy(wire, 0, to, slot, rowBytes);
@@ -170,6 +173,14 @@ final class DispatchSender {
             long expert = topk.get(LONG, first + 8L * k);
             boolean local = expert >= 0 && expert / numLocalExperts == peer;
             to.set(INT, selection + 4 + 4L * k, local ? (int) expert % numLocalExperts : -1);
+        }
+        if (request.topkWeights() != null) {
+            MemorySegment.copy(
+                    request.topkWeights().segment(),
+                    4L * token * numTopk,
+                    to,
+                    selection + 4 + 4L * numTopk,
+                    4L * numTopk);
         }
     }
 

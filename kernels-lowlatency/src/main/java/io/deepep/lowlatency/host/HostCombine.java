@@ -51,11 +51,14 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
         kernels.combiner().receive(completed, request, out);
     }
 
-    /** Rows home count every selection, those of masked ranks too. */
+    /**
+     * Rows home count every selection, or pre-reduced every rank that a token selects, those of
+     * masked ranks too.
+     */
     @Override
     public void describe(CallFacts facts, boolean hasCompleted) {
         LowLatencyRows.combine(facts, request.logFmt(), (int) out.size(1));
-        int[] home = kernels.combiner().homeRows(request.topkIdx());
+        int[] home = kernels.combiner().homeRows(request);
         facts.tokens(out.size(0), Arrays.stream(home).sum()).directLinks(home);
         if (hasCompleted) {
             facts.peers(kernels.combiner().sentRows(completed), home);

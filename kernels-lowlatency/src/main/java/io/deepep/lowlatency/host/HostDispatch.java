@@ -27,7 +27,9 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         this.request = request;
         this.runs = new RunsInFlight(kernels);
         for (int parity = 0; parity < 2; parity++) {
-            handles[parity] = new HostLowLatencyHandle(kernels, kernels.bank(parity));
+            handles[parity] =
+                    new HostLowLatencyHandle(
+                            kernels, kernels.bank(parity), request.topkWeights() != null);
         }
     }
 

@@ -7,14 +7,21 @@ import io.deepep.Tensor;
 final class HostLowLatencyHandle implements LowLatencyHandle {
     private final HostLowLatencyKernels owner;
     private final DispatchBank bank;
+    private final boolean weighted;
     private long epoch;
     private int generation;
     private int numTokens;
     private int numTopk;
 
-    HostLowLatencyHandle(HostLowLatencyKernels owner, DispatchBank bank) {
+    HostLowLatencyHandle(HostLowLatencyKernels owner, DispatchBank bank, boolean weighted) {
         this.owner = owner;
         this.bank = bank;
+        this.weighted = weighted;
+    }
+
+    /** Whether its dispatch was given weights. */
+    boolean weighted() {
+        return weighted;
     }
 
     void follow() {

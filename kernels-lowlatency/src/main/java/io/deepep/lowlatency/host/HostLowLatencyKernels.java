@@ -84,8 +84,9 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
 
     @Override
     public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombineRequest request) {
-        DispatchBank bank = own(request.handle()).bank();
-        checks.combine(request);
+        HostLowLatencyHandle handle = own(request.handle());
+        DispatchBank bank = handle.bank();
+        checks.combine(request, handle.weighted());
         if (request.zeroCopy() && !isSameView(request.x(), combineBuffer(bank))) {
             throw new IllegalArgumentException(
                     "zeroCopy=true but x is not the buffer's own memory;"
@@ -168,7 +169,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     }
 
     /** Starts the next dispatch in its bank. */
-    long openDispatch(int numTokens, int numTopk, LowLatencyFormat format) {
+    long openDispatch(int numTokens, int numTopk, LowLatencyFormat format, boolean weighted) {
         DispatchBank bank = bank((int) ((epoch + 1) & 1));
         if (bank.phase == DispatchBank.Phase.SENT) {
             throw new CallOrderException(
@@ -182,6 +183,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         bank.numTokens = numTokens;
         bank.numTopk = numTopk;
         bank.format = format;
+        bank.weighted = weighted;
         bank.phase = DispatchBank.Phase.SENT;
         return epoch;
     }

@@ -101,12 +101,17 @@ class LowLatencyOverNicTest {
     }
 
     /** What all ranks receive and combine, round by round. */
-    private List<byte[]> run(NicRanks ranks, LowLatencyFormat format, boolean logFmt) {
+    private List<byte[]> run(
+            NicRanks ranks, LowLatencyFormat format, boolean logFmt, boolean preReduced) {
         List<byte[]> outcome = new ArrayList<>();
         for (int round = 0; round < ROUNDS; round++) {
             Inputs inputs = inputs(ranks, round);
             List<LowLatencyDispatchResult> received =
-                    ranks.dispatch(inputs.x(), inputs.topkIdx(), format);
+                    ranks.dispatch(
+                            inputs.x(),
+                            inputs.topkIdx(),
+                            preReduced ? inputs.weights() : null,
+                            format);
             for (int rank = 0; rank < NicRanks.NUM_RANKS; rank++) {
                 outcome.add(ranks.received(rank, received.get(rank), format));
             }
@@ -114,7 +119,11 @@ class LowLatencyOverNicTest {
                 continue;
             }
             List<LowLatencyCombineResult> combined =
-                    ranks.combine(received, inputs.topkIdx(), inputs.weights(), logFmt);
+                    ranks.combine(
+                            received,
+                            inputs.topkIdx(),
+                            preReduced ? null : inputs.weights(),
+                            logFmt);
             for (int rank = 0; rank < NicRanks.NUM_RANKS; rank++) {
                 Tensor out = combined.get(rank).x();
                 outcome.add(ranks.download(rank, out, 2 * out.numElements()));
@@ -124,16 +133,24 @@ class LowLatencyOverNicTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"BF16, false, 0", "BF16, true, 20", "FP8, false, 50", "FP8_UE8M0, false, 0"})
-    void sameAsOverMappedMemory(LowLatencyFormat format, boolean logFmt, int completionDelay) {
+    @CsvSource({
+        "BF16, false, false, 0",
+        "BF16, true, false, 20",
+        "BF16, false, true, 50",
+        "BF16, true, true, 0",
+        "FP8, false, false, 50",
+        "FP8_UE8M0, false, false, 0"
+    })
+    void sameAsOverMappedMemory(
+            LowLatencyFormat format, boolean logFmt, boolean preReduced, int completionDelay) {
         faults.delayCompletions(completionDelay);
         List<byte[]> mapped;
         try (NicRanks ranks = open(false, TIMEOUT)) {
-            mapped = run(ranks, format, logFmt);
+            mapped = run(ranks, format, logFmt, preReduced);
         }
         assertThat(numEntries).hasValue(0);
         try (NicRanks ranks = open(true, TIMEOUT)) {
-            List<byte[]> byNetwork = run(ranks, format, logFmt);
+            List<byte[]> byNetwork = run(ranks, format, logFmt, preReduced);
             for (int i = 0; i < mapped.size(); i++) {
                 assertThat(byNetwork.get(i)).as("outcome %d", i).isEqualTo(mapped.get(i));
             }
@@ -154,7 +171,10 @@ class LowLatencyOverNicTest {
             assertThatThrownBy(
                             () ->
                                     ranks.dispatch(
-                                            inputs.x(), inputs.topkIdx(), LowLatencyFormat.BF16))
+                                            inputs.x(),
+                                            inputs.topkIdx(),
+                                            null,
+                                            LowLatencyFormat.BF16))
                     .isInstanceOf(DeepEpTimeoutException.class);
             assertThatThrownBy(() -> ranks.group().queues(0).check())
                     .isInstanceOf(NativeCallException.class)

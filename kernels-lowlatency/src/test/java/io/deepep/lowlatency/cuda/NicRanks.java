@@ -121,9 +121,9 @@ final class NicRanks implements AutoCloseable {
         }
     }
 
-    /** Dispatches on all ranks at once. */
+    /** Dispatches on all ranks at once; {@code weights} travel too unless they are null. */
     List<LowLatencyDispatchResult> dispatch(
-            List<Tensor> x, List<Tensor> topkIdx, LowLatencyFormat format) {
+            List<Tensor> x, List<Tensor> topkIdx, List<Tensor> weights, LowLatencyFormat format) {
         List<Operation<LowLatencyDispatchResult>> operations = new ArrayList<>();
         for (int rank = 0; rank < NUM_RANKS; rank++) {
             operations.add(
@@ -132,12 +132,13 @@ final class NicRanks implements AutoCloseable {
                                     LowLatencyDispatchRequest.builder(
                                                     x.get(rank), topkIdx.get(rank))
                                             .format(format)
+                                            .topkWeights(weights == null ? null : weights.get(rank))
                                             .build()));
         }
         return run(operations);
     }
 
-    /** Combines what experts that change nothing return. */
+    /** Combines what experts that change nothing return; pre-reduced if weights are null. */
     List<LowLatencyCombineResult> combine(
             List<LowLatencyDispatchResult> dispatched,
             List<Tensor> topkIdx,
@@ -146,16 +147,16 @@ final class NicRanks implements AutoCloseable {
         List<Operation<LowLatencyCombineResult>> operations = new ArrayList<>();
         for (int rank = 0; rank < NUM_RANKS; rank++) {
             LowLatencyDispatchResult result = dispatched.get(rank);
-            operations.add(
-                    kernels.get(rank)
-                            .prepareCombine(
-                                    LowLatencyCombineRequest.builder(
-                                                    result.recvX(),
-                                                    topkIdx.get(rank),
-                                                    weights.get(rank),
-                                                    result.handle())
-                                            .logFmt(logFmt)
-                                            .build()));
+            LowLatencyCombineRequest.Builder request =
+                    weights == null
+                            ? LowLatencyCombineRequest.preReduced(
+                                    result.recvX(), topkIdx.get(rank), result.handle())
+                            : LowLatencyCombineRequest.builder(
+                                    result.recvX(),
+                                    topkIdx.get(rank),
+                                    weights.get(rank),
+                                    result.handle());
+            operations.add(kernels.get(rank).prepareCombine(request.logFmt(logFmt).build()));
         }
         return run(operations);
     }

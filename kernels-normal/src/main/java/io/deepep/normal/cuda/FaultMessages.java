@@ -91,7 +91,7 @@ record FaultMessages(String operation, int rank, long timeoutNanos, int numExper
                             fault.at(),
                             operation
                                     + ": the dispatch of the handle has not run, or failed; dispatch its request again first");
-            case OK, OPERATION_MISMATCH ->
+            case OK, OPERATION_MISMATCH, SELECTION_CHANGED ->
                     throw new IllegalArgumentException(code + " is no fault of normal mode");
         };
     }

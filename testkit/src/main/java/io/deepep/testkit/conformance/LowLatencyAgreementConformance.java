@@ -24,6 +24,7 @@ import io.deepep.testkit.routing.Routing;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -184,6 +185,82 @@ public abstract class LowLatencyAgreementConformance {
                             "LogFMT",
                             "BF16");
                     rank.combine(handle);
+                });
+    }
+
+    /** Some ranks sum before they send, the others do not. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    public void differentReductions(boolean culpritReduces) {
+        LowLatencyWorld world = SHAPE.world(9);
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
+                    boolean reduces = (context.rank() == CULPRIT) == culpritReduces;
+                    LowLatencyCombineRequest request =
+                            (reduces ? rank.preReduced(handle) : rank.home(handle)).build();
+                    for (int i = 0; i < 2; i++) {
+                        requireMismatch(
+                                () -> finish(context.buffer().lowLatencyCombine(request)),
+                                "has pre-reduced BF16",
+                                "has BF16");
+                    }
+                    rank.combine(handle);
+                    rank.combinePreReduced(handle);
+                });
+    }
+
+    @ParameterizedTest
+    @EnumSource(LowLatencyFormat.class)
+    public void weightsOfSomeRanksOnly(LowLatencyFormat format) {
+        LowLatencyWorld world = SHAPE.world(9);
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyDispatchRequest request =
+                            (context.rank() == CULPRIT
+                                            ? rank.request(format)
+                                            : rank.weighted(format))
+                                    .build();
+                    requireMismatch(
+                            () -> finish(context.buffer().lowLatencyDispatch(request)),
+                            "has " + format,
+                            "has " + format + " with weights");
+                    rank.combinePreReduced(rank.dispatchWeighted(format).handle());
+                });
+    }
+
+    /**
+     * A pre-reduced combine of other selections than were dispatched, on one rank, is reported on
+     * every rank: ranks have summed what was dispatched.
+     */
+    @ParameterizedTest
+    @CsvSource({"-1, false", "-1, true", "0, false", "8, false", "-9223372036854775808, true"})
+    public void preReducedCombineOfOtherSelections(long expert, boolean hook) {
+        LowLatencyWorld world = SHAPE.world(9);
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
+                    Tensor idx = context.download(rank.topkIdx());
+                    if (context.rank() == CULPRIT) {
+                        // Another expert than before, or none.
+                        idx.setLong(expert == 0 ? (idx.getLong(9, 2) + 1) % 8 : expert, 9, 2);
+                    }
+                    LowLatencyCombineRequest request =
+                            LowLatencyCombineRequest.preReduced(
+                                            rank.outputs(), context.upload(idx), handle)
+                                    .receiveHook(hook)
+                                    .build();
+                    for (int i = 0; i < 2; i++) {
+                        requireRouting(
+                                () -> finish(context.buffer().lowLatencyCombine(request)),
+                                "topkIdx[9][2]=" + (expert == 0 ? "" : expert));
+                    }
+                    rank.combinePreReduced(handle);
+                    rank.roundTrip(FP8);
+                    rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
                 });
     }
 

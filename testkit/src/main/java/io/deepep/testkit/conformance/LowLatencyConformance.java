@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Low-latency mode against the oracle: dispatch and the FP8 cast bit for bit, combine within the
  * rounding of fp32 sums.
  */
-public abstract class LowLatencyConformance extends LowLatencyMaskConformance {
+public abstract class LowLatencyConformance extends LowLatencyPreReducedConformance {
     private static final int CHAINED_PAIRS = 300;
     private static final int DIFFERENT_PAIRS = 23;
 

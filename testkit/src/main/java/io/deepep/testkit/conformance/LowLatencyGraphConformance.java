@@ -62,6 +62,7 @@ public abstract class LowLatencyGraphConformance {
         final LowLatencyFormat format;
         final CallOptions options;
         final boolean hook;
+        final boolean preReduced;
         final LowLatencyRank memory;
         final LowLatencyDispatchRequest request;
         private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> homes =
@@ -76,14 +77,19 @@ public abstract class LowLatencyGraphConformance {
                 LowLatencyWorld first,
                 LowLatencyFormat format,
                 CallOptions options,
-                boolean hook) {
+                boolean hook,
+                boolean preReduced) {
             this.context = context;
             this.format = format;
             this.options = options;
             this.hook = hook;
+            this.preReduced = preReduced;
             this.memory = new LowLatencyRank(context, first);
             this.expected = memory;
-            this.request = memory.request(format).receiveHook(hook).build();
+            this.request =
+                    (preReduced ? memory.weighted(format) : memory.request(format))
+                            .receiveHook(hook)
+                            .build();
         }
 
         void enqueue() {
@@ -95,7 +101,11 @@ public abstract class LowLatencyGraphConformance {
             experts.accept(received.recvX(), memory.outputs());
             LowLatencyCombineRequest back =
                     homes.computeIfAbsent(
-                            received.handle(), h -> memory.home(h).receiveHook(hook).build());
+                            received.handle(),
+                            handle ->
+                                    (preReduced ? memory.preReduced(handle) : memory.home(handle))
+                                            .receiveHook(hook)
+                                            .build());
             home = buffer.lowLatencyCombine(back, options);
             if (hook) {
                 home.receiveHook().run();
@@ -128,7 +138,11 @@ public abstract class LowLatencyGraphConformance {
 
         void verify() {
             expected.verify(received, format);
-            expected.verify(home);
+            if (preReduced) {
+                expected.verifyPreReduced(home);
+            } else {
+                expected.verify(home);
+            }
         }
 
         void prepare() {
@@ -158,12 +172,19 @@ public abstract class LowLatencyGraphConformance {
     @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
     @ParameterizedTest
     @CsvSource({
-        "BF16, false, false, 1",
-        "FP8, false, true, 2",
-        "FP8_UE8M0, true, true, 1",
-        "FP8_POWER_OF_TWO, true, false, 3"
+        "BF16, false, false, 1, false",
+        "FP8, false, true, 2, false",
+        "FP8_UE8M0, true, true, 1, false",
+        "FP8_POWER_OF_TWO, true, false, 3, false",
+        "FP8, false, false, 1, true",
+        "BF16, true, true, 2, true"
     })
-    public void replay(LowLatencyFormat format, boolean hook, boolean onEngineStream, int pairs) {
+    public void replay(
+            LowLatencyFormat format,
+            boolean hook,
+            boolean onEngineStream,
+            int pairs,
+            boolean preReduced) {
         List<LowLatencyWorld> worlds = worlds();
         run(
                 context -> {
@@ -174,7 +195,9 @@ public abstract class LowLatencyGraphConformance {
                     CallOptions options =
                             onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
                     context.communicator().barrier(Ranks.TIMEOUT);
-                    Rounds rounds = new Rounds(context, worlds.getFirst(), format, options, hook);
+                    Rounds rounds =
+                            new Rounds(
+                                    context, worlds.getFirst(), format, options, hook, preReduced);
                     rounds.prepare();
                     try (Recording recording =
                             record(
@@ -215,6 +238,7 @@ public abstract class LowLatencyGraphConformance {
                                     worlds.getFirst(),
                                     LowLatencyFormat.BF16,
                                     options,
+                                    false,
                                     false);
                     rounds.experts = engine::copy;
                     rounds.prepare();
@@ -242,6 +266,7 @@ public abstract class LowLatencyGraphConformance {
                                     worlds.getFirst(),
                                     LowLatencyFormat.FP8,
                                     CallOptions.async(),
+                                    false,
                                     false);
                     rounds.prepare();
                     try (Recording recording =
@@ -274,7 +299,8 @@ public abstract class LowLatencyGraphConformance {
                     Stream stream = context.buffer().communicationStream();
                     CallOptions options = CallOptions.sync().on(stream);
                     LowLatencyFormat format = LowLatencyFormat.FP8;
-                    Rounds rounds = new Rounds(context, worlds.getFirst(), format, options, false);
+                    Rounds rounds =
+                            new Rounds(context, worlds.getFirst(), format, options, false, false);
                     rounds.prepare();
                     try (Recording recording = record(stream, rounds::enqueue)) {
                         context.communicator().barrier(Ranks.TIMEOUT);

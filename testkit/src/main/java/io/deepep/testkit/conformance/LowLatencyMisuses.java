@@ -129,6 +129,24 @@ final class LowLatencyMisuses {
                         "no indices",
                         "topkIdx",
                         r -> LowLatencyDispatchRequest.builder(r.inputs().x(), null)),
+                argument(
+                        "dispatched weights of another shape",
+                        "topkWeights",
+                        r -> r.dispatch(r.good().topkWeights(r.tensor(DType.F32, 10, 2)))),
+                argument(
+                        "dispatched weights are BF16",
+                        "topkWeights",
+                        r -> r.dispatch(r.good().topkWeights(r.tensor(DType.BF16, 10, 3)))),
+                argument(
+                        "dispatched weights lie elsewhere",
+                        "topkWeights",
+                        r ->
+                                r.dispatch(
+                                        r.good()
+                                                .topkWeights(
+                                                        Misuse.elsewhere(
+                                                                r.inputs().context(),
+                                                                r.inputs().weights())))),
                 missing("no format", "what", r -> r.good().format(null)),
                 missing("no request", "request", r -> r.buffer().lowLatencyDispatch(null)));
     }
@@ -220,6 +238,14 @@ final class LowLatencyMisuses {
                                         r.inputs().outputs(),
                                         r.inputs().topkIdx(),
                                         r.tensor(DType.BF16, 10, 3))),
+                argument(
+                        "pre-reduced without dispatched weights",
+                        "give them to LowLatencyDispatchRequest",
+                        r -> r.combine(r.inputs().preReduced(r.handle()))),
+                missing(
+                        "pre-reduced rows of no handle",
+                        "handle",
+                        r -> r.inputs().preReduced(null)),
                 argument(
                         "zero copy of other memory",
                         "zero",

@@ -64,6 +64,19 @@ final class LowLatencyRank {
         return LowLatencyCombineRequest.builder(outputs, topkIdx, weights, handle);
     }
 
+    /** A dispatch whose combine may be pre-reduced. */
+    LowLatencyDispatchRequest.Builder weighted(LowLatencyFormat format) {
+        return request(format).topkWeights(weights);
+    }
+
+    LowLatencyCombineRequest.Builder preReduced(LowLatencyHandle handle) {
+        return LowLatencyCombineRequest.preReduced(outputs, topkIdx, handle);
+    }
+
+    LowLatencyDispatchResult dispatchWeighted(LowLatencyFormat format) {
+        return verify(context.buffer().lowLatencyDispatch(weighted(format).build()), format);
+    }
+
     LowLatencyDispatchResult dispatch(LowLatencyFormat format) {
         return verify(context.buffer().lowLatencyDispatch(request(format).build()), format);
     }
@@ -87,6 +100,25 @@ final class LowLatencyRank {
     /** Compares a combine whose rows travelled as LogFMT. */
     Tensor verifyLogFmt(LowLatencyCombineResult result) {
         return verify(result, LOG_FMT_RELATIVE);
+    }
+
+    /** Compares a pre-reduced combine, bit for bit, and returns it on the host. */
+    Tensor verifyPreReduced(LowLatencyCombineResult result) {
+        result.event().synchronize();
+        Tensor combined = context.download(result.x());
+        world.preReducedCheck().check(context.rank(), combined);
+        return combined;
+    }
+
+    /** Compares a pre-reduced combine whose sums travelled as LogFMT. */
+    void verifyPreReducedLogFmt(LowLatencyCombineResult result) {
+        result.event().synchronize();
+        world.preReducedCheck()
+                .checkLogFmt(context.rank(), LOG_FMT_RELATIVE, 0, context.download(result.x()));
+    }
+
+    Tensor combinePreReduced(LowLatencyHandle handle) {
+        return verifyPreReduced(context.buffer().lowLatencyCombine(preReduced(handle).build()));
     }
 
     private Tensor verify(LowLatencyCombineResult result, double relative) {

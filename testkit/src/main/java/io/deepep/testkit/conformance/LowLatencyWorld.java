@@ -7,6 +7,7 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.LowLatencyCheck;
 import io.deepep.testkit.oracle.LowLatencyOracle;
+import io.deepep.testkit.oracle.PreReducedCheck;
 import io.deepep.testkit.oracle.SourceRow;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
@@ -112,6 +113,10 @@ final class LowLatencyWorld {
 
     List<Tensor> outputs() {
         return outputs;
+    }
+
+    PreReducedCheck preReducedCheck() {
+        return new PreReducedCheck(oracle, outputs);
     }
 
     LowLatencyCheck check(LowLatencyFormat format) {

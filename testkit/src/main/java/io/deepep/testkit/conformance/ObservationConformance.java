@@ -228,7 +228,7 @@ public abstract class ObservationConformance {
                     LowLatencyDispatchResult result =
                             context.buffer()
                                     .lowLatencyDispatch(
-                                            rank.request(format).receiveHook(hook).build());
+                                            rank.weighted(format).receiveHook(hook).build());
                     if (hook) {
                         result.event().synchronize();
                         assertThat(told.of(me)).as("told before the hook").isEmpty();
@@ -245,6 +245,10 @@ public abstract class ObservationConformance {
                     ObservedCall home = told.next(me);
                     requireFinished(home, CallKind.LOW_LATENCY_COMBINE, backend());
                     requireLowLatencyHome(home.facts(), world, me);
+                    rank.combinePreReduced(result.handle());
+                    CallFacts sums = told.next(me).facts();
+                    assertThat(sums.receivedRows()).isEqualTo(out.facts().sentRows());
+                    assertThat(sums.sentRows()).isEqualTo(out.facts().receivedRows());
                 });
     }
 

@@ -1,0 +1,237 @@
+// What a warp of a combine sends at once: a part of the row of a selection, or of the sum of a token's rows.
+//
+// A type of rows has: kStageBytes of shared memory that it is given; num_items, of what there is to send to lane r's
+// rank; Item, what is known of one before its rows are read, and its slot at the owner; load, before the call is open;
+// store.
+#pragma once
+
+#include "bf16.cuh"
+#include "call.cuh"
+#include "logfmt.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kCombineSenders = 512;
+constexpr int kSendTeams = 2;
+constexpr int kSendTeamThreads = kCombineSenders / kSendTeams;
+constexpr int kStoreWarps = kSendTeamThreads / 32 - 1;  // of a team; its last warp flags what they have stored
+constexpr int kChunkChannels = 256;  // a warp's vectors
+constexpr int kPartChunks = kPartChannels / kChunkChannels;
+constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
+constexpr int kLogStageBytes = (kLogPartBytes + 15) / 16 * 16 + 16;
+static_assert(kLogPartBytes % 16 == 0 && kPartChannels % kChunkChannels == 0);
+static_assert(kLogSharedBytes == kSendTeams * kStoreWarps * kLogStageBytes);
+
+// The part and the owner that a group of the deal stands for; nearest owners behind this rank first.
+struct Errand {
+    int part, owner;
+
+    __device__ Errand(const Group& g, int group) : part(small_div(group, g.num_ranks)) {
+        owner = g.rank + 1 + group - part * g.num_ranks;
+        if (owner >= g.num_ranks) owner -= g.num_ranks;
+    }
+    __device__ int first_channel() const { return part * kPartChannels; }
+    __device__ int num_channels(const CombineParams& p) const { return min(kPartChannels, p.hidden - first_channel()); }
+};
+
+// Where a part begins in a row.
+template <bool kLog>
+__device__ __forceinline__ uint64_t part_offset(int part) {
+    return part * static_cast<uint64_t>(kLog ? kLogPartBytes : kPartChannels * 2);
+}
+
+// A warp's blocks of LogFMT out of shared memory.
+__device__ __forceinline__ void send_blocks(uint64_t to, int num_channels, const uint8_t* blocks) {
+    __syncwarp();
+    for (int i = threadIdx.x % 32 * 16; i < num_channels / kLogChannels * kLogBlockBytes; i += 512)
+        *at<uint4>(to + i) = *reinterpret_cast<const uint4*>(blocks + i);
+    __syncwarp();
+}
+
+// The row of x at a Selection's place.
+__device__ __forceinline__ uint64_t x_row(const CombineParams& p, uint32_t place) {
+    return p.x + (place >> kRowBits) * p.x_expert_stride + (place & ((1 << kRowBits) - 1)) * p.x_row_stride;
+}
+
+__device__ __forceinline__ void add_scaled(float& sum, float weight, float value) {
+    sum = __fadd_rn(sum, __fmul_rn(weight, value));  // two roundings, as on the host
+}
+
+// A part of a row of x, 8 channels per lane and chunk. What is encoded comes through few registers: a chunk is loaded
+// while the last one is encoded.
+template <bool kLog>
+struct CombinePart {
+    static constexpr int kHeld = kLog ? 1 : kPartChunks;
+    static constexpr int kStride = kChunkChannels * 2;
+
+    Vectors<kHeld> x;
+    uint64_t from, end;
+
+    __device__ void load(uint64_t row, int num_channels) {
+        from = row + threadIdx.x % 32 * 16;
+        end = row + num_channels * 2;
+        x = load_vectors<kHeld, kStride>(from, end);
+    }
+
+    __device__ void store(uint64_t to, int num_channels) const {
+        int first = threadIdx.x % 32 * 16;
+#pragma unroll
+        for (int c = 0; c < kHeld; ++c)
+            if (first + c * kStride < num_channels * 2) *at<uint4>(to + first + c * kStride) = x.v[c];
+    }
+
+    // stage: kLogStageBytes of the warp's own.
+    __device__ void encode(uint64_t to, int num_channels, uint8_t* stage) {
+        int lane = threadIdx.x % 32;
+#pragma unroll 1
+        for (int c = 0; c < kPartChunks; ++c) {
+            uint4 now = x.v[0];
+            from += kStride;
+            x = load_vectors<kHeld, kStride>(from, end);
+            int block = c * (kChunkChannels / kLogChannels) + lane / kLogLanes;
+            encode_log(now, stage + block * kLogBlockBytes, block * kLogChannels < num_channels);
+        }
+        send_blocks(to, num_channels, stage);
+    }
+};
+
+// Every selection's row by itself.
+template <bool kLog>
+struct SelectionRows {
+    using Item = uint2;  // a Selection, if there is one
+    static constexpr int kStageBytes = kLog ? kLogStageBytes : 0;
+
+    CombinePart<kLog> part;
+
+    __device__ static int num_items(const CombineParams& p, int rank) {
+        return at<const Bank>(p.bank)->num_selections[rank];
+    }
+    __device__ static Item ask(const CombineParams& p, int owner, int item) {
+        int capacity = p.max_tokens * p.max_topk;
+        return item < capacity ? at<const uint2>(p.selections)[static_cast<int64_t>(owner) * capacity + item] : uint2{};
+    }
+    __device__ static uint32_t slot(const CombineParams& p, const Item& item) {
+        return (item.y >> kTopkBits) * p.max_topk + (item.y & (kMaxTopk - 1));
+    }
+    __device__ void load(const CombineParams& p, const Errand& errand, const Item& item, uint8_t*) {
+        part.load(x_row(p, item.x) + errand.first_channel() * 2, errand.num_channels(p));
+    }
+    __device__ void store(uint64_t to, int num_channels, uint8_t* stage) {
+        if (kLog) {
+            part.encode(to, num_channels, stage);
+        } else {
+            part.store(to, num_channels);
+        }
+    }
+};
+
+// The rows of a token here, summed as the dispatch weighted them, in fp32 and in the order of selections, and rounded to
+// bf16: they take the slot of the first. Sums wait in the warp's stage, each vector for the lane that made it.
+template <bool kLog>
+struct ReducedRows {
+    struct Item {
+        uint32_t place;  // of selection k in lane k, or ~0
+        float weight;
+        uint32_t token;
+    };
+    static constexpr int kStageBytes = kPartChannels * 2;
+    static constexpr int kStride = kChunkChannels * 2;
+    static_assert(kReduceSharedBytes == kSendTeams * kStoreWarps * kStageBytes);
+
+    __device__ static int num_items(const CombineParams& p, int rank) {
+        return at<const Bank>(p.bank)->num_rows[rank];
+    }
+    __device__ static Item ask(const CombineParams& p, int owner, int item) {
+        int lane = threadIdx.x % 32;
+        if (item >= p.max_tokens) return {~0u, 0, 0};
+        size_t row = static_cast<size_t>(owner) * p.max_tokens + item;
+        uint32_t token = at<const uint32_t>(p.row_tokens)[row];
+        if (lane >= p.topk) return {~0u, 0, token};
+        uint2 selection = at<const uint2>(p.row_selections)[row * p.max_topk + lane];
+        return {selection.x, __uint_as_float(selection.y), token};
+    }
+    __device__ static uint32_t slot(const CombineParams& p, const Item& item) {
+        uint32_t selected = __ballot_sync(~0u, item.place != ~0u);
+        return item.token * p.max_topk + (selected != 0 ? __ffs(selected) - 1 : 0);
+    }
+
+    __device__ void load(const CombineParams& p, const Errand& errand, const Item& item, uint8_t* stage) {
+        uint32_t selected = __ballot_sync(~0u, item.place != ~0u);
+        uint64_t row = item.place != ~0u ? x_row(p, item.place) + errand.first_channel() * 2 : 0;
+        int num_bytes = errand.num_channels(p) * 2;
+        bool aligned = ((p.x | p.x_expert_stride | p.x_row_stride) & 15) == 0;
+        int num_rows = aligned ? __popc(selected) : kMaxTopk;
+        // As many loads are under way whatever the number of rows.
+        if (num_rows <= 1) {
+            sum<1, kPartChunks, true>(row, item.weight, selected, num_bytes, stage);
+        } else if (num_rows <= 2) {
+            sum<2, 4, true>(row, item.weight, selected, num_bytes, stage);
+        } else if (num_rows <= 4) {
+            sum<4, 2, true>(row, item.weight, selected, num_bytes, stage);
+        } else {
+            sum<4, 1, false>(row, item.weight, selected, num_bytes, stage);
+        }
+    }
+
+    // kRows rows at a time, kChunks chunks of each; lane k has the row of selection k. kAll: there are at most kRows of
+    // them, and they begin on 16 bytes.
+    template <int kRows, int kChunks, bool kAll>
+    __device__ __forceinline__ static void sum(uint64_t row, float weight, uint32_t selected, int num_bytes,
+                                               uint8_t* stage) {
+        int lane = threadIdx.x % 32;
+#pragma unroll 1
+        for (int first = 0; first < kPartChunks; first += kChunks) {
+            float sums[kChunks][8] = {};
+            uint32_t left = selected;
+            do {
+                Vectors<kChunks> x[kRows];
+                float factor[kRows];
+#pragma unroll
+                for (int j = 0; j < kRows; ++j) {
+                    int k = left != 0 ? __ffs(left) - 1 : 0;
+                    uint64_t begin = __shfl_sync(~0u, row, k), end = left != 0 ? begin + num_bytes : 0;
+                    float mine = __shfl_sync(~0u, weight, k);
+                    factor[j] = left != 0 ? mine : 0;
+                    uint64_t from = begin + first * kStride + lane * 16;
+                    x[j] = kAll ? load_aligned<kChunks, kStride>(from, end) : load_vectors<kChunks, kStride>(from, end);
+                    left &= left - 1;
+                }
+#pragma unroll
+                for (int c = 0; c < kChunks; ++c)
+#pragma unroll
+                    for (int j = 0; j < kRows; ++j)
+#pragma unroll
+                        for (int i = 0; i < 8; ++i) add_scaled(sums[c][i], factor[j], bf16_at(x[j].v[c], i));
+            } while (!kAll && left != 0);
+#pragma unroll
+            for (int c = 0; c < kChunks; ++c)
+                if (first + c < kPartChunks) *staged(stage, first + c) = round_vector(sums[c]);
+        }
+    }
+
+    __device__ static uint4* staged(uint8_t* stage, int chunk) {
+        return reinterpret_cast<uint4*>(stage + chunk * kStride) + threadIdx.x % 32;
+    }
+
+    __device__ void store(uint64_t to, int num_channels, uint8_t* stage) {
+        int lane = threadIdx.x % 32;
+        if constexpr (kLog) {
+            // Blocks take the place of sums that have been read: they are shorter.
+#pragma unroll 1
+            for (int c = 0; c < kPartChunks; ++c) {
+                uint4 now = *staged(stage, c);
+                __syncwarp();
+                int block = c * (kChunkChannels / kLogChannels) + lane / kLogLanes;
+                encode_log(now, stage + block * kLogBlockBytes, block * kLogChannels < num_channels);
+            }
+            send_blocks(to, num_channels, stage);
+        } else {
+#pragma unroll
+            for (int c = 0; c < kPartChunks; ++c)
+                if (lane * 16 + c * kStride < num_channels * 2)
+                    *at<uint4>(to + lane * 16 + c * kStride) = *staged(stage, c);
+        }
+    }
+};
+
+}  // namespace deepep::lowlatency

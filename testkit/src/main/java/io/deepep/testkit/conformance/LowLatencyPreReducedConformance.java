@@ -1,0 +1,226 @@
+package io.deepep.testkit.conformance;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.DType;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.routing.Gate;
+import java.util.Set;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Combines in which ranks sum a token's rows before they send them, bit for bit. Part of {@link
+ * LowLatencyConformance}.
+ */
+public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConformance {
+    private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
+    private static final LowLatencyFormat FP8 = LowLatencyFormat.FP8;
+
+    /** All ways to combine one dispatch, then a pair without weights. */
+    @ParameterizedTest
+    @MethodSource(ALL)
+    public void preReduced(LowLatencyShape shape) {
+        LowLatencyWorld ragged = shape.world(shape.raggedSpec());
+        LowLatencyWorld full = shape.world(shape.spec());
+        run(
+                shape,
+                context -> {
+                    for (LowLatencyWorld world : new LowLatencyWorld[] {ragged, full}) {
+                        LowLatencyRank rank = new LowLatencyRank(context, world);
+                        LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
+                        rank.combinePreReduced(handle);
+                        rank.verifyPreReducedLogFmt(
+                                context.buffer()
+                                        .lowLatencyCombine(
+                                                rank.preReduced(handle).logFmt(true).build()));
+                        rank.combine(handle);
+                        rank.roundTrip(BF16);
+                        rank.combinePreReduced(rank.dispatchWeighted(BF16).handle());
+                    }
+                });
+    }
+
+    /** All rows of a token at one rank; more of them than are read at once. */
+    @ParameterizedTest
+    @CsvSource({"1, 2, 32", "1, 4, 7", "2, 2, 32", "2, 2, 5"})
+    public void preReducedAtOneRank(int nodes, int ranksPerNode, int topk) {
+        int numRanks = nodes * ranksPerNode;
+        LowLatencyShape shape =
+                new LowLatencyShape(nodes, ranksPerNode, 9, 2176, topk, topk * numRanks);
+        Gate atOneRank = new Gate.GroupLimited(numRanks, 1, false);
+        LowLatencyWorld crowded = shape.world(shape.spec().withGate(atOneRank));
+        LowLatencyWorld spread = shape.world(shape.raggedSpec());
+        run(
+                shape,
+                context -> {
+                    for (LowLatencyWorld world : new LowLatencyWorld[] {crowded, spread}) {
+                        LowLatencyRank rank = new LowLatencyRank(context, world);
+                        rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
+                    }
+                });
+    }
+
+    /** As many tokens as the mode allows, and any number of multiprocessors. */
+    @ParameterizedTest
+    @CsvSource({"1, 2", "2, 1"})
+    public void preReducedWithMostTokens(int nodes, int ranksPerNode) {
+        LowLatencyShape shape =
+                new LowLatencyShape(nodes, ranksPerNode, LowLatencyLimits.MAX_TOKENS, 128, 4, 8);
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    for (int sms = 1; sms < 8; sms += 3) {
+                        LowLatencyDispatchResult received =
+                                rank.verify(
+                                        context.buffer()
+                                                .lowLatencyDispatch(
+                                                        rank.weighted(BF16).numSms(sms).build()),
+                                        BF16);
+                        rank.verifyPreReduced(
+                                context.buffer()
+                                        .lowLatencyCombine(
+                                                rank.preReduced(received.handle())
+                                                        .numSms(8 - sms)
+                                                        .build()));
+                    }
+                });
+    }
+
+    /** Two batches in flight, one combined by selections and one by ranks. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void preReducedWithHooks(LowLatencyShape shape) {
+        LowLatencyWorld a = shape.world(61);
+        LowLatencyWorld b = shape.world(shape.raggedSpec());
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rankA = new LowLatencyRank(context, a);
+                    LowLatencyRank rankB = new LowLatencyRank(context, b);
+                    LowLatencyDispatchRequest requestA =
+                            rankA.weighted(FP8).receiveHook(true).build();
+                    LowLatencyDispatchRequest requestB =
+                            rankB.weighted(FP8).receiveHook(true).build();
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 4; round++) {
+                        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(requestA);
+                        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(requestB);
+                        outA.receiveHook().run();
+                        rankA.verify(outA, FP8);
+                        LowLatencyCombineResult homeA =
+                                buffer.lowLatencyCombine(
+                                        rankA.preReduced(outA.handle()).receiveHook(true).build());
+                        outB.receiveHook().run();
+                        rankB.verify(outB, FP8);
+                        LowLatencyCombineResult homeB =
+                                buffer.lowLatencyCombine(
+                                        rankB.home(outB.handle()).receiveHook(true).build());
+                        homeA.receiveHook().run();
+                        rankA.verifyPreReduced(homeA);
+                        homeB.receiveHook().run();
+                        rankB.verify(homeB);
+                        rankB.combinePreReduced(outB.handle());
+                    }
+                });
+    }
+
+    /** A weight of no selection is of no account, not even one that is no number. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void weightsOfNoSelection(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Tensor weights = context.download(rank.weights());
+                    for (int token = 0; token < weights.size(0); token++) {
+                        for (int k = 0; k < shape.topk(); k++) {
+                            if (world.routing().expert(context.rank(), token, k) < 0) {
+                                weights.setFloat(Float.NaN, token, k);
+                            }
+                        }
+                    }
+                    context.backend().write(weights, rank.weights());
+                    rank.combinePreReduced(rank.dispatchWeighted(BF16).handle());
+                });
+    }
+
+    /** Rows in the buffer's own memory, rows that begin anywhere, an output that is given. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void preReducedFromAndToOtherMemory(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    Tensor outputs = world.outputs().get(context.rank());
+                    Tensor strided = context.upload(HostTensors.withRowGap(outputs, 3));
+                    Tensor home =
+                            context.upload(
+                                    HostTensors.withRowGap(
+                                            HostTensors.poison(
+                                                    HostTensors.allocate(
+                                                            DType.BF16,
+                                                            world.routing()
+                                                                    .numTokens(context.rank()),
+                                                            shape.hidden())),
+                                            5));
+                    for (boolean zeroCopy : new boolean[] {true, false, true}) {
+                        LowLatencyHandle handle = rank.dispatchWeighted(BF16).handle();
+                        Tensor x = zeroCopy ? rank.filledCombineBuffer(handle) : strided;
+                        LowLatencyCombineRequest request =
+                                LowLatencyCombineRequest.preReduced(x, rank.topkIdx(), handle)
+                                        .zeroCopy(zeroCopy)
+                                        .out(home)
+                                        .build();
+                        LowLatencyCombineResult result = buffer.lowLatencyCombine(request);
+                        rank.verifyPreReduced(result);
+                        assertThat(result.x().address()).isEqualTo(home.address());
+                    }
+                });
+    }
+
+    /** What a masked rank owes is left out; it sums for nobody. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void preReducedWithoutAMaskedRank(LowLatencyShape shape) {
+        int dead = shape.topology().numRanks() - 1;
+        LowLatencyWorld whole = shape.world(51);
+        LowLatencyWorld rest =
+                LowLatencyWorld.without(Set.of(dead), shape.spec().withSeed(52), shape.limits());
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, whole);
+                    Buffer buffer = context.buffer();
+                    rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
+                    rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
+                    if (context.rank() != dead) {
+                        buffer.lowLatencyUpdateMask(dead, true);
+                        LowLatencyRank survivor = new LowLatencyRank(context, rest);
+                        for (int i = 0; i < 3; i++) {
+                            survivor.combinePreReduced(survivor.dispatchWeighted(FP8).handle());
+                        }
+                        buffer.lowLatencyCleanMask();
+                    }
+                    buffer.cleanLowLatencyBuffer();
+                    rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
+                });
+    }
+}
