@@ -240,6 +240,20 @@ struct Opening {
     uint2 ack;  // of the lane's rank, by parity
 };
 
+// A block in the middle: publishing takes a while, and in a small call it has nothing else to do.
+__device__ __forceinline__ bool is_publishing_block() { return blockIdx.x == gridDim.x / 2; }
+
+// Tells the peers what earlier launches have received. One warp of the publishing block, before that adds this launch.
+// Masked ranks learn it when they are back: by the next launch.
+__device__ inline void publish_received(const Group& g, uint32_t masked) {
+    int lane = threadIdx.x % 32;
+    uint4 received = *reinterpret_cast<const uint4*>(state_of(g)->received);
+    bool tells = lane < g.num_ranks && !(masked >> lane & 1);
+    // release; pairs with await_free_slots
+    if (tells) store_release_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), lane)), received);
+    send_cell(g, tells, lane, acks_of(g), 0, sizeof(received));
+}
+
 // A send half may write into the slots of its epoch's parity at a peer once that has received the epoch before the
 // last. One warp; lane r answers for rank r, and has had its first look at the acknowledgement.
 __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, uint2 ack) {
@@ -250,7 +264,11 @@ __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, ui
         return has_reached(seen, needed) ? needed : seen;
     };
     bool is_free = lane < g.num_ranks && !(call.masked >> lane & 1);
-    if (is_free && look() != needed) {
+    bool waits = is_free && look() != needed;
+    // A peer may wait for what the last launch here has received, and it too could tell only when its call is open: so
+    // after two calls were received, the later one first.
+    if (is_publishing_block() && __any_sync(~0u, waits)) publish_received(g, call.masked);
+    if (waits) {
         Wait wait(lane, kPhaseSlots);
         is_free = await(g, call, wait, needed, [&] {
             // acquire; pairs with the release in publish_received
@@ -261,21 +279,8 @@ __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, ui
     return __ballot_sync(~0u, is_free);
 }
 
-// Tells the peers what earlier launches have received. One warp of one block, after that has opened its call. Masked
-// ranks learn it when they are back: by the next launch.
-__device__ inline void publish_received(const Group& g, uint32_t masked) {
-    int lane = threadIdx.x % 32;
-    uint4 received = *reinterpret_cast<const uint4*>(state_of(g)->received);
-    bool tells = lane < g.num_ranks && !(masked >> lane & 1);
-    // release; pairs with await_free_slots
-    if (tells) store_release_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), lane)), received);
-    send_cell(g, tells, lane, acks_of(g), 0, sizeof(received));
-}
-
 constexpr int kOpenWarp = kThreads / 32 - 1;
 constexpr int kPublishWarp = kOpenWarp - 1;
-// A block in the middle: publishing takes a while, and in a small call it has nothing else to do.
-__device__ __forceinline__ bool is_publishing_block() { return blockIdx.x == gridDim.x / 2; }
 
 // Asks for the state, early in the launch: the caller may have other loads under way. run: two words where the send half
 // leaves its epoch and next_other for a receive half of its own.

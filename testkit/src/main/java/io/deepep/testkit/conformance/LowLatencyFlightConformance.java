@@ -99,6 +99,40 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
                 });
     }
 
+    /** The later of two is received first, and the next call of the kind follows at once. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void sentAgainAfterReceivingTheLaterFirst(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(39);
+        LowLatencyFormat format = LowLatencyFormat.FP8;
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    LowLatencyDispatchRequest request =
+                            rank.request(format).receiveHook(true).build();
+                    LowLatencyDispatchRequest another =
+                            rank.request(format).receiveHook(true).build();
+                    for (int round = 0; round < 3; round++) {
+                        LowLatencyDispatchResult first = buffer.lowLatencyDispatch(request);
+                        LowLatencyDispatchResult second = buffer.lowLatencyDispatch(another);
+                        second.receiveHook().run();
+                        first.receiveHook().run();
+                        LowLatencyDispatchResult next = rank.dispatch(format);
+                        LowLatencyCombineResult one =
+                                buffer.lowLatencyCombine(
+                                        rank.home(next.handle()).receiveHook(true).build());
+                        LowLatencyCombineResult two =
+                                buffer.lowLatencyCombine(
+                                        rank.home(next.handle()).receiveHook(true).build());
+                        two.receiveHook().run();
+                        one.receiveHook().run();
+                        rank.combine(next.handle());
+                    }
+                });
+    }
+
     /** A combine is received after its dispatch's memory has been used again. */
     @ParameterizedTest
     @MethodSource(FEW)
