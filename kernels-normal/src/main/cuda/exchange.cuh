@@ -98,6 +98,13 @@ __device__ inline Fault told_fault(const Group& g, uint32_t code, const uint64_t
     return fault;
 }
 
+// Tells observers, where there are any, how long this rank waited for another, counted among all. One thread of the
+// launch for each.
+__device__ __forceinline__ void tell_wait(const Group& g, WaitIdx wait, int rank, uint64_t begin_ns) {
+    if (g.waits && rank != g.first_rank + g.rank)
+        at<volatile uint64_t>(g.waits)[rank * kWaitsPerRank + wait] = now_ns() - begin_ns;
+}
+
 // Waits for a flag of every peer, one thread per peer. A peer that gave up says so in its flag.
 __device__ inline bool wait_peers(const Group& g, uint32_t epoch, Phase phase, uint64_t deadline, int peer) {
     uint64_t seen;
@@ -160,8 +167,9 @@ __device__ inline bool read_headers(const Group& g, uint32_t epoch, HeaderTable&
     if (warp < g.num_ranks) {
         // A peer that timed out on us has left this epoch: its header stands, but its flag says so.
         uint64_t flag = load_acquire_sys(done_flag(g, g.rank, warp));
-        uint64_t seen;
-        Code code = wait_word<true>(header_slot(g, g.rank, warp, epoch) + lane, epoch, now_ns() + g.timeout_ns, seen);
+        uint64_t seen, begin = now_ns();
+        Code code = wait_word<true>(header_slot(g, g.rank, warp, epoch) + lane, epoch, begin + g.timeout_ns, seen);
+        if (blockIdx.x == 0 && lane == 0) tell_wait(g, kWaitForHeader, g.first_rank + warp, begin);
         table.of[warp][lane] = word_value(seen);
         int32_t ahead = static_cast<int32_t>(word_epoch(flag) - epoch);
         bool told = code == kOk && ahead == 0 && word_value(flag) != kOk;
@@ -251,7 +259,11 @@ __device__ inline void exchange_done(const Group& g, uint32_t epoch, bool ok) {
         if (code != kOk) tell_more(g, flag + 1);
         // release; pairs with the acquire in wait_peers. Rows, metadata and pulls of all blocks come before it.
         store_release_sys(flag, pack_word(epoch, code));
-        if (ok && !is_abort(code)) wait_peers(g, epoch, kPhaseDone, now_ns() + g.timeout_ns, threadIdx.x);
+        if (ok && !is_abort(code)) {
+            uint64_t begin = now_ns();
+            wait_peers(g, epoch, kPhaseDone, begin + g.timeout_ns, threadIdx.x);
+            tell_wait(g, kWaitForEnd, g.first_rank + threadIdx.x, begin);
+        }
     }
     __syncthreads();
 }

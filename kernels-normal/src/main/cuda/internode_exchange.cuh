@@ -81,8 +81,9 @@ __device__ inline bool relay_header(const Internode& b, const Group& g, uint32_t
     int lane = threadIdx.x % 32, source = node * g.num_ranks + g.rank;
     if (node != b.network.node) {
         auto flag = at<const uint64_t>(incoming(b.network, b.header_flags, node)) + (epoch & 1);
-        uint64_t seen;
-        Code code = wait_word<true>(flag, epoch, now_ns() + g.timeout_ns, seen);  // acquire; pairs with announce
+        uint64_t seen, begin = now_ns();
+        Code code = wait_word<true>(flag, epoch, begin + g.timeout_ns, seen);  // acquire; pairs with announce
+        if (lane == 0) tell_wait(g, kWaitForHeader, source, begin);
         if (code != kOk) {  // each lane for itself, because one alone may have given up
             Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
             fault.peer = source;
@@ -129,8 +130,10 @@ __device__ inline bool await_words(const Internode& b, const Group& g, uint32_t 
     uint64_t deadline = now_ns() + g.timeout_ns;
     for (int i = threadIdx.x; i < b.num_ranks * count && arrived; i += blockDim.x) {
         int rank = i / count;
-        uint64_t seen;
+        uint64_t seen, begin = now_ns();
         Code code = wait_word<true>(header_slot(g, g.rank, rank, epoch) + first + i % count, epoch, deadline, seen);
+        // Of the peers, relay_header tells.
+        if (first + i % count == 0 && rank % g.num_ranks != g.rank) tell_wait(g, kWaitForHeader, rank, begin);
         if (code == kOk) continue;
         Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
         fault.peer = absent_rank(g, rank, epoch);
@@ -234,8 +237,9 @@ __device__ inline void exchange_endings(const Internode& b, const Group& g, uint
     for (int node = threadIdx.x; node < net.num_nodes && !is_abort(code); node += blockDim.x) {
         if (node == net.node) continue;
         auto ending = at<const uint64_t>(incoming(net, b.endings, node));
-        uint64_t seen;
-        Code waited = wait_word<true>(ending, epoch, now_ns() + g.timeout_ns, seen);  // acquire
+        uint64_t seen, begin = now_ns();
+        Code waited = wait_word<true>(ending, epoch, begin + g.timeout_ns, seen);  // acquire
+        tell_wait(g, kWaitForEnd, node * g.num_ranks + g.rank, begin);
         uint32_t told = word_value(seen);
         if (waited == kOk && told == kOk) continue;
         Fault fault = waited == kOk ? told_fault(g, told, ending + 1, kPhaseDone, 0, epoch)

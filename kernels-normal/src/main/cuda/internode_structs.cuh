@@ -79,22 +79,22 @@ struct InternodeDispatchParams {
     DispatchParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeDispatchParams) == 680);
+static_assert(sizeof(InternodeDispatchParams) == 688);
 static_assert(offsetof(InternodeDispatchParams, local) == 0);
-static_assert(offsetof(InternodeDispatchParams, between) == 416);
+static_assert(offsetof(InternodeDispatchParams, between) == 424);
 
 // See internode_combine.cuh.
 struct InternodeCombineParams {
     CombineParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeCombineParams) == 608);
+static_assert(sizeof(InternodeCombineParams) == 616);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
-static_assert(offsetof(InternodeCombineParams, between) == 344);
+static_assert(offsetof(InternodeCombineParams, between) == 352);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0xf40f13476845a3ea;
+__device__ uint64_t deepep_internode_structs = 0x2c6ed43f9643b30f;
 }
 
 }  // namespace deepep::normal

@@ -46,6 +46,10 @@ static_assert(kHeaderCounts + kMaxRanks <= kHeaderWords);
 
 enum Op : int32_t { kOpDispatch = 1, kOpCachedDispatch = 2, kOpCombine = 3 };
 
+// What a rank waits for, of each other rank.
+enum WaitIdx : int { kWaitForHeader = 0, kWaitForEnd = 1 };
+static_assert(kWaitForEnd < kWaitsPerRank);
+
 enum ExpandMode : int32_t { kCopyRows = 0, kBuildMap = 1, kUseMap = 2 };
 
 }  // namespace deepep::normal

@@ -14,6 +14,7 @@ constexpr int kMaxTopk = 32;
 constexpr int kMaxBlocks = 256;
 constexpr int kFlagStrideBytes = 128;
 constexpr int kHeaderWords = 32;
+constexpr int kWaitsPerRank = 2;
 
 // A rank and its peers of one node; each call the same, but for the status.
 struct Group {
@@ -26,12 +27,13 @@ struct Group {
     uint64_t header_rank_stride;        // bytes
     uint64_t meta_flag_offset;          // u64 per source, kFlagStrideBytes apart
     uint64_t done_flag_offset;          // three u64 per source, kFlagStrideBytes apart
+    uint64_t waits;                     // u64 [all ranks][kWaitsPerRank], ns, by WaitIdx, in host memory; 0: nobody observes
     int32_t rank;                       // within the node
     int32_t num_ranks;                  // of the node
     int32_t first_rank;                 // of the node, among all ranks
     int32_t reserved;
 };
-static_assert(sizeof(Group) == 144);
+static_assert(sizeof(Group) == 152);
 static_assert(offsetof(Group, heap) == 0);
 static_assert(offsetof(Group, state) == 64);
 static_assert(offsetof(Group, status) == 72);
@@ -41,10 +43,11 @@ static_assert(offsetof(Group, header_parity_stride) == 96);
 static_assert(offsetof(Group, header_rank_stride) == 104);
 static_assert(offsetof(Group, meta_flag_offset) == 112);
 static_assert(offsetof(Group, done_flag_offset) == 120);
-static_assert(offsetof(Group, rank) == 128);
-static_assert(offsetof(Group, num_ranks) == 132);
-static_assert(offsetof(Group, first_rank) == 136);
-static_assert(offsetof(Group, reserved) == 140);
+static_assert(offsetof(Group, waits) == 128);
+static_assert(offsetof(Group, rank) == 136);
+static_assert(offsetof(Group, num_ranks) == 140);
+static_assert(offsetof(Group, first_rank) == 144);
+static_assert(offsetof(Group, reserved) == 148);
 
 // A rank's own; zeroed once by the host.
 struct LocalState {
@@ -127,50 +130,50 @@ struct DispatchParams {
     int32_t bases_offset;               // in dynamic shared memory, a multiple of 128
     int32_t stages_offset;              // likewise
 };
-static_assert(sizeof(DispatchParams) == 416);
+static_assert(sizeof(DispatchParams) == 424);
 static_assert(offsetof(DispatchParams, group) == 0);
-static_assert(offsetof(DispatchParams, recv_offset) == 144);
-static_assert(offsetof(DispatchParams, recv_src_offset) == 152);
-static_assert(offsetof(DispatchParams, recv_topk_offset) == 160);
-static_assert(offsetof(DispatchParams, recv_weights_offset) == 168);
-static_assert(offsetof(DispatchParams, x) == 176);
-static_assert(offsetof(DispatchParams, x_stride) == 184);
-static_assert(offsetof(DispatchParams, scales) == 192);
-static_assert(offsetof(DispatchParams, scales_token_stride) == 200);
-static_assert(offsetof(DispatchParams, scales_group_stride) == 208);
-static_assert(offsetof(DispatchParams, topk_idx) == 216);
-static_assert(offsetof(DispatchParams, topk_weights) == 224);
-static_assert(offsetof(DispatchParams, is_token_in_rank) == 232);
-static_assert(offsetof(DispatchParams, tokens_per_rank) == 240);
-static_assert(offsetof(DispatchParams, tokens_per_expert) == 248);
-static_assert(offsetof(DispatchParams, token_rows) == 256);
-static_assert(offsetof(DispatchParams, token_order) == 264);
-static_assert(offsetof(DispatchParams, expert_hist) == 272);
-static_assert(offsetof(DispatchParams, handle_epoch) == 280);
-static_assert(offsetof(DispatchParams, out_topk_idx) == 288);
-static_assert(offsetof(DispatchParams, out_topk_weights) == 296);
-static_assert(offsetof(DispatchParams, out_src_idx) == 304);
-static_assert(offsetof(DispatchParams, out_expert_counts) == 312);
-static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 320);
-static_assert(offsetof(DispatchParams, out_source_rows) == 328);
-static_assert(offsetof(DispatchParams, out_num_rows) == 336);
-static_assert(offsetof(DispatchParams, host_expert_counts) == 344);
-static_assert(offsetof(DispatchParams, num_tokens) == 352);
-static_assert(offsetof(DispatchParams, topk) == 356);
-static_assert(offsetof(DispatchParams, num_experts) == 360);
-static_assert(offsetof(DispatchParams, expert_alignment) == 364);
-static_assert(offsetof(DispatchParams, hidden) == 368);
-static_assert(offsetof(DispatchParams, x_bytes) == 372);
-static_assert(offsetof(DispatchParams, num_scales) == 376);
-static_assert(offsetof(DispatchParams, scales_offset) == 380);
-static_assert(offsetof(DispatchParams, row_stride) == 384);
-static_assert(offsetof(DispatchParams, row_limit) == 388);
-static_assert(offsetof(DispatchParams, num_worst_rows) == 392);
-static_assert(offsetof(DispatchParams, num_copy_warps) == 396);
-static_assert(offsetof(DispatchParams, cached) == 400);
-static_assert(offsetof(DispatchParams, expanded_limit) == 404);
-static_assert(offsetof(DispatchParams, bases_offset) == 408);
-static_assert(offsetof(DispatchParams, stages_offset) == 412);
+static_assert(offsetof(DispatchParams, recv_offset) == 152);
+static_assert(offsetof(DispatchParams, recv_src_offset) == 160);
+static_assert(offsetof(DispatchParams, recv_topk_offset) == 168);
+static_assert(offsetof(DispatchParams, recv_weights_offset) == 176);
+static_assert(offsetof(DispatchParams, x) == 184);
+static_assert(offsetof(DispatchParams, x_stride) == 192);
+static_assert(offsetof(DispatchParams, scales) == 200);
+static_assert(offsetof(DispatchParams, scales_token_stride) == 208);
+static_assert(offsetof(DispatchParams, scales_group_stride) == 216);
+static_assert(offsetof(DispatchParams, topk_idx) == 224);
+static_assert(offsetof(DispatchParams, topk_weights) == 232);
+static_assert(offsetof(DispatchParams, is_token_in_rank) == 240);
+static_assert(offsetof(DispatchParams, tokens_per_rank) == 248);
+static_assert(offsetof(DispatchParams, tokens_per_expert) == 256);
+static_assert(offsetof(DispatchParams, token_rows) == 264);
+static_assert(offsetof(DispatchParams, token_order) == 272);
+static_assert(offsetof(DispatchParams, expert_hist) == 280);
+static_assert(offsetof(DispatchParams, handle_epoch) == 288);
+static_assert(offsetof(DispatchParams, out_topk_idx) == 296);
+static_assert(offsetof(DispatchParams, out_topk_weights) == 304);
+static_assert(offsetof(DispatchParams, out_src_idx) == 312);
+static_assert(offsetof(DispatchParams, out_expert_counts) == 320);
+static_assert(offsetof(DispatchParams, out_raw_expert_counts) == 328);
+static_assert(offsetof(DispatchParams, out_source_rows) == 336);
+static_assert(offsetof(DispatchParams, out_num_rows) == 344);
+static_assert(offsetof(DispatchParams, host_expert_counts) == 352);
+static_assert(offsetof(DispatchParams, num_tokens) == 360);
+static_assert(offsetof(DispatchParams, topk) == 364);
+static_assert(offsetof(DispatchParams, num_experts) == 368);
+static_assert(offsetof(DispatchParams, expert_alignment) == 372);
+static_assert(offsetof(DispatchParams, hidden) == 376);
+static_assert(offsetof(DispatchParams, x_bytes) == 380);
+static_assert(offsetof(DispatchParams, num_scales) == 384);
+static_assert(offsetof(DispatchParams, scales_offset) == 388);
+static_assert(offsetof(DispatchParams, row_stride) == 392);
+static_assert(offsetof(DispatchParams, row_limit) == 396);
+static_assert(offsetof(DispatchParams, num_worst_rows) == 400);
+static_assert(offsetof(DispatchParams, num_copy_warps) == 404);
+static_assert(offsetof(DispatchParams, cached) == 408);
+static_assert(offsetof(DispatchParams, expanded_limit) == 412);
+static_assert(offsetof(DispatchParams, bases_offset) == 416);
+static_assert(offsetof(DispatchParams, stages_offset) == 420);
 
 // See normal_combine.cu.
 struct CombineParams {
@@ -206,38 +209,38 @@ struct CombineParams {
     int32_t rings_offset;               // several nodes: in dynamic shared memory
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 344);
+static_assert(sizeof(CombineParams) == 352);
 static_assert(offsetof(CombineParams, group) == 0);
-static_assert(offsetof(CombineParams, x) == 144);
-static_assert(offsetof(CombineParams, x_stride) == 152);
-static_assert(offsetof(CombineParams, weights) == 160);
-static_assert(offsetof(CombineParams, weights_stride) == 168);
-static_assert(offsetof(CombineParams, stage_x) == 176);
-static_assert(offsetof(CombineParams, stage_x_stride) == 184);
-static_assert(offsetof(CombineParams, staged_flag_offset) == 192);
-static_assert(offsetof(CombineParams, staged_flag_stride) == 200);
-static_assert(offsetof(CombineParams, source_rows) == 208);
-static_assert(offsetof(CombineParams, token_rows) == 216);
-static_assert(offsetof(CombineParams, handle_epoch) == 224);
-static_assert(offsetof(CombineParams, bias) == 232);
-static_assert(offsetof(CombineParams, bias_stride) == 248);
-static_assert(offsetof(CombineParams, out) == 264);
-static_assert(offsetof(CombineParams, out_stride) == 272);
-static_assert(offsetof(CombineParams, out_weights) == 280);
-static_assert(offsetof(CombineParams, x_absolute) == 288);
-static_assert(offsetof(CombineParams, weights_absolute) == 292);
-static_assert(offsetof(CombineParams, num_rows) == 296);
-static_assert(offsetof(CombineParams, num_tokens) == 300);
-static_assert(offsetof(CombineParams, hidden) == 304);
-static_assert(offsetof(CombineParams, topk) == 308);
-static_assert(offsetof(CombineParams, chunk_bytes) == 312);
-static_assert(offsetof(CombineParams, num_chunks) == 316);
-static_assert(offsetof(CombineParams, num_slots) == 320);
-static_assert(offsetof(CombineParams, batch_rows) == 324);
-static_assert(offsetof(CombineParams, num_stage_blocks) == 328);
-static_assert(offsetof(CombineParams, room) == 332);
-static_assert(offsetof(CombineParams, rings_offset) == 336);
-static_assert(offsetof(CombineParams, reserved) == 340);
+static_assert(offsetof(CombineParams, x) == 152);
+static_assert(offsetof(CombineParams, x_stride) == 160);
+static_assert(offsetof(CombineParams, weights) == 168);
+static_assert(offsetof(CombineParams, weights_stride) == 176);
+static_assert(offsetof(CombineParams, stage_x) == 184);
+static_assert(offsetof(CombineParams, stage_x_stride) == 192);
+static_assert(offsetof(CombineParams, staged_flag_offset) == 200);
+static_assert(offsetof(CombineParams, staged_flag_stride) == 208);
+static_assert(offsetof(CombineParams, source_rows) == 216);
+static_assert(offsetof(CombineParams, token_rows) == 224);
+static_assert(offsetof(CombineParams, handle_epoch) == 232);
+static_assert(offsetof(CombineParams, bias) == 240);
+static_assert(offsetof(CombineParams, bias_stride) == 256);
+static_assert(offsetof(CombineParams, out) == 272);
+static_assert(offsetof(CombineParams, out_stride) == 280);
+static_assert(offsetof(CombineParams, out_weights) == 288);
+static_assert(offsetof(CombineParams, x_absolute) == 296);
+static_assert(offsetof(CombineParams, weights_absolute) == 300);
+static_assert(offsetof(CombineParams, num_rows) == 304);
+static_assert(offsetof(CombineParams, num_tokens) == 308);
+static_assert(offsetof(CombineParams, hidden) == 312);
+static_assert(offsetof(CombineParams, topk) == 316);
+static_assert(offsetof(CombineParams, chunk_bytes) == 320);
+static_assert(offsetof(CombineParams, num_chunks) == 324);
+static_assert(offsetof(CombineParams, num_slots) == 328);
+static_assert(offsetof(CombineParams, batch_rows) == 332);
+static_assert(offsetof(CombineParams, num_stage_blocks) == 336);
+static_assert(offsetof(CombineParams, room) == 340);
+static_assert(offsetof(CombineParams, rings_offset) == 344);
+static_assert(offsetof(CombineParams, reserved) == 348);
 
 // See normal_expand.cu. Addresses, not offsets.
 struct ExpandParams {
@@ -268,33 +271,33 @@ struct ExpandParams {
     int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
     int32_t reserved;
 };
-static_assert(sizeof(ExpandParams) == 296);
+static_assert(sizeof(ExpandParams) == 304);
 static_assert(offsetof(ExpandParams, group) == 0);
-static_assert(offsetof(ExpandParams, rows) == 144);
-static_assert(offsetof(ExpandParams, topk) == 152);
-static_assert(offsetof(ExpandParams, weights) == 160);
-static_assert(offsetof(ExpandParams, num_rows) == 168);
-static_assert(offsetof(ExpandParams, raw_expert_counts) == 176);
-static_assert(offsetof(ExpandParams, block_hist) == 184);
-static_assert(offsetof(ExpandParams, expanded_rows) == 192);
-static_assert(offsetof(ExpandParams, out_x) == 200);
-static_assert(offsetof(ExpandParams, out_x_stride) == 208);
-static_assert(offsetof(ExpandParams, out_scales) == 216);
-static_assert(offsetof(ExpandParams, out_scales_token_stride) == 224);
-static_assert(offsetof(ExpandParams, out_scales_group_stride) == 232);
-static_assert(offsetof(ExpandParams, out_weights) == 240);
-static_assert(offsetof(ExpandParams, mode) == 248);
-static_assert(offsetof(ExpandParams, num_topk) == 252);
-static_assert(offsetof(ExpandParams, num_local_experts) == 256);
-static_assert(offsetof(ExpandParams, expert_alignment) == 260);
-static_assert(offsetof(ExpandParams, out_limit) == 264);
-static_assert(offsetof(ExpandParams, x_bytes) == 268);
-static_assert(offsetof(ExpandParams, num_scales) == 272);
-static_assert(offsetof(ExpandParams, scales_offset) == 276);
-static_assert(offsetof(ExpandParams, row_stride) == 280);
-static_assert(offsetof(ExpandParams, num_copy_warps) == 284);
-static_assert(offsetof(ExpandParams, stages_offset) == 288);
-static_assert(offsetof(ExpandParams, reserved) == 292);
+static_assert(offsetof(ExpandParams, rows) == 152);
+static_assert(offsetof(ExpandParams, topk) == 160);
+static_assert(offsetof(ExpandParams, weights) == 168);
+static_assert(offsetof(ExpandParams, num_rows) == 176);
+static_assert(offsetof(ExpandParams, raw_expert_counts) == 184);
+static_assert(offsetof(ExpandParams, block_hist) == 192);
+static_assert(offsetof(ExpandParams, expanded_rows) == 200);
+static_assert(offsetof(ExpandParams, out_x) == 208);
+static_assert(offsetof(ExpandParams, out_x_stride) == 216);
+static_assert(offsetof(ExpandParams, out_scales) == 224);
+static_assert(offsetof(ExpandParams, out_scales_token_stride) == 232);
+static_assert(offsetof(ExpandParams, out_scales_group_stride) == 240);
+static_assert(offsetof(ExpandParams, out_weights) == 248);
+static_assert(offsetof(ExpandParams, mode) == 256);
+static_assert(offsetof(ExpandParams, num_topk) == 260);
+static_assert(offsetof(ExpandParams, num_local_experts) == 264);
+static_assert(offsetof(ExpandParams, expert_alignment) == 268);
+static_assert(offsetof(ExpandParams, out_limit) == 272);
+static_assert(offsetof(ExpandParams, x_bytes) == 276);
+static_assert(offsetof(ExpandParams, num_scales) == 280);
+static_assert(offsetof(ExpandParams, scales_offset) == 284);
+static_assert(offsetof(ExpandParams, row_stride) == 288);
+static_assert(offsetof(ExpandParams, num_copy_warps) == 292);
+static_assert(offsetof(ExpandParams, stages_offset) == 296);
+static_assert(offsetof(ExpandParams, reserved) == 300);
 
 // See normal_stage.cu. Addresses, not offsets.
 struct StageParams {
@@ -362,7 +365,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0xfe27c495a060ef2e;
+__device__ uint64_t deepep_normal_structs = 0x76feb915bd5142ba;
 }
 
 }  // namespace deepep::normal

@@ -105,7 +105,26 @@ CUresult allowed() { return num_captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 struct Exported {
     int pid, fd;
     uint64_t offset, num_bytes;
+
+    auto operator<=>(const Exported&) const = default;
 };
+
+// What contexts have open of other processes, and where.
+auto& opened = *new std::map<std::pair<const void*, Exported>, CUdeviceptr>;
+
+// Maps memory of another process; with the mutex held.
+CUresult map(CUdeviceptr* address, const Exported& exported) {
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", exported.pid, exported.fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
+    void* at = mmap(nullptr, exported.num_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, exported.offset);
+    close(fd);
+    if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = reinterpret_cast<CUdeviceptr>(at);
+    allocations[*address] = {exported.num_bytes, Kind::kImported, current_device(), -1, 0};
+    return CUDA_SUCCESS;
+}
 
 }  // namespace
 
@@ -302,16 +321,11 @@ EMULATED cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcHandle handle, unsigne
     Exported exported;
     memcpy(&exported, &handle, sizeof(exported));
     if (exported.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // as the driver answers
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", exported.pid, exported.fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0) return CUDA_ERROR_INVALID_HANDLE;
-    void* at = mmap(nullptr, exported.num_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, exported.offset);
-    close(fd);
-    if (at == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     std::lock_guard lock(mutex);
-    *address = reinterpret_cast<CUdeviceptr>(at);
-    allocations[*address] = {exported.num_bytes, Kind::kImported, current_device(), -1, 0};
+    std::pair<const void*, Exported> opening = {current_context(), exported};
+    if (opened.contains(opening)) return CUDA_ERROR_ALREADY_MAPPED;  // seen on GPUs, though the manual has it counted
+    if (auto failed = map(address, exported)) return failed;
+    opened[opening] = *address;
     return CUDA_SUCCESS;
 }
 
@@ -321,5 +335,6 @@ EMULATED cuIpcCloseMemHandle(CUdeviceptr address) {
     if (it == allocations.end() || it->second.kind != Kind::kImported) return CUDA_ERROR_INVALID_VALUE;
     munmap(reinterpret_cast<void*>(address), it->second.num_bytes);
     allocations.erase(it);
+    std::erase_if(opened, [&](auto& mapping) { return mapping.second == address; });
     return CUDA_SUCCESS;
 }

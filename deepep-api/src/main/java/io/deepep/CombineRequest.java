@@ -2,6 +2,7 @@ package io.deepep;
 
 import io.deepep.spi.Request;
 import java.util.Objects;
+import java.util.function.BiConsumer;
 
 /**
  * The inputs of one normal-mode combine: the unweighted sum, in fp32, of what the ranks computed
@@ -65,6 +66,15 @@ public final class CombineRequest extends Request {
     /** The configuration, or null for the buffer's. */
     public Config config() {
         return from.config;
+    }
+
+    @Override
+    public void forEachTensor(BiConsumer<String, Tensor> action) {
+        action.accept("x", x());
+        action.accept("topkWeights", topkWeights());
+        action.accept("bias0", bias0());
+        action.accept("bias1", bias1());
+        action.accept("out", out());
     }
 
     /** Builds a {@link CombineRequest}. */

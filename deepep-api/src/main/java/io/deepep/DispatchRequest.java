@@ -2,6 +2,7 @@ package io.deepep;
 
 import io.deepep.spi.Request;
 import java.util.Objects;
+import java.util.function.BiConsumer;
 
 /**
  * The inputs of one normal-mode dispatch. Immutable and reusable: a request owns the result of its
@@ -95,6 +96,19 @@ public final class DispatchRequest extends Request {
         VIEW,
         /** Memory of the result's own, valid until the same request is dispatched again. */
         COPY
+    }
+
+    @Override
+    public void forEachTensor(BiConsumer<String, Tensor> action) {
+        action.accept("x", x());
+        action.accept("scales", scales());
+        action.accept("topkIdx", topkIdx());
+        action.accept("topkWeights", topkWeights());
+        if (layout() != null) {
+            action.accept("numTokensPerRank", layout().numTokensPerRank());
+            action.accept("numTokensPerExpert", layout().numTokensPerExpert());
+            action.accept("isTokenInRank", layout().isTokenInRank());
+        }
     }
 
     /** Builds a {@link DispatchRequest}. */

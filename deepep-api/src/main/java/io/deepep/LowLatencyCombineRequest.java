@@ -2,6 +2,7 @@ package io.deepep;
 
 import io.deepep.spi.Request;
 import java.util.Objects;
+import java.util.function.BiConsumer;
 
 /**
  * The inputs of one low-latency combine: the weighted sum, in fp32, of what the experts computed
@@ -122,6 +123,15 @@ public final class LowLatencyCombineRequest extends Request {
     /** Multiprocessors to use, 0 for the default. */
     public int numSms() {
         return numSms;
+    }
+
+    @Override
+    public void forEachTensor(BiConsumer<String, Tensor> action) {
+        action.accept("x", x());
+        action.accept("topkIdx", topkIdx());
+        action.accept("topkWeights", topkWeights());
+        action.accept("out", out());
+        action.accept("waitCostStats", waitCostStats());
     }
 
     /** Builds a {@link LowLatencyCombineRequest}. */

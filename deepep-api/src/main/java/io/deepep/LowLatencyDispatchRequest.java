@@ -2,6 +2,7 @@ package io.deepep;
 
 import io.deepep.spi.Request;
 import java.util.Objects;
+import java.util.function.BiConsumer;
 
 /**
  * The inputs of one low-latency dispatch. Immutable and reusable: results belong to the buffer,
@@ -80,6 +81,14 @@ public final class LowLatencyDispatchRequest extends Request {
     /** Multiprocessors to use, 0 for the default. */
     public int numSms() {
         return numSms;
+    }
+
+    @Override
+    public void forEachTensor(BiConsumer<String, Tensor> action) {
+        action.accept("x", x());
+        action.accept("topkIdx", topkIdx());
+        action.accept("cumulativeStats", cumulativeStats());
+        action.accept("waitCostStats", waitCostStats());
     }
 
     /** Builds a {@link LowLatencyDispatchRequest}. */

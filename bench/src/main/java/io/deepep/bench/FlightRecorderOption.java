@@ -24,7 +24,8 @@ final class FlightRecorderOption {
     private Path jfr;
 
     /**
-     * Runs {@code command}, recorded if that was asked for.
+     * Runs {@code command}, recorded if that was asked for. A command that fails or is interrupted
+     * leaves what was recorded until then.
      *
      * @throws UsageException if the file cannot be written
      */
@@ -36,16 +37,28 @@ final class FlightRecorderOption {
         OutputFile.require("--jfr", file);
         try (Recording recording = new Recording()) {
             EVENTS.forEach(recording::enable);
+            writeAtEnd(recording, file);
             recording.start();
             T result = command.call();
-            recording.stop();
             dump(recording, file);
             return result;
         }
     }
 
+    /** The flight recorder itself writes it when the process ends or {@code command} fails. */
+    private static void writeAtEnd(Recording recording, Path file) {
+        try {
+            recording.setDestination(file);
+            recording.setDumpOnExit(true);
+        } catch (IOException unwritable) {
+            throw OutputFile.unwritable("--jfr", file, unwritable);
+        }
+    }
+
     private static void dump(Recording recording, Path file) {
         try {
+            recording.setDestination(null); // it would only log that it cannot write
+            recording.stop();
             recording.dump(file);
         } catch (IOException unwritable) {
             throw OutputFile.unwritable("--jfr", file, unwritable);

@@ -21,6 +21,10 @@ import java.util.HexFormat;
  */
 final class CudaIpcHeaps extends CudaProcessHeaps {
     private static final Duration GRACE = Duration.ofSeconds(2);
+
+    /** CUDA IPC shares whole blocks; smaller allocations would have one together. */
+    private static final long BLOCK_BYTES = 2L << 20;
+
     private static final System.Logger LOG = System.getLogger(CudaIpcHeaps.class.getName());
 
     /** This rank among those that reach its memory. */
@@ -56,7 +60,7 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
 
     @Override
     CudaMemory allocate() {
-        return CudaMemory.allocate(context, numBytes);
+        return CudaMemory.allocate(context, Math.ceilDiv(numBytes, BLOCK_BYTES) * BLOCK_BYTES);
     }
 
     @Override
@@ -76,6 +80,7 @@ final class CudaIpcHeaps extends CudaProcessHeaps {
             PeerAccess.enable(context, CudaContext.shared(owner));
             return Long.parseLong(words[1]);
         }
+        // Of threads that share a GPU, one maps it for all.
         return keep(IpcHandle.fromBytes(HexFormat.of().parseHex(words[2])).open(context), offer);
     }
 

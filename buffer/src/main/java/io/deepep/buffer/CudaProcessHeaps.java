@@ -4,6 +4,7 @@ import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaMemory;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.NativeCallException;
 import io.deepep.spi.Meeting;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -28,7 +29,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     private static final System.Logger LOG = System.getLogger(CudaProcessHeaps.class.getName());
     private static final String CURE =
             "run the ranks of a node on one host, as one user, in one PID and IPC namespace, with all of their"
-                    + " GPUs visible to each; or run them as threads of one process";
+                    + " GPUs visible to each; if they do already, run them as threads of one process";
 
     final int rank;
     final CudaContext context;
@@ -148,7 +149,20 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     }
 
     private String offer() {
-        own = allocate();
+        try {
+            own = allocate();
+        } catch (NativeCallException refused) {
+            throw new DeepEpUnavailableException(
+                    refused.getMessage(),
+                    "rank "
+                            + rank
+                            + " needs "
+                            + numBytes
+                            + " bytes on "
+                            + context
+                            + ": free device memory there, or lower the limits of the buffer",
+                    refused);
+        }
         own.clear();
         try (Arena arena = Arena.ofConfined()) {
             own.copyFrom(0, arena.allocateFrom(ValueLayout.JAVA_LONG, mark));

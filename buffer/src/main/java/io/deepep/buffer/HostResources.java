@@ -121,6 +121,7 @@ final class HostResources implements Resources {
     }
 
     private <R> R runAsync(PlannedOperation<R> operation, CallOptions options) {
+        operation.requireShareable();
         Event start = startOf(options);
         if (!start.isDone()) {
             stream.waitFor(start);

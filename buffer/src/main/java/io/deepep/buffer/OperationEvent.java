@@ -89,8 +89,7 @@ final class OperationEvent extends Event {
     long deviceTime;
 
     @Label("Longest Wait")
-    @Description(
-            "For the peer that this rank waited longest for; not measured in normal mode on GPUs")
+    @Description("For the peer that this rank waited longest for")
     @Timespan(Timespan.NANOSECONDS)
     long longestWait;
 

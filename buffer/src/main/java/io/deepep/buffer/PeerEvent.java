@@ -48,8 +48,7 @@ final class PeerEvent extends Event {
     long receivedBytes;
 
     @Label("Wait")
-    @Description(
-            "Time in which this rank could only wait, the peer missing; not measured in normal mode on GPUs")
+    @Description("Time in which this rank could only wait, the peer missing")
     @Timespan(Timespan.NANOSECONDS)
     long waitTime;
 

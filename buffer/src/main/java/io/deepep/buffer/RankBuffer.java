@@ -290,7 +290,7 @@ final class RankBuffer implements Buffer {
         ObservedOperation<R> observed =
                 new ObservedOperation<>(operation, kind, hooked, observers, resources);
         PlannedOperation<R> plan =
-                new PlannedOperation<>(this, operation, observed, hooked, fixedShape);
+                new PlannedOperation<>(this, request, operation, observed, hooked, fixedShape);
         request.plan(plan);
         return plan;
     }

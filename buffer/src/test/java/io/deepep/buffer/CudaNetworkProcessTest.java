@@ -70,4 +70,16 @@ class CudaNetworkProcessTest {
         NvshmemTestBackend.assumeNvshmem();
         new ProcessSuites(folder).run(4, 1, CudaNvshmemLowLatencyBadInputConformanceTest.class);
     }
+
+    @Test
+    void graphsOverNvshmem() throws Exception {
+        NvshmemTestBackend.assumeNvshmem();
+        new ProcessSuites(folder).run(4, 1, CudaNvshmemGraphConformanceTest.class);
+    }
+
+    @Test
+    void lowLatencyGraphsOverNvshmem() throws Exception {
+        NvshmemTestBackend.assumeNvshmem();
+        new ProcessSuites(folder).run(4, 1, CudaNvshmemLowLatencyGraphConformanceTest.class);
+    }
 }

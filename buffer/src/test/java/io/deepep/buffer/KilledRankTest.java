@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Backend;
+import io.deepep.buffer.KilledRankProgram.Where;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.KilledRank;
 import io.deepep.testkit.conformance.RequiredBackends;
@@ -20,7 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * The process of a rank is killed in the middle of low-latency exchanges: the others report it, or
- * with masks on leave it out and go on.
+ * with masks on leave it out and go on; then they close and end by themselves.
  */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class KilledRankTest {
@@ -30,25 +31,44 @@ class KilledRankTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void onTheHost(boolean masks) throws Exception {
-        killAndListen(false, masks);
+        killAndListen(Where.HOST, masks);
     }
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void onGpus(boolean masks) throws Exception {
+        requireGpu();
+        killAndListen(Where.GPUS, masks);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void acrossNodes(boolean masks) throws Exception {
+        requireGpu();
+        killAndListen(Where.NODES, masks);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void overNvshmem(boolean masks) throws Exception {
+        requireGpu();
+        NvshmemTestBackend.assumeNvshmem();
+        killAndListen(Where.NVSHMEM, masks);
+    }
+
+    private static void requireGpu() {
         RequiredBackends.assume(
                 Backend.CUDA,
                 CudaDriver.isAvailable(),
                 CudaDriver.unavailabilityReason().orElse(""));
-        killAndListen(true, masks);
     }
 
-    private static void killAndListen(boolean cuda, boolean masks) throws Exception {
+    private static void killAndListen(Where where, boolean masks) throws Exception {
         int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
         List<Process> ranks = new ArrayList<>();
         try {
             for (int rank = 0; rank < KilledRank.NUM_RANKS; rank++) {
-                ranks.add(start(rank, port, cuda, masks));
+                ranks.add(start(rank, port, where, masks));
             }
             Process victim = ranks.get(KilledRank.VICTIM);
             List<String> said = new ArrayList<>();
@@ -78,7 +98,7 @@ class KilledRankTest {
         }
     }
 
-    private static Process start(int rank, int port, boolean cuda, boolean masks)
+    private static Process start(int rank, int port, Where where, boolean masks)
             throws IOException {
         ProcessBuilder builder =
                 new ProcessBuilder(
@@ -89,7 +109,7 @@ class KilledRankTest {
                         "-cp",
                         System.getProperty("java.class.path"),
                         KilledRankProgram.class.getName(),
-                        Boolean.toString(cuda),
+                        where.name(),
                         Boolean.toString(masks));
         builder.environment()
                 .putAll(

@@ -142,6 +142,16 @@ class NvshmemSettingsTest {
                 .isEqualTo("lo");
     }
 
+    @Test
+    void addressAndQualityOfServiceAreTheUsersChoice() {
+        Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
+        assertThat(settings(0, network).gidIndex()).isEmpty();
+        NvshmemOptions chosen = settings(0, network.withQuality(3, 106, 5));
+        assertThat(chosen.gidIndex()).hasValue(3);
+        assertThat(chosen.trafficClass()).isEqualTo(106);
+        assertThat(chosen.serviceLevel()).isEqualTo(5);
+    }
+
     @ParameterizedTest
     @EnumSource(Network.Transport.class)
     void everyTransportOfTheApiIsOneOfNvshmem(Network.Transport transport) {

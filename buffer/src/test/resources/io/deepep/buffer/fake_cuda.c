@@ -1,6 +1,6 @@
 // Stands in for the NVIDIA driver where there is none: two devices whose memory is host memory. Has what contexts and
 // memory need, between processes too, and no kernels. Holds callers to CUDA's rules: memory that another process has
-// open by CUDA IPC must not be freed.
+// open by CUDA IPC must not be freed, and a context opens it once.
 //
 // FAKE_CUDA_NO_FD      devices cannot export descriptors
 // FAKE_CUDA_NO_IPC     no memory has an IPC handle
@@ -17,14 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { kInvalidValue = 1, kNotSupported = 801, kPage = 4096, kMaxMappings = 256, kPosixFd = 103, kNumSms = 16 };
-
-typedef struct {
-    uint64_t base;
-    size_t size;
-    int fd;
-    int opened;  // memory of another process
-} Mapping;
+enum { kInvalidValue = 1, kAlreadyMapped = 208, kNotSupported = 801, kPage = 4096, kMaxMappings = 256, kPosixFd = 103, kNumSms = 16 };
 
 typedef struct {
     int pid;
@@ -32,6 +25,14 @@ typedef struct {
     size_t size;
     char rest[48];
 } IpcHandle;
+
+typedef struct {
+    uint64_t base;
+    size_t size;
+    int fd;
+    IpcHandle opened;  // of another process, by which context
+    uint64_t context;
+} Mapping;
 
 static Mapping g_mappings[kMaxMappings];
 static atomic_int g_num_live;
@@ -57,15 +58,19 @@ static Mapping* find(uint64_t base) {
 // The page behind the memory counts the processes that have it open.
 static atomic_int* openers(const Mapping* m) { return (atomic_int*)(uintptr_t)(m->base + m->size); }
 
-static int addMapping(uint64_t* address, int fd, size_t size, int opened) {
-    static atomic_flag lock = ATOMIC_FLAG_INIT;
+static void lock(atomic_flag* flag) {
+    while (atomic_flag_test_and_set(flag)) {
+    }
+}
+
+static int addMapping(uint64_t* address, int fd, size_t size) {
+    static atomic_flag adding = ATOMIC_FLAG_INIT;
     void* base = mmap(NULL, size + kPage, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED) return kInvalidValue;
-    while (atomic_flag_test_and_set(&lock)) {
-    }
+    lock(&adding);
     Mapping* slot = find(0);
-    *slot = (Mapping){(uint64_t)(uintptr_t)base, size, fd, opened};
-    atomic_flag_clear(&lock);
+    *slot = (Mapping){.base = (uint64_t)(uintptr_t)base, .size = size, .fd = fd};
+    atomic_flag_clear(&adding);
     *address = slot->base;
     atomic_fetch_add(&g_num_live, 1);
     return 0;
@@ -108,7 +113,7 @@ int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t n) { return memset((v
 
 int cuMemAlloc_v2(uint64_t* address, size_t size) {
     size_t rounded = (size + kPage - 1) / kPage * kPage;
-    return addMapping(address, newMemory(rounded + kPage), rounded, 0);
+    return addMapping(address, newMemory(rounded + kPage), rounded);
 }
 
 int cuMemFree_v2(uint64_t address) {
@@ -138,18 +143,39 @@ int cuIpcGetMemHandle(IpcHandle* handle, uint64_t address) {
     return 0;
 }
 
-int cuIpcOpenMemHandle_v2(uint64_t* address, IpcHandle handle, unsigned flags) {
+static int hasOpened(const IpcHandle* handle) {
+    for (int i = 0; i < kMaxMappings; i++) {
+        Mapping* m = &g_mappings[i];
+        if (m->base != 0 && m->context == g_context && memcmp(&m->opened, handle, sizeof *handle) == 0) return 1;
+    }
+    return 0;
+}
+
+static int openMemory(uint64_t* address, IpcHandle handle) {
     char path[64];
-    if (handle.pid == getpid() || flags != 1) return kInvalidValue;
+    if (hasOpened(&handle)) return kAlreadyMapped;
     snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.pid, handle.fd);
-    int status = addMapping(address, open(path, O_RDWR), handle.size, 1);
-    if (status == 0) atomic_fetch_add(openers(find(*address)), 1);
+    int status = addMapping(address, open(path, O_RDWR), handle.size);
+    if (status != 0) return status;
+    Mapping* m = find(*address);
+    m->opened = handle;
+    m->context = g_context;
+    atomic_fetch_add(openers(m), 1);
+    return 0;
+}
+
+int cuIpcOpenMemHandle_v2(uint64_t* address, IpcHandle handle, unsigned flags) {
+    static atomic_flag opening = ATOMIC_FLAG_INIT;
+    if (handle.pid == getpid() || flags != 1) return kInvalidValue;
+    lock(&opening);
+    int status = openMemory(address, handle);
+    atomic_flag_clear(&opening);
     return status;
 }
 
 int cuIpcCloseMemHandle(uint64_t address) {
     Mapping* m = find(address);
-    if (m == NULL || !m->opened) return kInvalidValue;
+    if (m == NULL || m->opened.pid == 0) return kInvalidValue;
     atomic_fetch_sub(openers(m), 1);
     removeMapping(m);
     return 0;

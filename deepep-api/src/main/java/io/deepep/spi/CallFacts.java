@@ -101,9 +101,10 @@ public final class CallFacts {
 
     /**
      * [R] Nanoseconds that this rank had nothing to do but wait while the rank was missing; null
-     * where waits are not measured: in normal mode on GPUs. Normal mode: a wait counts for the
-     * first rank that is missing. Low latency: for every rank until it comes, so that the sum can
-     * exceed the call.
+     * where the host does not know them. Normal mode on the host: a wait counts for the first rank
+     * that is missing. On GPUs and in low-latency mode: for every rank until it comes, so that the
+     * sum can exceed the call; in normal mode on GPUs those are the waits for the ranks to begin
+     * the call, and to end it once this one has done its part.
      */
     public long[] waitNanos() {
         return waitNanos;

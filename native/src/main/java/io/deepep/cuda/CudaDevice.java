@@ -24,7 +24,6 @@ import java.util.HexFormat;
  * @param maxSharedBytesPerBlock shared memory a block can have when its kernel asks for more than
  *     the default
  * @param supportsPosixFd whether memory can be exported as a file descriptor
- * @param supportsFabric whether memory can be exported to other hosts of one NVLink fabric
  */
 public record CudaDevice(
         int ordinal,
@@ -37,15 +36,13 @@ public record CudaDevice(
         long memoryBytes,
         int l2Bytes,
         int maxSharedBytesPerBlock,
-        boolean supportsPosixFd,
-        boolean supportsFabric) {
+        boolean supportsPosixFd) {
     private static final int ATTRIBUTE_NUM_SMS = 16;
     private static final int ATTRIBUTE_L2_BYTES = 38;
     private static final int ATTRIBUTE_COMPUTE_MAJOR = 75;
     private static final int ATTRIBUTE_COMPUTE_MINOR = 76;
     private static final int ATTRIBUTE_MAX_SHARED_BYTES_OPTIN = 97;
     private static final int ATTRIBUTE_POSIX_FD = 103;
-    private static final int ATTRIBUTE_FABRIC = 128;
     private static final int NAME_BYTES = 256;
 
     private static final CuCall GET_NAME =
@@ -96,8 +93,7 @@ public record CudaDevice(
                     memoryBytes,
                     attribute(ordinal, ATTRIBUTE_L2_BYTES),
                     attribute(ordinal, ATTRIBUTE_MAX_SHARED_BYTES_OPTIN),
-                    attribute(ordinal, ATTRIBUTE_POSIX_FD) != 0,
-                    supportsFabric(ordinal));
+                    attribute(ordinal, ATTRIBUTE_POSIX_FD) != 0);
         }
     }
 
@@ -114,10 +110,5 @@ public record CudaDevice(
     private static int attribute(int ordinal, int attribute) {
         GET_ATTRIBUTE.call(CallSlots.first(), attribute, ordinal);
         return CallSlots.asInt(CallSlots.first());
-    }
-
-    private static boolean supportsFabric(int ordinal) {
-        // Drivers before CUDA 12.4 do not know the attribute.
-        return CudaDriver.version() >= 12040 && attribute(ordinal, ATTRIBUTE_FABRIC) != 0;
     }
 }

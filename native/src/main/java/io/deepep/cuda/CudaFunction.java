@@ -8,7 +8,6 @@ import java.lang.foreign.MemorySegment;
 
 /** A kernel of a loaded module; usable as long as the module is. */
 public final class CudaFunction {
-    private static final int MAX_THREADS_PER_BLOCK = 0;
     private static final int STATIC_SHARED_BYTES = 1;
     private static final int LOCAL_BYTES = 3;
     private static final int NUM_REGISTERS = 4;
@@ -81,11 +80,6 @@ public final class CudaFunction {
         context.makeCurrent();
         MAX_ACTIVE_BLOCKS.call(CallSlots.first(), handle, numThreads, (long) dynamicSharedBytes);
         return CallSlots.asInt(CallSlots.first()) * context.cudaDevice().numSms();
-    }
-
-    /** The most threads a block of this kernel can have. */
-    public int maxThreadsPerBlock() {
-        return attribute(MAX_THREADS_PER_BLOCK);
     }
 
     /** Shared memory the kernel declares itself. */

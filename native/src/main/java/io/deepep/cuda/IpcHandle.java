@@ -2,7 +2,6 @@ package io.deepep.cuda;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
@@ -19,11 +18,7 @@ public final class IpcHandle {
     /** Bytes of the encoded handle. */
     public static final int NUM_BYTES = 64 + 3 * Long.BYTES;
 
-    private static final int LAZY_ENABLE_PEER_ACCESS = 1;
-
     private static final CuCall GET = CuCall.of("cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
-    private static final CuCall OPEN =
-            CuCall.of("cuIpcOpenMemHandle_v2", ADDRESS, CuStructs.IPC_HANDLE, JAVA_INT);
     private static final CuCall GET_RANGE =
             CuCall.of("cuMemGetAddressRange_v2", ADDRESS, ADDRESS, JAVA_LONG);
 
@@ -99,7 +94,8 @@ public final class IpcHandle {
 
     /**
      * Maps the memory into this process, with access from {@code context}'s GPU. Close it before
-     * the owner frees it.
+     * the owner frees it. Can be opened several times, also by several threads: a context maps it
+     * once.
      *
      * @throws IllegalArgumentException if it is this process's own memory, which is reached by its
      *     address
@@ -111,11 +107,7 @@ public final class IpcHandle {
                             + pid
                             + " is this process; ranks of one process use addresses and PeerAccess");
         }
-        context.makeCurrent();
-        try (Arena arena = Arena.ofConfined()) {
-            OPEN.call(CallSlots.first(), copyTo(arena, raw), LAZY_ENABLE_PEER_ACCESS);
-        }
-        return new IpcMemory(context, CallSlots.asLong(CallSlots.first()), offset, numBytes);
+        return IpcMemory.open(context, raw, offset, numBytes);
     }
 
     static MemorySegment copyTo(Arena arena, byte[] raw) {

@@ -1,20 +1,23 @@
 package io.deepep.cuda;
 
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
-
 /** Memory of another process, mapped through CUDA IPC. */
 final class IpcMemory extends CudaMemory {
-    private static final CuCall CLOSE = CuCall.of("cuIpcCloseMemHandle", JAVA_LONG);
+    private final byte[] handle;
 
-    private final long base;
-
-    IpcMemory(CudaContext context, long base, long offset, long numBytes) {
+    private IpcMemory(CudaContext context, byte[] handle, long base, long offset, long numBytes) {
         super(context, base + offset, numBytes);
-        this.base = base;
+        this.handle = handle;
+    }
+
+    /** Maps an allocation, unless the context has it mapped, and takes a part of it. */
+    static IpcMemory open(CudaContext context, byte[] handle, long offset, long numBytes) {
+        context.makeCurrent();
+        long base = IpcMappings.OF_PROCESS.open(context.handle(), handle);
+        return new IpcMemory(context, handle, base, offset, numBytes);
     }
 
     @Override
     void release(long address) {
-        CLOSE.call(base);
+        IpcMappings.OF_PROCESS.close(context().handle(), handle);
     }
 }

@@ -11,9 +11,8 @@ import java.lang.foreign.MemorySegment;
 
 /**
  * Device memory by the driver's virtual memory management: for where CUDA IPC is not available. It
- * can be exported as a file descriptor to processes of this host, or as a fabric handle to other
- * hosts of one NVLink domain. {@link PeerAccess} does not concern it: other GPUs of this process
- * get access by {@link #allowAccess}.
+ * can be exported as a file descriptor to processes of this host. {@link PeerAccess} does not
+ * concern it: other GPUs of this process get access by {@link #allowAccess}.
  */
 public final class VirtualMemory extends CudaMemory {
     /** How the memory can be handed to other processes. */
@@ -21,11 +20,7 @@ public final class VirtualMemory extends CudaMemory {
         /** Not at all. */
         NONE(0),
         /** As a POSIX file descriptor. */
-        POSIX_FD(1),
-        /**
-         * As 64 bytes that mean the same on every host of the NVLink domain; needs the IMEX daemon.
-         */
-        FABRIC(8);
+        POSIX_FD(1);
 
         private final int handleType;
 
@@ -33,9 +28,6 @@ public final class VirtualMemory extends CudaMemory {
             this.handleType = handleType;
         }
     }
-
-    /** Bytes of a fabric handle. */
-    public static final int FABRIC_HANDLE_BYTES = 64;
 
     private static final int ATTRIBUTE_RDMA_WITH_VMM = 110;
     private static final int ALLOCATION_PINNED = 1;
@@ -103,36 +95,13 @@ public final class VirtualMemory extends CudaMemory {
      * @param numBytes the size as it was asked for there
      */
     public static VirtualMemory importPosixFd(CudaContext context, int fd, long numBytes) {
-        // The descriptor travels in the pointer argument itself.
-        return importHandle(context, MemorySegment.ofAddress(fd), numBytes, Export.POSIX_FD);
-    }
-
-    /**
-     * Maps memory that another process, perhaps on another host, allocated with {@link
-     * Export#FABRIC}.
-     */
-    public static VirtualMemory importFabric(CudaContext context, byte[] handle, long numBytes) {
-        if (handle.length != FABRIC_HANDLE_BYTES) {
-            throw new IllegalArgumentException(
-                    "handle.length="
-                            + handle.length
-                            + " is not "
-                            + FABRIC_HANDLE_BYTES
-                            + ", a fabric handle's size");
-        }
-        try (Arena arena = Arena.ofConfined()) {
-            return importHandle(
-                    context, arena.allocateFrom(JAVA_BYTE, handle), numBytes, Export.FABRIC);
-        }
-    }
-
-    private static VirtualMemory importHandle(
-            CudaContext context, MemorySegment osHandle, long numBytes, Export export) {
         checkSize(numBytes);
         context.makeCurrent();
         try (Arena arena = Arena.ofConfined()) {
+            Export export = Export.POSIX_FD;
             long mappedBytes = roundUp(numBytes, properties(arena, context.cudaDevice(), export));
-            IMPORT.call(CallSlots.first(), osHandle, export.handleType);
+            // The descriptor travels in the pointer argument itself.
+            IMPORT.call(CallSlots.first(), MemorySegment.ofAddress(fd), export.handleType);
             return map(context, numBytes, CallSlots.asLong(CallSlots.first()), mappedBytes, export);
         }
     }
@@ -177,19 +146,6 @@ public final class VirtualMemory extends CudaMemory {
         return CallSlots.asInt(CallSlots.first());
     }
 
-    /**
-     * The handle other hosts can open, as long as this object is open.
-     *
-     * @throws IllegalStateException if the memory was not allocated with {@link Export#FABRIC}
-     */
-    public byte[] exportFabric() {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment out = arena.allocate(FABRIC_HANDLE_BYTES, 8);
-            export(Export.FABRIC, out);
-            return out.toArray(JAVA_BYTE);
-        }
-    }
-
     private void export(Export wanted, MemorySegment out) {
         if (export != wanted) {
             throw new IllegalStateException(
@@ -211,7 +167,6 @@ public final class VirtualMemory extends CudaMemory {
                 switch (export) {
                     case NONE -> true;
                     case POSIX_FD -> device.supportsPosixFd();
-                    case FABRIC -> device.supportsFabric();
                 };
         if (!supported) {
             throw new DeepEpUnavailableException(

@@ -32,8 +32,11 @@ public final class ProcessChild {
     }
 
     private static void ipc(CheckContext c, byte[] handle, byte[] eventHandle) {
+        CudaMemory first = IpcHandle.fromBytes(handle).open(c.cuda);
         try (CudaMemory memory = IpcHandle.fromBytes(handle).open(c.cuda);
                 CudaEvent event = CudaEvent.openHandle(c.cuda, eventHandle)) {
+            expect(first.address() == memory.address(), "a context has it twice");
+            first.close();
             c.stream.waitFor(event);
             c.addValue(c.stream, memory.address(), 4, VALUE);
             c.stream.synchronize();

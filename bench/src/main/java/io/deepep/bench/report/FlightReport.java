@@ -86,8 +86,7 @@ final class FlightReport {
         if (waits.length == 0) {
             page.section(
                     "Flight recording: who waited for whom",
-                    "No waits were recorded: in normal mode on GPUs nobody measures them, and recordings may"
-                            + " lack the events.");
+                    "No waits were recorded: recordings may lack the events.");
             return;
         }
         double[][] millis = scaled(waits, 1e-6);
@@ -106,7 +105,7 @@ final class FlightReport {
                 page.section(
                         "Flight recording: who waited for whom",
                         "Milliseconds in which a rank could only wait because another was missing, of all calls"
-                                + " that measure it: not of normal mode on GPUs. "
+                                + " whose end the host saw. "
                                 + (all == 0
                                         ? "Nobody waited."
                                         : RunReport.format(

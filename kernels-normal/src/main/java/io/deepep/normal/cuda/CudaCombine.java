@@ -44,6 +44,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private final CombineShape shape;
     private final Params params;
     private final LaunchConfig launch;
+    private final WaitTimes waits;
     private final Params stageParams;
     private final LaunchConfig stageLaunch;
     private int numRows = -1;
@@ -78,6 +79,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         int rowBytes = handle.hidden() * DType.BF16.sizeBytes();
         this.shape = CombineShape.of(state, config, rowBytes);
         this.params = allocateParams(arena);
+        this.waits = new WaitTimes(state, params, event);
         this.launch =
                 new LaunchConfig(arena, config.numSms(), shape.numThreads())
                         .sharedBytes(shape.sharedBytes());
@@ -224,6 +226,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
             status.beginRun();
         }
         stage();
+        waits.begin();
         shape.kernel().launch(launch, params.memory(), state.stream);
         event.record();
     }
@@ -257,9 +260,11 @@ final class CudaCombine implements CudaOperation<CombineResult> {
 
     @Override
     public RunObservation observe() {
+        waits.announce(this);
         DispatchTrace trace = handle.trace;
         return (facts, completed) -> {
             describe(facts, completed);
+            waits.describe(facts);
             PeerRows rows = trace == null ? null : trace.rows();
             if (rows != null) {
                 rows.describeCombine(facts, handle.numTokens());

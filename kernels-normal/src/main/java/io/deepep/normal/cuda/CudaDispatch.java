@@ -36,6 +36,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     private final DispatchShape shape;
     private final Params params;
     private final LaunchConfig launch;
+    private final WaitTimes waits;
     private final HostWaiter waiter;
 
     /** Taken with the first run that is observed. */
@@ -68,6 +69,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         int rowStride = (int) CudaNvlLayout.rowStride(request.x().dtype(), handle.hidden());
         this.shape = DispatchShape.of(state, config, rowStride, cached ? 0 : handle.numExperts());
         this.params = allocateParams(arena);
+        this.waits = new WaitTimes(state, params, event);
         this.launch =
                 new LaunchConfig(arena, config.numSms(), DispatchShape.THREADS)
                         .sharedBytes(shape.sharedBytes());
@@ -211,6 +213,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
             }
             handle.trace = trace;
         }
+        waits.begin();
         shape.kernel().launch(launch, params.memory(), state.stream);
         if (trace != null) {
             trace.record();
@@ -272,6 +275,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     /** A cached dispatch moves rows as the one that its handle is of. */
     @Override
     public RunObservation observe() {
+        waits.announce(this);
         if (!cached) {
             if (traceSlot == null) {
                 long bytes = DispatchTrace.slotBytes(state, handle);
@@ -282,6 +286,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         DispatchTrace trace = cached ? handle.trace : announced;
         return (facts, completed) -> {
             describe(facts, completed);
+            waits.describe(facts);
             PeerRows rows = trace == null ? null : trace.rows();
             if (rows != null) {
                 rows.describeDispatch(facts, handle.numTokens());

@@ -15,6 +15,9 @@ final class NormalStructs {
     /** Words of a header before the counts per expert. */
     static final int HEADER_WORDS = 32;
 
+    /** Times that observers get for each rank: of the wait for its header, and for its end. */
+    static final int WAITS_PER_RANK = 2;
+
     /** Most blocks of a launch. */
     static final int MAX_BLOCKS = 256;
 
@@ -31,6 +34,9 @@ final class NormalStructs {
                     .u64("header_rank_stride", "bytes")
                     .u64("meta_flag_offset", "u64 per source, kFlagStrideBytes apart")
                     .u64("done_flag_offset", "three u64 per source, kFlagStrideBytes apart")
+                    .u64(
+                            "waits",
+                            "u64 [all ranks][kWaitsPerRank], ns, by WaitIdx, in host memory; 0: nobody observes")
                     .i32("rank", "within the node")
                     .i32("num_ranks", "of the node")
                     .i32("first_rank", "of the node, among all ranks")
@@ -222,6 +228,7 @@ final class NormalStructs {
                     .constant("kMaxBlocks", MAX_BLOCKS)
                     .constant("kFlagStrideBytes", (int) Layout.LINE_BYTES)
                     .constant("kHeaderWords", HEADER_WORDS)
+                    .constant("kWaitsPerRank", WAITS_PER_RANK)
                     .struct(GROUP)
                     .struct(LOCAL_STATE)
                     .struct(DISPATCH)

@@ -2,7 +2,6 @@ package io.deepep.testkit.conformance;
 
 import io.deepep.Buffer;
 import io.deepep.Communicator;
-import io.deepep.EpTopology;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.error.DeepEpTimeoutException;
@@ -13,7 +12,8 @@ import java.util.Set;
 
 /**
  * One rank of a group of processes that makes low-latency exchanges until somebody kills the
- * process of {@link #VICTIM}; the others say what they learn of it.
+ * process of {@link #VICTIM}; the others say what they learn of it, and leave. On one node, or
+ * where the backend has none like that, on a node for each rank.
  */
 public final class KilledRank {
     /** The rank to be killed once it has said {@link #LOOPING}. */
@@ -31,8 +31,6 @@ public final class KilledRank {
     /** What a survivor prints when it got an error instead, followed by the rank it names. */
     public static final String TIMED_OUT = "timed out waiting for rank ";
 
-    private static final LowLatencyShape SHAPE =
-            new LowLatencyShape(1, NUM_RANKS, 6, 128, 4, 2 * NUM_RANKS);
     private static final Duration PATIENCE = Duration.ofSeconds(4);
 
     /** Ranks notice the death at most one exchange after one another. */
@@ -45,39 +43,49 @@ public final class KilledRank {
     private final LowLatencyRank rest;
     private final PrintStream out;
 
-    private KilledRank(RankContext context, PrintStream out) {
+    private KilledRank(RankContext context, LowLatencyShape shape, PrintStream out) {
         this.context = context;
         this.out = out;
-        whole = new LowLatencyRank(context, LowLatencyWorld.of(SHAPE.spec(), SHAPE.limits()));
+        whole = new LowLatencyRank(context, LowLatencyWorld.of(shape.spec(), shape.limits()));
         rest =
                 new LowLatencyRank(
                         context,
-                        LowLatencyWorld.without(Set.of(VICTIM), SHAPE.spec(), SHAPE.limits()));
+                        LowLatencyWorld.without(Set.of(VICTIM), shape.spec(), shape.limits()));
     }
 
     /**
-     * Does what the rank does; the victim never returns. The buffer is left open: closing it would
-     * wait for the victim.
+     * Does what the rank does, and closes its buffer; the victim never returns.
      *
      * @param masks whether the buffer masks ranks that do not come
      */
     public static void run(
             TestBackend backend, Communicator communicator, boolean masks, PrintStream out) {
-        EpTopology topology = SHAPE.topology();
-        Buffer buffer =
-                Ranks.builder(backend, communicator, topology)
-                        .lowLatency(SHAPE.limits())
+        LowLatencyShape shape = shape(backend);
+        try (Buffer buffer =
+                Ranks.builder(backend, communicator, shape.topology())
+                        .lowLatency(shape.limits())
                         .timeout(PATIENCE)
                         .maskTimedOutRanks(masks)
-                        .open();
-        KilledRank rank = new KilledRank(new RankContext(backend, communicator, buffer), out);
+                        .open()) {
+            RankContext context = new RankContext(backend, communicator, buffer);
+            new KilledRank(context, shape, out).run();
+        }
+    }
+
+    private static LowLatencyShape shape(TestBackend backend) {
+        boolean oneNode = backend.supports(Ranks.topology(1, NUM_RANKS));
+        return new LowLatencyShape(
+                oneNode ? 1 : NUM_RANKS, oneNode ? NUM_RANKS : 1, 6, 128, 4, 2 * NUM_RANKS);
+    }
+
+    private void run() {
         for (int round = 0; round < CHECKED; round++) {
-            rank.whole.roundTrip(LowLatencyFormat.FP8);
+            whole.roundTrip(LowLatencyFormat.FP8);
         }
         out.println(LOOPING);
         try {
-            rank.exchangeUntilMasked();
-            rank.goOn();
+            exchangeUntilMasked();
+            goOn();
         } catch (DeepEpTimeoutException late) {
             out.println(TIMED_OUT + late.peer());
         }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Device;
+import io.deepep.EpTopology;
 import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchRequest;
@@ -36,14 +37,14 @@ import org.junit.jupiter.params.provider.CsvSource;
  */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 public abstract class LowLatencyGraphConformance {
-    private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 12, 256, 6, 8);
+    private static final int NUM_EXPERTS = 8;
     private static final int NUM_WORLDS = 5;
     private static final int NUM_REPLAYS = Integer.getInteger("deepep.replays", 21);
 
     /** Results are kept for two dispatches, so every second one finds the memory of the first. */
     private static final int NUM_PREPARED = 2;
 
-    /** The backend under test. */
+    /** The backend under test: four ranks on one node, on two if that is what it has. */
     protected abstract TestBackend backend();
 
     /** Records what {@code calls} enqueue on the stream, and on streams that wait for it. */
@@ -122,7 +123,7 @@ public abstract class LowLatencyGraphConformance {
 
         void loadBadExpert() {
             Tensor idx = context.download(memory.topkIdx());
-            idx.setLong(SHAPE.experts(), 3, 1);
+            idx.setLong(NUM_EXPERTS, 3, 1);
             context.backend().write(idx, memory.topkIdx());
         }
 
@@ -152,12 +153,19 @@ public abstract class LowLatencyGraphConformance {
         }
     }
 
-    private static List<LowLatencyWorld> worlds() {
-        return IntStream.range(0, NUM_WORLDS).mapToObj(SHAPE::world).toList();
+    private LowLatencyShape shape() {
+        EpTopology four = Ranks.four(backend());
+        return new LowLatencyShape(
+                four.numRdmaRanks(), four.numNvlRanks(), 12, 256, 6, NUM_EXPERTS);
+    }
+
+    private List<LowLatencyWorld> worlds() {
+        return IntStream.range(0, NUM_WORLDS).mapToObj(shape()::world).toList();
     }
 
     private void run(Ranks.Body body) {
-        Ranks.run(backend(), SHAPE.topology(), b -> b.lowLatency(SHAPE.limits()), body);
+        LowLatencyShape shape = shape();
+        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), body);
     }
 
     /** An odd number of pairs in a graph: each replay begins with the other parity of slots. */
@@ -217,7 +225,7 @@ public abstract class LowLatencyGraphConformance {
     public void expertsInTheGraph() {
         List<LowLatencyWorld> worlds =
                 IntStream.range(0, NUM_WORLDS)
-                        .mapToObj(seed -> SHAPE.world(seed).withIdentityExperts())
+                        .mapToObj(seed -> shape().world(seed).withIdentityExperts())
                         .toList();
         run(
                 context -> {
@@ -270,7 +278,7 @@ public abstract class LowLatencyGraphConformance {
                                 rounds.loadBadExpert();
                             }
                             recording.replay();
-                            String bad = "topkIdx[3][1]=" + SHAPE.experts();
+                            String bad = "topkIdx[3][1]=" + NUM_EXPERTS;
                             requireRouting(rounds.received.event()::synchronize, bad);
                             requireRouting(rounds.received.event()::synchronize, bad);
                             requireRouting(rounds.home.event()::synchronize, bad);
@@ -304,7 +312,7 @@ public abstract class LowLatencyGraphConformance {
                             }
                             recording.replay();
                             if (bad) {
-                                String mention = "topkIdx[3][1]=" + SHAPE.experts();
+                                String mention = "topkIdx[3][1]=" + NUM_EXPERTS;
                                 requireRouting(rounds.received.event()::synchronize, mention);
                                 requireRouting(rounds.home.event()::synchronize, mention);
                             } else {

@@ -1,0 +1,53 @@
+package io.deepep.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.BufferedReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import jdk.jfr.consumer.RecordingFile;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What {@code --jfr} leaves of a command that does not come to its end. */
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class FlightRecorderOptionTest {
+    @TempDir private Path folder;
+
+    @Test
+    void anInterruptedCommandLeavesWhatWasRecorded() throws Exception {
+        Path file = folder.resolve("run.jfr");
+        Process process =
+                new ProcessBuilder(
+                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                                "--add-modules=jdk.incubator.vector",
+                                "-cp",
+                                System.getProperty("java.class.path"),
+                                Main.class.getName(),
+                                "test-intranode",
+                                "--backend",
+                                "host",
+                                "--ranks",
+                                "2",
+                                "--jfr",
+                                file.toString())
+                        .redirectErrorStream(true)
+                        .start();
+        try (BufferedReader out = process.inputReader()) {
+            String line = out.readLine();
+            while (line != null && !line.contains("passed")) {
+                line = out.readLine();
+            }
+            assertThat(line).isNotNull();
+            process.destroy(); // as Ctrl-C does
+            assertThat(process.waitFor(20, TimeUnit.SECONDS)).isTrue();
+        } finally {
+            process.destroyForcibly();
+        }
+        assertThat(Files.size(file)).isPositive();
+        assertThat(RecordingFile.readAllEvents(file))
+                .anyMatch(event -> event.getEventType().getName().equals("io.deepep.Operation"));
+    }
+}

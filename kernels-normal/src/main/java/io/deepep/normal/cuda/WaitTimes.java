@@ -1,0 +1,89 @@
+package io.deepep.normal.cuda;
+
+import io.deepep.cuda.CallEvent;
+import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.PinnedSlots;
+import io.deepep.spi.CallFacts;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/**
+ * How long the latest run of an operation waited for each rank, if it is observed: nanoseconds that
+ * its kernel stores in mapped host memory. Kernels of runs that nobody observes take no times.
+ *
+ * <pre>
+ *   u64 waits[R][2]     for the rank's header, and for its end
+ * </pre>
+ */
+final class WaitTimes {
+    private final CudaNormalState state;
+    private final Params group;
+    private final CallEvent event;
+    private final int numRanks;
+
+    /** Taken with the first run that is observed. */
+    private PinnedSlots.Slot slot;
+
+    private boolean announced;
+    private boolean counting;
+
+    /**
+     * Of an operation's launches.
+     *
+     * @param params of the launches, which begin with the group
+     * @param event the end of the latest run
+     */
+    WaitTimes(CudaNormalState state, Params params, CallEvent event) {
+        this.state = state;
+        this.group = new Params(NormalStructs.GROUP, params.memory());
+        this.event = event;
+        this.numRanks = state.topology.numRanks();
+    }
+
+    /**
+     * The next run is observed.
+     *
+     * @param operation keeps the memory
+     */
+    void announce(Object operation) {
+        if (slot == null) {
+            slot = state.slots.take(operation, numBytes(), event.finished());
+        }
+        announced = true;
+    }
+
+    /** Before a launch; if it is observed, no other of the operation is under way. */
+    void begin() {
+        if (announced) {
+            memory().fill((byte) 0);
+        }
+        if (announced != counting) {
+            group.set("waits", announced ? slot.deviceAddress() : 0);
+            counting = announced;
+        }
+        announced = false;
+    }
+
+    /** Tells of the latest run, which is observed, unless the GPU is not done with it. */
+    void describe(CallFacts facts) {
+        if (!event.isDone()) {
+            return;
+        }
+        long[] waits = new long[numRanks];
+        for (int rank = 0; rank < numRanks; rank++) {
+            for (int i = 0; i < NormalStructs.WAITS_PER_RANK; i++) {
+                long idx = (long) rank * NormalStructs.WAITS_PER_RANK + i;
+                waits[rank] += memory().getAtIndex(ValueLayout.JAVA_LONG, idx);
+            }
+        }
+        facts.waits(waits);
+    }
+
+    private MemorySegment memory() {
+        return slot.page().segment().asSlice(slot.offset(), numBytes());
+    }
+
+    private long numBytes() {
+        return (long) Long.BYTES * NormalStructs.WAITS_PER_RANK * numRanks;
+    }
+}
