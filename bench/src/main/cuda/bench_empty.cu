@@ -1,5 +1,5 @@
-// Does nothing, in as many blocks and threads and with as many bytes of parameters as a low-latency kernel: what launching
-// one takes between two events is part of every such time.
+// Does nothing, in as many blocks and threads and with as many bytes of parameters as a low-latency kernel: what
+// launching one takes between two events is part of every such time.
 //
 // Launch: any number of blocks of up to 1024 threads, no shared memory.
 #include "bench_structs.cuh"

@@ -35,8 +35,7 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps * 32, 1)
         const uint64_t at_rank = (static_cast<uint64_t>(p.rank) * p.rows + i / num_peers) * p.row_bytes;
         const uint64_t at_peer = (static_cast<uint64_t>(peer) * p.rows + i / num_peers) * p.row_bytes;
         const auto* from = at<const uint8_t>(p.memory[p.pull ? peer : p.rank], p.pull ? at_rank : at_peer);
-        auto* to = at<uint8_t>(p.memory[p.pull ? p.rank : peer],
-                                       p.target_offset + (p.pull ? at_peer : at_rank));
+        auto* to = at<uint8_t>(p.memory[p.pull ? p.rank : peer], p.target_offset + (p.pull ? at_peer : at_rank));
         uint8_t* stage = stages + s * p.row_bytes;
         bulk_wait_read<kStages - 1>();  // the store before last has left this stage
         barrier_arrive_expect(&barriers[s], p.row_bytes);

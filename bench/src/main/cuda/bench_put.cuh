@@ -1,5 +1,5 @@
-// Puts as an application makes them: a row is composed where the network policy says, then put with a signal. The policy
-// is PeerMemory, or DEEPEP_BENCH_NETWORK where a binary is built with another.
+// Puts as an application makes them: a row is composed where the network policy says, then put with a signal. The
+// policy is PeerMemory, or DEEPEP_BENCH_NETWORK where a binary is built with another.
 #pragma once
 
 #include "bench_structs.cuh"

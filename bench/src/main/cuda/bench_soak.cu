@@ -1,10 +1,10 @@
 // Exchanges of low-latency mode that check themselves on the GPU: everything that a rank sends follows from the seed of
 // the exchange by arithmetic, so every receiver can tell what it must get.
 //
-// One kernel for three steps, each its own launch on the rank's stream: before the dispatch it writes tokens, selections
-// and weights; before the combine it compares what was received and writes the experts' outputs; after it, it compares
-// the sums. All numbers are exact in every format: a token's group of channels has 448 in front, so its scale is 1, and
-// integers up to 16 behind; outputs are integers up to 8 and weights powers of two.
+// One kernel for three steps, each its own launch on the rank's stream: before the dispatch it writes tokens,
+// selections and weights; before the combine it compares what was received and writes the experts' outputs; after it,
+// it compares the sums. All numbers are exact in every format: a token's group of channels has 448 in front, so its
+// scale is 1, and integers up to 16 behind; outputs are integers up to 8 and weights powers of two.
 //
 // Reads and writes this rank's memory alone. Launch: any number of blocks of kSoakThreads threads, no shared memory.
 #include <cuda_bf16.h>

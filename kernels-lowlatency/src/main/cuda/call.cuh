@@ -53,7 +53,8 @@ struct Receivers {
     __device__ int warp() const { return thread / 32; }
 };
 
-// a / b for 0 <= a < 2^20, b > 0 in a few instructions: (a + 1/2) / b is too far from every integer to be rounded to it.
+// a / b for 0 <= a < 2^20, b > 0 in a few instructions: (a + 1/2) / b is too far from every integer to be rounded to
+// it.
 __device__ __forceinline__ int small_div(int a, int b) {
     return __float2int_rz((static_cast<float>(a) + 0.5f) * approximate_reciprocal(static_cast<float>(b)));
 }
@@ -100,7 +101,8 @@ __device__ __forceinline__ void store_words(uint64_t* to, uint32_t epoch, uint32
 }
 
 // The epoch that both words have, or the older one.
-__device__ __forceinline__ uint32_t load_words(const uint64_t* from, uint32_t epoch, uint64_t& first, uint64_t& second) {
+__device__ __forceinline__ uint32_t load_words(const uint64_t* from, uint32_t epoch, uint64_t& first,
+                                               uint64_t& second) {
     ulonglong2 words = load_relaxed_sys_v2(from);
     first = words.x, second = words.y;
     return word_epoch(first) == epoch ? word_epoch(second) : word_epoch(first);
@@ -282,8 +284,8 @@ __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, ui
 constexpr int kOpenWarp = kThreads / 32 - 1;
 constexpr int kPublishWarp = kOpenWarp - 1;
 
-// Asks for the state, early in the launch: the caller may have other loads under way. run: two words where the send half
-// leaves its epoch and next_other for a receive half of its own.
+// Asks for the state, early in the launch: the caller may have other loads under way. run: two words where the send
+// half leaves its epoch and next_other for a receive half of its own.
 __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const uint32_t* run) {
     Opening opening = {};
     int lane = threadIdx.x % 32;
@@ -293,8 +295,7 @@ __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const u
     opening.epoch = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[kind] : run);
     opening.other = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[1 - kind] : run + 1);
     opening.masked = state->masked;
-    if (sends && lane < g.num_ranks)
-        opening.ack = load_acquire_sys_v2(acks_from(g, lane) + kind * 2);
+    if (sends && lane < g.num_ranks) opening.ack = load_acquire_sys_v2(acks_from(g, lane) + kind * 2);
     return opening;
 }
 

@@ -17,7 +17,8 @@ struct CollectShared {
 
 // Hears from every sender which dispatch it combines, and how. One warp, lane by sender and pair of words. All ranks
 // conclude alike: words that differ from this rank's own, then a sender's own status.
-__device__ inline void collect_senders(const CombineParams& p, const Call& call, const Run& run, CollectShared& shared) {
+__device__ inline void collect_senders(const CombineParams& p, const Call& call, const Run& run,
+                                       CollectShared& shared) {
     constexpr int kPairs = kCombineHeaderWords / 2, kAtOnce = 32 / kPairs;
     const Group& g = p.group;
     uint64_t start = now_ns();
@@ -115,8 +116,7 @@ struct RowBatch {
         for (int j = 0; j < kRows; ++j) {
             if (kLog) align_log(log[j]);
 #pragma unroll
-            for (int i = 0; i < 8; ++i)
-                add_scaled(sum[i], weight[j], kLog ? log_value(log[j], i) : bf16_at(v[j], i));
+            for (int i = 0; i < 8; ++i) add_scaled(sum[i], weight[j], kLog ? log_value(log[j], i) : bf16_at(v[j], i));
         }
     }
 };
@@ -181,8 +181,9 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
 
 // The receivers of every block, from the launch's beginning. A warp stays with one chunk.
 template <bool kLog, bool kReduce>
-__device__ inline void sum_tokens(const CombineParams& p, const Call& call, const Run& run, const CombineReceivers& team,
-                                  const Deal& deal, Selected first, CollectShared& shared) {
+__device__ inline void sum_tokens(const CombineParams& p, const Call& call, const Run& run,
+                                  const CombineReceivers& team, const Deal& deal, Selected first,
+                                  CollectShared& shared) {
     int num_chunks = (p.hidden + kChunkChannels - 1) / kChunkChannels;
     if (team.warp() == kCollectWarp) collect_senders(p, call, run, shared);
     team.sync();

@@ -15,7 +15,7 @@ constexpr int kCombineSenders = 512;
 constexpr int kSendTeams = 2;
 constexpr int kSendTeamThreads = kCombineSenders / kSendTeams;
 constexpr int kStoreWarps = kSendTeamThreads / 32 - 1;  // of a team; its last warp flags what they have stored
-constexpr int kChunkChannels = 256;  // a warp's vectors
+constexpr int kChunkChannels = 256;                     // a warp's vectors
 constexpr int kPartChunks = kPartChannels / kChunkChannels;
 constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
 constexpr int kLogStageBytes = (kLogPartBytes + 15) / 16 * 16 + 16;
@@ -125,8 +125,8 @@ struct SelectionRows {
     }
 };
 
-// The rows of a token here, summed as the dispatch weighted them, in fp32 and in the order of selections, and rounded to
-// bf16: they take the slot of the first. Sums wait in the warp's stage, each vector for the lane that made it.
+// The rows of a token here, summed as the dispatch weighted them, in fp32 and in the order of selections, and rounded
+// to bf16: they take the slot of the first. Sums wait in the warp's stage, each vector for the lane that made it.
 template <bool kLog>
 struct ReducedRows {
     struct Item {
@@ -138,9 +138,7 @@ struct ReducedRows {
     static constexpr int kStride = kChunkChannels * 2;
     static_assert(kReduceSharedBytes == kSendTeams * kStoreWarps * kStageBytes);
 
-    __device__ static int num_items(const CombineParams& p, int rank) {
-        return at<const Bank>(p.bank)->num_rows[rank];
-    }
+    __device__ static int num_items(const CombineParams& p, int rank) { return at<const Bank>(p.bank)->num_rows[rank]; }
     __device__ static Item ask(const CombineParams& p, int owner, int item) {
         int lane = threadIdx.x % 32;
         if (item >= p.max_tokens) return {~0u, 0, 0};

@@ -92,8 +92,7 @@ __device__ __forceinline__ void send_round(const CombineParams& p, const Call& c
     int owner = active ? r.owner : 0, num_channels = min(kPartChannels, p.hidden - r.part * kPartChannels);
     uint64_t to = p.row_offset + (call.epoch & 1) * p.row_parity_stride + r.slot * p.row_stride;
     send_flagged(p.group, active, owner, outgoing_row(p, owner, r.slot, call.epoch) + part_offset<kLog>(r.part),
-                 to + part_offset<kLog>(r.part),
-                 kLog ? num_channels / kLogChannels * kLogBlockBytes : num_channels * 2,
+                 to + part_offset<kLog>(r.part), kLog ? num_channels / kLogChannels * kLogBlockBytes : num_channels * 2,
                  flag_offset(p, r.slot, r.part, call.epoch), call.epoch);
 }
 
@@ -106,7 +105,8 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
     for (int round = 0; round < num_rounds; ++round) {
         send_barrier(team);
         uint32_t* flag = lane < kStoreWarps ? shared.flags[team][round & 1][lane] : nullptr;
-        if (kHasNetwork) send_round<kLog>(p, call, lane < kStoreWarps ? &shared.remote[team][round & 1][lane] : nullptr);
+        if (kHasNetwork)
+            send_round<kLog>(p, call, lane < kStoreWarps ? &shared.remote[team][round & 1][lane] : nullptr);
         if (__ballot_sync(~0u, flag != nullptr) == 0) continue;
         fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
         if (flag) store_relaxed_sys(flag, call.epoch);

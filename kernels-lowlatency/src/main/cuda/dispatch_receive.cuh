@@ -121,8 +121,8 @@ __device__ __noinline__ Fault judge_headers(const DispatchParams& p, const Count
     return fault;
 }
 
-// An expert of a rank that takes part and is selected more often than it has rows is a fault at every rank. That takes a
-// source which has more selections of it than tokens, so it is looked for only if one says so.
+// An expert of a rank that takes part and is selected more often than it has rows is a fault at every rank. That takes
+// a source which has more selections of it than tokens, so it is looked for only if one says so.
 __device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call, const Placers& team,
                                       ReceiveShared& shared) {
     const Group& g = p.group;
@@ -220,9 +220,7 @@ struct Place {
     int32_t expert;
     int32_t row;
 
-    __device__ Place of_lane(int lane) const {
-        return {__shfl_sync(~0u, expert, lane), __shfl_sync(~0u, row, lane)};
-    }
+    __device__ Place of_lane(int lane) const { return {__shfl_sync(~0u, expert, lane), __shfl_sync(~0u, row, lane)}; }
 };
 
 // What one warp copies of a row, in its registers: a part of the elements and of the scales that belong to them.
@@ -312,8 +310,8 @@ __device__ __forceinline__ void unpack_part(const DispatchParams& p, const Count
 }
 
 // A warp stays with one source and part, and takes the rows in the order in which they are sent. Until sources are
-// placed it is not known how many there are: a warp looks out for its first row all the same, and loads it. All warps of
-// a block; those that have sent before those that place, and last the blocks that send first.
+// placed it is not known how many there are: a warp looks out for its first row all the same, and loads it. All warps
+// of a block; those that have sent before those that place, and last the blocks that send first.
 template <bool kCast>
 __device__ inline void receive_rows(const DispatchParams& p, const Call& call, const CountTable& table,
                                     ReceiveShared& shared) {
@@ -327,8 +325,8 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, c
 #pragma unroll 1
     for (int group = deal.group; group < g.num_ranks * num_parts; group += deal.next_group) {
         int part = small_div(group, g.num_ranks), source = group - part * g.num_ranks;
-        auto flags = at<const uint64_t>(
-            g.heap[g.rank], p.flag_offset + parity * p.flag_parity_stride + source * p.flag_rank_stride);
+        auto flags = at<const uint64_t>(g.heap[g.rank],
+                                        p.flag_offset + parity * p.flag_parity_stride + source * p.flag_rank_stride);
         uint64_t rows = g.heap[g.rank] + p.row_offset + parity * p.row_parity_stride + source * p.row_rank_stride;
 #pragma unroll 1
         for (int slot = deal.item; slot < p.max_tokens; slot += deal.next_item) {

@@ -2,9 +2,9 @@
 //
 // Tokens go round the blocks. The senders of a block cast a token in registers and store it straight into the slots of
 // its receivers; then one warp per receiver stores what belongs to the row, and one flags it for all. A slot is the
-// number of earlier tokens that go to the same receiver, and a selection's order the number of earlier selections of its
-// expert, so every block counts the tokens before its own. The planners, its other warps, do so for the first token while
-// the senders fetch and cast it; those of the last block count all and announce.
+// number of earlier tokens that go to the same receiver, and a selection's order the number of earlier selections of
+// its expert, so every block counts the tokens before its own. The planners, its other warps, do so for the first token
+// while the senders fetch and cast it; those of the last block count all and announce.
 #pragma once
 
 #include "call.cuh"
@@ -167,8 +167,8 @@ template <bool kCast>
 struct RowPiece {
     Vectors<2> x;
 
-    // Byte offset in the row of x of the lane's first vector. The other one follows, or lies a warp's vectors further on:
-    // bf16 is loaded as it is stored.
+    // Byte offset in the row of x of the lane's first vector. The other one follows, or lies a warp's vectors further
+    // on: bf16 is loaded as it is stored.
     __device__ static int offset(int piece) {
         int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         return (piece * kPieceChannels + warp * kWarpChannels) * 2 + lane * (kCast ? 32 : 16);
@@ -201,8 +201,8 @@ struct RowPiece {
 // Rows of an even epoch.
 __device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {p.row_offset, p.row_rank_stride}; }
 
-// What the warp that plans a token can find before the tokens before it have been counted: lane k selection k, and where
-// rows begin at the k-th rank behind this one.
+// What the warp that plans a token can find before the tokens before it have been counted: lane k selection k, and
+// where rows begin at the k-th rank behind this one.
 struct PlanAhead {
     int64_t expert = -1;
     float weight = 0;
@@ -253,9 +253,9 @@ __device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhea
     }
 }
 
-// racecheck (compute-sanitizer 2025.3) follows what one warp writes and another reads behind the block's barrier only if
-// the reader has passed no fewer barriers before than the writer. So the other teams pass as many as the planners, each
-// team a barrier of its own, while their loads are under way.
+// racecheck (compute-sanitizer 2025.3) follows what one warp writes and another reads behind the block's barrier only
+// if the reader has passed no fewer barriers before than the writer. So the other teams pass as many as the planners,
+// each team a barrier of its own, while their loads are under way.
 __device__ __forceinline__ void keep_step_with_planners(int barrier, int num_threads) {
     team_barrier(barrier, num_threads);
     team_barrier(barrier, num_threads);
@@ -318,8 +318,8 @@ __device__ __forceinline__ void flag_rows(const DispatchParams& p, const Call& c
     uint64_t in_cell = remote ? plan.row[lane] - outgoing(p.group, rows_of(p), dest) : 0;
     uint64_t parity_offset = (call.epoch & 1) * p.row_parity_stride;
     send_flagged(p.group, remote, dest, outgoing(p.group, rows_of(p), dest) + in_cell + parity_offset,
-                 p.row_offset + p.group.rank * p.row_rank_stride + in_cell + parity_offset,
-                 p.sent_row_bytes, flag, word);
+                 p.row_offset + p.group.rank * p.row_rank_stride + in_cell + parity_offset, p.sent_row_bytes, flag,
+                 word);
 }
 
 // The senders of every block, from the launch's beginning: a block's first token is ready when the call is open.

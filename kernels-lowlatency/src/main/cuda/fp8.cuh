@@ -11,8 +11,8 @@
 namespace deepep::lowlatency {
 
 constexpr int kScaleChannels = 128;
-constexpr int kLaneChannels = 16;                               // that one lane casts
-constexpr int kScaleLanes = kScaleChannels / kLaneChannels;     // that share a scale
+constexpr int kLaneChannels = 16;                            // that one lane casts
+constexpr int kScaleLanes = kScaleChannels / kLaneChannels;  // that share a scale
 
 struct Fp8Lane {
     uint4 codes;
@@ -47,7 +47,8 @@ __device__ __forceinline__ Fp8Lane cast_fp8(const uint4& low, const uint4& high,
         uint32_t pair[2];
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
-            float2 two = make_float2(__fmul_rn(v[4 * i + 2 * j], multiplier), __fmul_rn(v[4 * i + 2 * j + 1], multiplier));
+            float2 two =
+                make_float2(__fmul_rn(v[4 * i + 2 * j], multiplier), __fmul_rn(v[4 * i + 2 * j + 1], multiplier));
             pair[j] = __nv_cvt_float2_to_fp8x2(two, __NV_SATFINITE, __NV_E4M3);
         }
         words[i] = pair[0] | pair[1] << 16;
@@ -55,8 +56,8 @@ __device__ __forceinline__ Fp8Lane cast_fp8(const uint4& low, const uint4& high,
     return {make_uint4(words[0], words[1], words[2], words[3]), scale};
 }
 
-// The scales of four neighbouring lanes, which are powers of two, as one word: biased exponents, the first in the lowest
-// byte. All lanes of the warp; the first of the four has the result. A lane without a scale has 0.
+// The scales of four neighbouring lanes, which are powers of two, as one word: biased exponents, the first in the
+// lowest byte. All lanes of the warp; the first of the four has the result. A lane without a scale has 0.
 __device__ __forceinline__ uint32_t pack_ue8m0(uint32_t scale_bits) {
     uint32_t packed = (scale_bits >> 23) << (8 * (threadIdx.x % 4));
     packed |= __shfl_xor_sync(~0u, packed, 1);

@@ -16,9 +16,9 @@
 // x and out may start anywhere, but are used fastest on 16-byte boundaries.
 #include <type_traits>
 
-#include "deepep/block.cuh"
 #include "combine_receive.cuh"
 #include "combine_send.cuh"
+#include "deepep/block.cuh"
 
 namespace deepep::lowlatency {
 

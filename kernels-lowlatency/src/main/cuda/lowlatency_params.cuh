@@ -9,7 +9,7 @@ namespace deepep::lowlatency {
 
 constexpr int kOrderBits = 15;  // a number below 1024 tokens * 32 selections
 constexpr int kTokenBits = 16;
-constexpr int kRowBits = 15;    // a number below 32 ranks * 1024 tokens
+constexpr int kRowBits = 15;  // a number below 32 ranks * 1024 tokens
 constexpr int kTopkBits = 5;
 static_assert(kMaxLocalExperts <= 1 << (32 - kOrderBits) && kMaxLocalExperts <= 1 << (32 - kRowBits));
 

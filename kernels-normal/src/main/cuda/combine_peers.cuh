@@ -33,8 +33,8 @@ struct PeerRows {
     template <class Word>
     __device__ void learn(const Group& g, int d, Word word) {
         auto address = [&](int low, int absolute) {
-            uint64_t v = static_cast<uint64_t>(static_cast<uint32_t>(word(low + 1))) << 32 |
-                         static_cast<uint32_t>(word(low));
+            uint64_t v =
+                static_cast<uint64_t>(static_cast<uint32_t>(word(low + 1))) << 32 | static_cast<uint32_t>(word(low));
             return word(absolute) ? v : g.heap[d] + v;
         };
         x_base[d] = address(kXLow, kXAbsolute);

@@ -3,7 +3,8 @@
 // copy would wait behind the loads of the same SM. They wait for no peer until all is staged, and only then sum.
 //
 // If all ranks have such rows, and each has room in its combine region for those of its tokens, the rows go straight
-// there: they cross the link once and are read locally. Otherwise a rank brings them into its own region, and peers pull.
+// there: they cross the link once and are read locally. Otherwise a rank brings them into its own region, and peers
+// pull.
 //
 // Rows travel in batches, in the order in which they are needed: the first rows of each peer's tokens, then the next.
 // When a batch is there, a flag in its reader's heap says so. A rank's own tokens are summed from where the rows were,

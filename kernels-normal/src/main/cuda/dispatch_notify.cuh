@@ -64,8 +64,8 @@ __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int3
     __syncthreads();
     for (int i = threadIdx.x; i < num_checks; i += kThreads) {
         int rank = i - p.num_experts;
-        bool good = rank >= 0 ? per_rank[rank] == counts[rank]
-                              : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
+        bool good =
+            rank >= 0 ? per_rank[rank] == counts[rank] : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
         if (!good) atomicMin(&first_wrong, i);
     }
     bool unset = words[kStatus] == kOk;  // read by all before one thread writes it
@@ -134,10 +134,10 @@ __device__ inline void judge_dispatch(const DispatchParams& p, uint32_t epoch, H
 // Where the headers of a dispatch hold the counts that concern this rank.
 struct CountWords {
     int num_sources;
-    int rows;           // word of the rows that a source sends to this rank
-    int first_expert;   // word of the selections of this rank's first expert
+    int rows;          // word of the rows that a source sends to this rank
+    int first_expert;  // word of the selections of this rank's first expert
     int num_experts;
-    bool of_node;       // all sources are on this node: what this rank sends to each of them is kept too
+    bool of_node;  // all sources are on this node: what this rank sends to each of them is kept too
 };
 
 // One warp of one block, beside the copies: counts for the consumer on the device and for the host.

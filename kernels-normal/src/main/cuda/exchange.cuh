@@ -42,8 +42,7 @@ __device__ __forceinline__ uint64_t* meta_flag(const Group& g, int holder, int s
 // What peers learn of a fault beside its code: whom this rank gave up on, or the rows it needs and has room for.
 __device__ inline uint64_t fault_detail(const Group& g, const Fault& fault) {
     switch (fault.code) {
-        case kTooManyExpanded:
-            return static_cast<uint64_t>(fault.expected) << 32 | static_cast<uint32_t>(fault.seen);
+        case kTooManyExpanded: return static_cast<uint64_t>(fault.expected) << 32 | static_cast<uint32_t>(fault.seen);
         case kPeerAborted: return fault.k;
         case kGridNotResident: return g.first_rank + g.rank;
         default: return fault.peer;
@@ -180,10 +179,10 @@ __device__ inline bool read_headers(const Group& g, uint32_t epoch, HeaderTable&
         arrived = code == kOk && !told;
         if (!arrived) {
             if (warp == g.rank) code = kGridNotResident;  // this rank's own header waits for all of its blocks
-            record_fault(g, epoch,
-                         told ? told_fault(g, word_value(flag), done_flag(g, g.rank, warp) + 1, kPhaseHeader, warp,
-                                           epoch)
-                              : wait_fault(g, code, kPhaseHeader, warp, epoch, seen));
+            record_fault(
+                g, epoch,
+                told ? told_fault(g, word_value(flag), done_flag(g, g.rank, warp) + 1, kPhaseHeader, warp, epoch)
+                     : wait_fault(g, code, kPhaseHeader, warp, epoch, seen));
         }
     }
     return __syncthreads_and(arrived);

@@ -7,18 +7,18 @@
 //
 // How many blocks are home blocks follows from what the two kinds load (CombineRoles). Token t belongs to home block
 // t % num_home_blocks of its owner and, on every other node, to the summing block whose number is t modulo theirs.
-// Summing blocks go through tokens in order and, for each, through owners in order; home blocks take tokens in order. So
-// the first unfinished token never waits for a later one, whatever rings are full.
+// Summing blocks go through tokens in order and, for each, through owners in order; home blocks take tokens in order.
+// So the first unfinished token never waits for a later one, whatever rings are full.
 //
 // Writes: out, out_weights, rings and weights at the peers, the status block. Reads: x and weights of this node's
 // ranks, the routing of the dispatch, biases, rings and weights from the peers. The closing flags say that x may be
 // overwritten.
 //
 // Launch: up to 256 blocks, of both kinds, all of them resident together. Threads: 96 + consumers, where consumers
-// is a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 tells peers of rows, warp 2 of a
-// home block sums weights, that of a summing block puts sums into rings, the others sum rows. Dynamic shared memory:
-// num_slots * chunk_bytes, of which summing blocks use the last three slots for sums; at rings_offset kRingStateBytes for
-// each node and channel of a block.
+// is a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 tells peers of rows, warp 2 of
+// a home block sums weights, that of a summing block puts sums into rings, the others sum rows. Dynamic shared memory:
+// num_slots * chunk_bytes, of which summing blocks use the last three slots for sums; at rings_offset kRingStateBytes
+// for each node and channel of a block.
 #pragma once
 
 #include "deepep/block.cuh"
@@ -81,7 +81,8 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     if (ok && threadIdx.x < g.num_ranks) {
         shared.peers.learn(g, threadIdx.x,
                            [&](int word) { return header_word(g, g.first_rank + threadIdx.x, word, epoch); });
-        if (threadIdx.x == g.rank && p.stage_x) {  // the others' rows were brought to x, this rank's are where they were
+        if (threadIdx.x == g.rank &&
+            p.stage_x) {  // the others' rows were brought to x, this rank's are where they were
             shared.peers.x_base[g.rank] = p.stage_x;
             shared.peers.x_stride[g.rank] = static_cast<int32_t>(p.stage_x_stride);
         }

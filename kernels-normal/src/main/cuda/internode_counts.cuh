@@ -202,8 +202,7 @@ __device__ inline void lead_dispatch(const InternodeDispatchParams& params, uint
     auto hist = at<uint32_t>(p.expert_hist);
     if (!p.cached) sum_counts(b, p.group, epoch);
     announce_words(params, words);
-    if (!p.cached)
-        check_layout(p, b.num_ranks, words, header_image(b, b.network.node, epoch) + kHeaderWords, hist);
+    if (!p.cached) check_layout(p, b.num_ranks, words, header_image(b, b.network.node, epoch) + kHeaderWords, hist);
     announce<Net>(b, p.group, epoch, words, hist);
     if (!p.cached)
         for (int e = threadIdx.x; e < p.num_experts; e += blockDim.x) hist[e] = 0;

@@ -59,8 +59,8 @@ struct OwnLoader {
         return checked_row(params.local.group, writer.shared.peers, epoch, t, lane, rows.low.x);
     }
 
-    // One chunk of token t: the rows of lanes in `first`, then parts of the nodes that these lanes do not stand for, from
-    // the rings of a set. False after a fault.
+    // One chunk of token t: the rows of lanes in `first`, then parts of the nodes that these lanes do not stand for,
+    // from the rings of a set. False after a fault.
     __device__ bool load_chunk(int t, int chunk, uint32_t first, int32_t row, int num_rows, int channel,
                                int first_ring) {
         const CombineParams& p = params.local;
@@ -146,7 +146,8 @@ __device__ inline void load_for_peers(const InternodeCombineParams& params, uint
             uint32_t of_owner = rows & 0xffu << (i * kMaxRanks);
             if (of_owner == 0) continue;
             for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
-                SlotInfo info{set * num_nodes + n0 + i, static_cast<int16_t>(chunk), static_cast<int16_t>(__popc(of_owner))};
+                SlotInfo info{set * num_nodes + n0 + i, static_cast<int16_t>(chunk),
+                              static_cast<int16_t>(__popc(of_owner))};
                 const uint8_t* from =
                     row >= 0 ? peer_chunk(writer.shared, lane % kMaxRanks, row, chunk * p.chunk_bytes) : nullptr;
                 writer.load(of_owner, from, chunk_size(p, chunk), true, info, -1);

@@ -17,20 +17,20 @@ namespace deepep::normal {
 struct RingTail {   // of the ring at a peer that a warp here fills
     uint32_t done;  // rows that lie there
     uint32_t told;
-    uint32_t put;       // rows whose stores have begun
-    uint32_t taken;     // rows that the peer is known to have taken
-    uint32_t before[2]; // put, before the latest token and before the one before
+    uint32_t put;        // rows whose stores have begun
+    uint32_t taken;      // rows that the peer is known to have taken
+    uint32_t before[2];  // put, before the latest token and before the one before
     uint32_t reserved[2];
 };
 
 struct RingHead {   // of the ring here that a warp empties
     uint32_t done;  // rows that lie in shared memory
     uint32_t told;
-    uint32_t put;      // rows that are known to be there
-    uint32_t taken;    // rows whose loads have begun
-    int32_t first;     // dispatch: bit j of the window stands for token first + j * num_channels
-    uint32_t window;   // dispatch: tokens that come to this node and are still to be taken
-    int32_t next;      // dispatch: first token past the window
+    uint32_t put;     // rows that are known to be there
+    uint32_t taken;   // rows whose loads have begun
+    int32_t first;    // dispatch: bit j of the window stands for token first + j * num_channels
+    uint32_t window;  // dispatch: tokens that come to this node and are still to be taken
+    int32_t next;     // dispatch: first token past the window
     uint32_t reserved;
 };
 constexpr int kRingStateBytes = 32;
@@ -104,7 +104,8 @@ __device__ inline void tell_peers(const Internode& b, uint32_t epoch, BlockRings
             bool mine = first + static_cast<int>(threadIdx.x) % 32 < num_rings;
             int set = ring / net.num_nodes, node = ring % net.num_nodes;
             auto progress = reinterpret_cast<RingTail*>(rings) + ring;
-            uint32_t state = noted(&states[min(set, num_states - 1)]);  // before done: a warp that has finished adds nothing
+            uint32_t state =
+                noted(&states[min(set, num_states - 1)]);  // before done: a warp that has finished adds nothing
             uint32_t done = noted(&progress->done), told = mine ? progress->told : done;
             bool urgent = kTails && state != 0;
             bool due = node != net.node && done - told >= (urgent ? 1u : static_cast<uint32_t>(b.send_chunk));
@@ -117,8 +118,8 @@ __device__ inline void tell_peers(const Internode& b, uint32_t epoch, BlockRings
                 uint32_t next = min(done, told + b.num_slots - told % b.num_slots);
                 // release; pairs with the acquires in pick_ring and await_parts
                 Net::put_signal(net, due, node, b.slots, slot_offset(b, channel, told),
-                                static_cast<uint64_t>(next - told) * b.slot_bytes, b.tails,
-                                channel * sizeof(uint64_t), pack_word(epoch, next));
+                                static_cast<uint64_t>(next - told) * b.slot_bytes, b.tails, channel * sizeof(uint64_t),
+                                pack_word(epoch, next));
                 if (due) progress->told = next;
             } else if (due) {
                 // release; pairs with the acquire in await_room

@@ -22,9 +22,9 @@ struct InternodeCombineShared {
     uint32_t state;  // of the warp that fills or empties rings
 };
 
-// The first num_home_blocks blocks bring home this rank's tokens, the others sum for peers. Both kinds deal out tokens in
-// turn, and num_channels is the least common multiple of their numbers: token t goes by the ring of channel
-// t % num_channels, which one block fills and one empties.
+// The first num_home_blocks blocks bring home this rank's tokens, the others sum for peers. Both kinds deal out tokens
+// in turn, and num_channels is the least common multiple of their numbers: token t goes by the ring of channel t %
+// num_channels, which one block fills and one empties.
 __device__ __forceinline__ bool is_home_block(const Internode& b) {
     return static_cast<int>(blockIdx.x) < b.num_home_blocks;
 }
@@ -123,8 +123,7 @@ struct SlotWriter {
     }
 
     // The chunks of all lanes in `lanes`, in their order. first: info belongs into the first slot.
-    __device__ void load(uint32_t lanes, const uint8_t* from, uint32_t num_bytes, bool first, SlotInfo info,
-                         int ring) {
+    __device__ void load(uint32_t lanes, const uint8_t* from, uint32_t num_bytes, bool first, SlotInfo info, int ring) {
         int lane = threadIdx.x % 32;
         uint32_t most = min(static_cast<uint32_t>(kLoadedAtOnce), num_slots);
         while (lanes != 0) {

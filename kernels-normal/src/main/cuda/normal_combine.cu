@@ -5,11 +5,11 @@
 // ranks, adds the biases in order and rounds once to bf16. Weights are summed likewise. The closing flags say that
 // x may be overwritten.
 //
-// Rows that peers cannot read (stage_x) are brought to them, or to x, by the first num_stage_blocks blocks of the launch,
-// a batch at a time: see combine_stage.cuh. Then these blocks sum with the others what is left.
+// Rows that peers cannot read (stage_x) are brought to them, or to x, by the first num_stage_blocks blocks of the
+// launch, a batch at a time: see combine_stage.cuh. Then these blocks sum with the others what is left.
 //
-// Writes: out, out_weights, the status block; if stage_x, the peers' combine regions or x, and flags at the peers. Reads: the
-// peers' x and weights, token_rows, handle_epoch, biases; stage_x and source_rows.
+// Writes: out, out_weights, the status block; if stage_x, the peers' combine regions or x, and flags at the peers.
+// Reads: the peers' x and weights, token_rows, handle_epoch, biases; stage_x and source_rows.
 //
 // Launch: any number of blocks up to 256, more than num_stage_blocks, all of them resident together. Threads: 64 +
 // consumers, where consumers is a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 sums

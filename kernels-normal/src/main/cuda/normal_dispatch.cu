@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     LocalState* state = state_of(p.group);
     uint32_t epoch = state->epoch + 1;
     int warp = threadIdx.x / 32, meta_warp = warp - p.num_copy_warps, num_meta_warps = kWarps - p.num_copy_warps;
-    auto bases = reinterpret_cast<int32_t(*)[kMaxRanks]>(dynamic + p.bases_offset);
+    auto bases = reinterpret_cast<int32_t (*)[kMaxRanks]>(dynamic + p.bases_offset);
     int stage = (meta_warp < 0 ? warp : 0) * kDispatchStages * p.row_stride;
     if (meta_warp < 0)
         prefetch_row<kDispatchStages>(p, first_token(), dynamic + p.stages_offset + stage, barriers[warp]);

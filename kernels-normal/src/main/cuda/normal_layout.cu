@@ -47,10 +47,10 @@ extern "C" __global__ void __launch_bounds__(1024, 1) deepep_normal_layout(const
         }
     __syncthreads();
     for (int i = threadIdx.x; i < num_counts; i += blockDim.x) {
-        uint64_t to = i < p.num_experts               ? p.out_tokens_per_expert + i * sizeof(uint32_t)
-                      : i < p.num_experts + num_ranks ? p.out_tokens_per_rank + (i - p.num_experts) * sizeof(uint32_t)
-                                                      : p.out_tokens_per_node +
-                                                            (i - p.num_experts - num_ranks) * sizeof(uint32_t);
+        uint64_t to = i < p.num_experts ? p.out_tokens_per_expert + i * sizeof(uint32_t)
+                      : i < p.num_experts + num_ranks
+                          ? p.out_tokens_per_rank + (i - p.num_experts) * sizeof(uint32_t)
+                          : p.out_tokens_per_node + (i - p.num_experts - num_ranks) * sizeof(uint32_t);
         if (hist[i] != 0) atomicAdd(at<uint32_t>(to), hist[i]);
     }
 }

@@ -20,9 +20,9 @@ enum HeaderWord : int {
     kTopk = 4,
     kNumScales = 5,
     kHasWeights = 6,
-    kHandleEpoch = 7,  // cached dispatch and combine: the call whose routing is used
-    kNumBlocks = 8,    // several nodes
-    kNumSlots = 9,     // several nodes: of a ring
+    kHandleEpoch = 7,   // cached dispatch and combine: the call whose routing is used
+    kNumBlocks = 8,     // several nodes
+    kNumSlots = 9,      // several nodes: of a ring
     kNumCompared = 10,  // the words before this one must agree on all ranks
     kStatus = 10,
     kStatusToken = 11,
@@ -40,7 +40,7 @@ enum HeaderWord : int {
     kWeightsAbsolute = 23,
     kNumTokens = 24,        // several nodes, where counts follow the words
     kExpandedLimited = 25,  // several nodes: this rank takes a limited number of expanded rows
-    kHeaderCounts = 24,  // combine on one node: see offer_room
+    kHeaderCounts = 24,     // combine on one node: see offer_room
 };
 static_assert(kHeaderCounts + kMaxRanks <= kHeaderWords);
 

@@ -20,8 +20,8 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// mbarriers. Arriving is a release, a wait that has succeeded an acquire, within the block. parity: of the phase that is
-// waited for, from 0.
+// mbarriers. Arriving is a release, a wait that has succeeded an acquire, within the block. parity: of the phase that
+// is waited for, from 0.
 __device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t num_arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(num_arrivals)
                  : "memory");
@@ -43,22 +43,20 @@ __device__ __forceinline__ void barrier_arrive_expect(uint64_t* barrier, uint32_
 
 __device__ __forceinline__ bool barrier_try_wait(uint64_t* barrier, uint32_t parity) {
     uint32_t done;
-    asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-        : "=r"(done)
-        : "r"(shared_address(barrier)), "r"(parity)
-        : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "memory");
     return done != 0;
 }
 
 // Never waits, where try_wait may a while.
 __device__ __forceinline__ bool barrier_test(uint64_t* barrier, uint32_t parity) {
     uint32_t done;
-    asm volatile(
-        "{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
-        : "=r"(done)
-        : "r"(shared_address(barrier)), "r"(parity)
-        : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(done)
+                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "memory");
     return done != 0;
 }
 

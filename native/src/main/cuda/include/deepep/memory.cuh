@@ -1,6 +1,6 @@
-// Ordered loads, stores and fences between blocks of one GPU ("gpu") and GPUs of one node ("sys"). This header, block.cuh,
-// bulk_copy.cuh and math.cuh are the only ones with PTX: the emulator has its own.
-// Relaxed accesses carry no order of their own: pair them with fence_sys() on both sides.
+// Ordered loads, stores and fences between blocks of one GPU ("gpu") and GPUs of one node ("sys"). This header,
+// block.cuh, bulk_copy.cuh and math.cuh are the only ones with PTX: the emulator has its own. Relaxed accesses carry no
+// order of their own: pair them with fence_sys() on both sides.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,7 @@ __device__ __forceinline__ uint2 load_acquire_sys_v2(const uint32_t* p) {
 }
 
 __device__ __forceinline__ void store_release_sys_v4(uint32_t* p, uint4 v) {
-    asm volatile("st.release.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
-                 "r"(v.w)
+    asm volatile("st.release.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                  : "memory");
 }
 
@@ -97,8 +96,8 @@ __device__ __forceinline__ void max_release_gpu(uint64_t* p, uint64_t v) {
 // Orders everything this thread has done or observed before it against everything after it, for all GPUs and the host.
 __device__ __forceinline__ void fence_sys() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 
-// By every thread, before anything that an earlier launch of the stream may use is read or written: blocks of a launch with
-// LaunchConfig.overlapsPrevious begin before that one's end has been processed. Otherwise it does nothing.
+// By every thread, before anything that an earlier launch of the stream may use is read or written: blocks of a launch
+// with LaunchConfig.overlapsPrevious begin before that one's end has been processed. Otherwise it does nothing.
 __device__ __forceinline__ void await_previous_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
 // Nanoseconds on the GPU's global clock; it ticks coarsely, so it serves deadlines, not measurements.

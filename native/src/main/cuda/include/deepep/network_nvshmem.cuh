@@ -1,12 +1,12 @@
 // The network policy over NVSHMEM's public device API: IBGDA, IBRC, UCX or libfabric, as NVSHMEM itself is configured.
 // See network.cuh for the contract.
 //
-// Network memory lies in NVSHMEM's symmetric heap. The processing elements are the ranks of one rail, or of all of them:
-// first_pe and pe_stride of Network number the peers. What is composed for node n lies `outbox` bytes past cell n, in
-// the same heap, which the network card can read.
-// Needs relocatable device code and nvshmem_device. NVSHMEM spreads the queues over the blocks by itself
-// (NVSHMEM_IBGDA_RC_MAP_BY=cta), and a block serves one channel, or its few. A block's queue has to keep its order, as
-// reliable connections of InfiniBand and RoCE do; libfabric's EFA does not.
+// Network memory lies in NVSHMEM's symmetric heap. The processing elements are the ranks of one rail, or of all of
+// them: first_pe and pe_stride of Network number the peers. What is composed for node n lies `outbox` bytes past cell
+// n, in the same heap, which the network card can read. Needs relocatable device code and nvshmem_device. NVSHMEM
+// spreads the queues over the blocks by itself (NVSHMEM_IBGDA_RC_MAP_BY=cta), and a block serves one channel, or its
+// few. A block's queue has to keep its order, as reliable connections of InfiniBand and RoCE do; libfabric's EFA does
+// not.
 #pragma once
 
 #include <nvshmem.h>
