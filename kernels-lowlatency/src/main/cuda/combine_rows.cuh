@@ -159,6 +159,7 @@ struct ReducedRows {
         int num_bytes = errand.num_channels(p) * 2;
         bool aligned = ((p.x | p.x_expert_stride | p.x_row_stride) & 15) == 0;
         int num_rows = aligned ? __popc(selected) : kMaxTopk;
+        if (num_rows > 1) fetch_ahead(row, selected, num_bytes);
         // As many loads are under way whatever the number of rows.
         if (num_rows <= 1) {
             sum<1, kPartChunks, true>(row, item.weight, selected, num_bytes, stage);
@@ -168,6 +169,21 @@ struct ReducedRows {
             sum<4, 2, true>(row, item.weight, selected, num_bytes, stage);
         } else {
             sum<4, 1, false>(row, item.weight, selected, num_bytes, stage);
+        }
+    }
+
+    // The first vectors are asked for at once, but the others only in their turn: they come to the level 2 cache
+    // meanwhile.
+    __device__ __forceinline__ static void fetch_ahead(uint64_t row, uint32_t selected, int num_bytes) {
+        constexpr int kLineVectors = 8;
+        int first = threadIdx.x % 32 * 16;
+#pragma unroll 1
+        for (uint32_t left = selected; left != 0; left &= left - 1) {
+            uint64_t begin = __shfl_sync(~0u, row, __ffs(left) - 1);
+#pragma unroll
+            for (int c = 0; c < kPartChunks; ++c)
+                if (threadIdx.x % kLineVectors == 0 && first + c * kStride < num_bytes)
+                    prefetch_l2(at<const uint4>(begin + first + c * kStride));
         }
     }
 

@@ -54,6 +54,7 @@ inline void max_release_gpu(uint64_t* p, uint64_t v) {
     exchange_if(p, v, __ATOMIC_RELEASE, [](uint64_t a, uint64_t b) { return a > b; });
 }
 
+inline void prefetch_l2(const void*) {}
 inline void await_previous_launch() {}  // launches of a stream run one after the other
 inline void fence_sys() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 

@@ -100,6 +100,9 @@ __device__ __forceinline__ void fence_sys() { asm volatile("fence.acq_rel.sys;" 
 // with LaunchConfig.overlapsPrevious begin before that one's end has been processed. Otherwise it does nothing.
 __device__ __forceinline__ void await_previous_launch() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
+// Asks for the 128 bytes around p, which nobody waits for.
+__device__ __forceinline__ void prefetch_l2(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
 // Nanoseconds on the GPU's global clock; it ticks coarsely, so it serves deadlines, not measurements.
 __device__ __forceinline__ uint64_t now_ns() {
     uint64_t t;
