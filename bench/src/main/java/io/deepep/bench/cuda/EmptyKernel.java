@@ -11,17 +11,19 @@ final class EmptyKernel implements AutoCloseable {
     /** Of a block of the low-latency kernels. */
     private static final int THREADS = 768;
 
-    private final Arena arena = Arena.ofAuto();
     private final BenchModule module;
-    private final KernelStruct.Params params = BenchStructs.EMPTY.allocate(arena);
+    private final KernelStruct.Params params;
+    private final LaunchConfig launch;
 
     EmptyKernel(CudaContext context) {
+        Arena arena = Arena.ofAuto();
         module = BenchModule.load(context, "empty");
+        params = BenchStructs.EMPTY.allocate(arena);
+        launch = new LaunchConfig(arena, 1, THREADS);
     }
 
     void enqueue(CudaStream stream, int numBlocks) {
-        LaunchConfig config = new LaunchConfig(arena, numBlocks, THREADS);
-        module.function().launch(config, params.memory(), stream);
+        module.function().launch(launch.grid(numBlocks), params.memory(), stream);
     }
 
     @Override

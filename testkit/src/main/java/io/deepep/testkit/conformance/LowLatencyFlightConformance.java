@@ -8,6 +8,9 @@ import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import java.util.function.Consumer;
+import java.util.function.Function;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -35,26 +38,47 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
                             rankA.request(format).receiveHook(true).build();
                     LowLatencyDispatchRequest requestB =
                             rankB.request(format).receiveHook(true).build();
-                    Buffer buffer = context.buffer();
+                    Batch first = new Batch(rankA, requestA, rankA::home, rankA::verify);
+                    Batch second = new Batch(rankB, requestB, rankB::home, rankB::verify);
                     for (int round = 0; round < 5; round++) {
-                        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(requestA);
-                        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(requestB);
-                        outA.receiveHook().run();
-                        rankA.verify(outA, format);
-                        LowLatencyCombineResult homeA =
-                                buffer.lowLatencyCombine(
-                                        rankA.home(outA.handle()).receiveHook(true).build());
-                        outB.receiveHook().run();
-                        rankB.verify(outB, format);
-                        LowLatencyCombineResult homeB =
-                                buffer.lowLatencyCombine(
-                                        rankB.home(outB.handle()).receiveHook(true).build());
-                        homeA.receiveHook().run();
-                        rankA.verify(homeA);
-                        homeB.receiveHook().run();
-                        rankB.verify(homeB);
+                        fly(context.buffer(), format, first, second);
                     }
                 });
+    }
+
+    /**
+     * One of two batches in flight.
+     *
+     * @param request with a hook
+     * @param home how it is combined
+     * @param verify compares what came home
+     */
+    protected record Batch(
+            LowLatencyRank rank,
+            LowLatencyDispatchRequest request,
+            Function<LowLatencyHandle, LowLatencyCombineRequest.Builder> home,
+            Consumer<LowLatencyCombineResult> verify) {
+        LowLatencyCombineResult sendHome(Buffer buffer, LowLatencyHandle handle) {
+            return buffer.lowLatencyCombine(home.apply(handle).receiveHook(true).build());
+        }
+    }
+
+    /** Sends each half of the second before that of the first is received; its handle. */
+    protected static LowLatencyHandle fly(
+            Buffer buffer, LowLatencyFormat format, Batch first, Batch second) {
+        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(first.request());
+        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(second.request());
+        outA.receiveHook().run();
+        first.rank().verify(outA, format);
+        LowLatencyCombineResult homeA = first.sendHome(buffer, outA.handle());
+        outB.receiveHook().run();
+        second.rank().verify(outB, format);
+        LowLatencyCombineResult homeB = second.sendHome(buffer, outB.handle());
+        homeA.receiveHook().run();
+        first.verify().accept(homeA);
+        homeB.receiveHook().run();
+        second.verify().accept(homeB);
+        return outB.handle();
     }
 
     /**

@@ -14,7 +14,6 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.routing.Gate;
-import java.util.Set;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -114,25 +113,12 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
                             rankA.weighted(FP8).receiveHook(true).build();
                     LowLatencyDispatchRequest requestB =
                             rankB.weighted(FP8).receiveHook(true).build();
-                    Buffer buffer = context.buffer();
+                    Batch first =
+                            new Batch(rankA, requestA, rankA::preReduced, rankA::verifyPreReduced);
+                    Batch second = new Batch(rankB, requestB, rankB::home, rankB::verify);
                     for (int round = 0; round < 4; round++) {
-                        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(requestA);
-                        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(requestB);
-                        outA.receiveHook().run();
-                        rankA.verify(outA, FP8);
-                        LowLatencyCombineResult homeA =
-                                buffer.lowLatencyCombine(
-                                        rankA.preReduced(outA.handle()).receiveHook(true).build());
-                        outB.receiveHook().run();
-                        rankB.verify(outB, FP8);
-                        LowLatencyCombineResult homeB =
-                                buffer.lowLatencyCombine(
-                                        rankB.home(outB.handle()).receiveHook(true).build());
-                        homeA.receiveHook().run();
-                        rankA.verifyPreReduced(homeA);
-                        homeB.receiveHook().run();
-                        rankB.verify(homeB);
-                        rankB.combinePreReduced(outB.handle());
+                        LowLatencyHandle handle = fly(context.buffer(), FP8, first, second);
+                        rankB.combinePreReduced(handle);
                     }
                 });
     }
@@ -200,27 +186,6 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
     @ParameterizedTest
     @MethodSource(FEW)
     public void preReducedWithoutAMaskedRank(LowLatencyShape shape) {
-        int dead = shape.topology().numRanks() - 1;
-        LowLatencyWorld whole = shape.world(51);
-        LowLatencyWorld rest =
-                LowLatencyWorld.without(Set.of(dead), shape.spec().withSeed(52), shape.limits());
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, whole);
-                    Buffer buffer = context.buffer();
-                    rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
-                    rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
-                    if (context.rank() != dead) {
-                        buffer.lowLatencyUpdateMask(dead, true);
-                        LowLatencyRank survivor = new LowLatencyRank(context, rest);
-                        for (int i = 0; i < 3; i++) {
-                            survivor.combinePreReduced(survivor.dispatchWeighted(FP8).handle());
-                        }
-                        buffer.lowLatencyCleanMask();
-                    }
-                    buffer.cleanLowLatencyBuffer();
-                    rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
-                });
+        leaveOutTheLast(shape, rank -> rank.combinePreReduced(rank.dispatchWeighted(FP8).handle()));
     }
 }
