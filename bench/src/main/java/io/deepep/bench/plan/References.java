@@ -131,7 +131,7 @@ final class References {
     }
 
     /**
-     * docs/measurements/2026-11-21-normal-4xh200.md, 24 SMs, new routing. Combine of 8192 tokens
+     * docs/measurements/archive/2026-11-21-normal-4xh200.md, 24 SMs, new routing. Combine of 8192 tokens
      * and of the skewed routing gave its slots back in an earlier way, which made no difference
      * above 1 % where both were measured.
      */
@@ -161,7 +161,7 @@ final class References {
                 skewed.measured(4096, fp8(265.9), bf16(493.5), combine(515.8)));
     }
 
-    /** Dispatch of docs/measurements/2026-11-21-low-latency-4xh200.md, 132 SMs. */
+    /** Dispatch of docs/measurements/archive/2026-11-21-low-latency-4xh200.md, 132 SMs. */
     static List<Reference> lowLatencyKernels() {
         Ours ours = new Ours("kernels, 4 x H200", Mode.LOW_LATENCY, 4, new Gate.Uniform());
         return List.of(

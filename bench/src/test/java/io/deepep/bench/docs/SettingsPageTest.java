@@ -1,0 +1,79 @@
+package io.deepep.bench.docs;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+/** {@code docs/settings.md} names what the sources read, all of it and nothing else. */
+class SettingsPageTest {
+    private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
+    private static final Pattern VARIABLE = Pattern.compile("\\bDEEPEP_[A-Z]+(?:_[A-Z]+)*\\b");
+
+    /** A property as Java reads it: behind one of the getters, or as a constant of that name. */
+    private static final Pattern PROPERTY_READ =
+            Pattern.compile(
+                    "(?:get(?:Property|Integer|Long|Boolean)\\(|PROPERTY =)\\s*\"(deepep\\.[\\w.]+)\"");
+
+    private static final Pattern PROPERTY_SHOWN = Pattern.compile("`(deepep\\.[\\w.]+)`");
+
+    @Test
+    void namesEveryVariable() throws IOException {
+        assertThat(found(VARIABLE, page())).isEqualTo(read(VARIABLE, SettingsPageTest::isSource));
+    }
+
+    @Test
+    void namesEveryProperty() throws IOException {
+        Set<String> read = read(PROPERTY_READ, file -> file.toString().endsWith(".java"));
+        assertThat(found(PROPERTY_SHOWN, page())).isEqualTo(read);
+    }
+
+    private static String page() throws IOException {
+        return Files.readString(ROOT.resolve("docs/settings.md"));
+    }
+
+    private static boolean isSource(Path file) {
+        String name = file.getFileName().toString();
+        boolean script = !name.contains(".") || name.endsWith(".sh");
+        return script || name.endsWith(".java") || name.endsWith(".cpp") || name.endsWith(".py");
+    }
+
+    private static Set<String> read(Pattern pattern, java.util.function.Predicate<Path> sources)
+            throws IOException {
+        Set<String> names = new TreeSet<>();
+        try (Stream<Path> files = Files.walk(ROOT)) {
+            for (Path file : files.filter(Files::isRegularFile).filter(sources).toList()) {
+                if (isOfTheProject(file)) {
+                    names.addAll(found(pattern, Files.readString(file)));
+                }
+            }
+        }
+        return names;
+    }
+
+    private static boolean isOfTheProject(Path file) {
+        for (Path part : ROOT.relativize(file)) {
+            String name = part.toString();
+            if (name.equals("target") || name.startsWith(".")) {
+                return false;
+            }
+        }
+        return !file.endsWith("SettingsPageTest.java");
+    }
+
+    private static Set<String> found(Pattern pattern, String text) {
+        Set<String> names = new TreeSet<>();
+        Matcher matcher = pattern.matcher(text);
+        while (matcher.find()) {
+            names.add(matcher.group(matcher.groupCount()));
+        }
+        return names;
+    }
+}
