@@ -15,8 +15,8 @@ import io.deepep.cuda.StatusStruct;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
 import io.deepep.spi.CallFacts;
-import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
 
@@ -93,7 +93,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                     params.memory(),
                     handle.routing,
                     RingShape.ofCombine(config, shape.roles()),
-                    (int) Layout.alignToLine(rowBytes),
+                    (int) stagedStride(),
                     0);
         }
     }
@@ -201,7 +201,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     private long stagedStride() {
-        return CudaNvlLayout.rowStride(DType.BF16, handle.hidden());
+        return RowFormat.bf16(handle.hidden()).strideBytes();
     }
 
     private static long addressOf(Tensor tensor) {

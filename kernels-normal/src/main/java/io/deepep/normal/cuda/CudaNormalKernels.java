@@ -21,6 +21,7 @@ import io.deepep.cuda.RdmaHeaps;
 import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.util.List;
 
@@ -153,8 +154,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
                     "the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
         }
         var region = state.nvlLayout.combineRows();
-        long rowElements =
-                CudaNvlLayout.rowStride(DType.BF16, mine.hidden()) / DType.BF16.sizeBytes();
+        long rowElements = RowFormat.bf16(mine.hidden()).strideBytes() / DType.BF16.sizeBytes();
         return Tensor.onDevice(
                 state.context.device(),
                 state.heap() + region.offset(),

@@ -1,11 +1,11 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.Config;
-import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 
 /**
  * Each rank's RDMA buffer on a GPU in normal mode; empty when the group is one node. Every region
@@ -62,10 +62,7 @@ public record CudaRdmaLayout(
                                 * (NormalStructs.HEADER_WORDS
                                         + topology.numRanks()
                                         + topology.numNvlRanks() * expertsPerRank));
-        long rowBytes =
-                Math.max(
-                        CudaNvlLayout.rowStride(DType.BF16, limits.hidden()),
-                        CudaNvlLayout.rowStride(DType.FP8_E4M3, limits.hidden()));
+        long rowBytes = RowFormat.maxStrideBytes(limits.hidden());
         Layout.Builder builder = Layout.builder("CudaRdmaLayout");
         Region headers = builder.region("headers", headerBytes, nodes, 2);
         Region records =

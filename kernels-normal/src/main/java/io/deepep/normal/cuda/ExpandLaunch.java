@@ -7,6 +7,7 @@ import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.spi.Layout;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 
 /** The launch that copies received rows out of the heap, as they are or grouped by local expert. */
@@ -68,7 +69,8 @@ final class ExpandLaunch {
             Config config,
             int numLocalExperts) {
         DType dtype = request.x().dtype();
-        int rowStride = (int) CudaNvlLayout.rowStride(dtype, handle.hidden());
+        RowFormat row = new RowFormat(dtype, handle.hidden());
+        int rowStride = (int) row.strideBytes();
         long stagesOffset = Layout.alignToLine(4L * COUNTER_ROWS * numLocalExperts);
         long warps =
                 Math.clamp(
@@ -89,15 +91,15 @@ final class ExpandLaunch {
         params.set("rows", state.heap() + nvl.recvRows().offset())
                 .set("num_rows", handle.numRows.address())
                 .set("block_hist", blockHist.address())
-                .set("out_x_stride", CudaNvlLayout.rowElements(dtype, handle.hidden()))
-                .set("out_scales_token_stride", CudaNvlLayout.numScales(dtype, handle.hidden()))
+                .set("out_x_stride", row.elementBytes())
+                .set("out_scales_token_stride", row.numScales())
                 .set("out_scales_group_stride", 1)
                 .setInt("num_topk", handle.numTopk())
                 .setInt("num_local_experts", numLocalExperts)
                 .setInt("expert_alignment", handle.expertAlignment)
-                .setInt("x_bytes", (int) CudaNvlLayout.rowElements(dtype, handle.hidden()))
-                .setInt("num_scales", CudaNvlLayout.numScales(dtype, handle.hidden()))
-                .setInt("scales_offset", (int) CudaNvlLayout.rowElements(dtype, handle.hidden()))
+                .setInt("x_bytes", (int) row.elementBytes())
+                .setInt("num_scales", row.numScales())
+                .setInt("scales_offset", (int) row.elementBytes())
                 .setInt("row_stride", rowStride)
                 .setInt("num_copy_warps", (int) warps)
                 .setInt("stages_offset", (int) stagesOffset)

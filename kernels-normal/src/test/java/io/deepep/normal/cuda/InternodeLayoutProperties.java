@@ -3,11 +3,11 @@ package io.deepep.normal.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Config;
-import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 import java.util.ArrayList;
 import java.util.List;
 import net.jqwik.api.Arbitraries;
@@ -115,7 +115,7 @@ class InternodeLayoutProperties {
             assertThat(rings.numSlots())
                     .isGreaterThanOrEqualTo(2 * rings.sendChunk())
                     .isEqualTo(rings.numSlots() / rings.sendChunk() * rings.sendChunk());
-            long row = CudaNvlLayout.rowStride(DType.BF16, c.limits.hidden());
+            long row = RowFormat.bf16(c.limits.hidden()).strideBytes();
             long needed = (long) rings.numChannels() * rings.numSlots() * row;
             if (c.topology.isInternode()) {
                 assertThat(needed).isLessThanOrEqualTo(rdma.slots().stride0());
