@@ -72,7 +72,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.params = allocateParams(arena);
         this.waits = new WaitTimes(state, params, event);
         this.launch =
-                new LaunchConfig(arena, config.numSms(), DispatchShape.THREADS)
+                new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS)
                         .sharedBytes(shape.sharedBytes());
         this.waiter = new HostWaiter(state, status);
         fillParams(row);

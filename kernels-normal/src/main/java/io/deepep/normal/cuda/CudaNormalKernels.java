@@ -27,8 +27,6 @@ import java.util.List;
 
 /** Normal mode of one rank on a GPU. */
 public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
-    private static final int LAYOUT_THREADS = 512;
-
     /**
      * Where a rank works.
      *
@@ -102,7 +100,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
                     .setInt("num_nodes", numNodes)
                     .setInt("ranks_per_node", state.topology.numNvlRanks());
             LaunchConfig launch =
-                    new LaunchConfig(arena, state.dispatchConfig.numSms(), LAYOUT_THREADS)
+                    new LaunchConfig(arena, state.dispatchConfig.numSms(), KernelConstants.THREADS)
                             .sharedBytes(4 * (numExperts + numRanks + numNodes));
             state.kernels.layout.launch(launch, p.memory(), state.stream);
             state.stream.synchronize();
@@ -119,8 +117,8 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     private void requireGoodSelections(DevicePool.Block bad, Tensor topkIdx, int numExperts) {
         long key = state.readLong(bad.address());
         if (key != 0) {
-            long token = ~key >>> 8;
-            long k = ~key & 0xff;
+            long token = ~key >>> KernelConstants.LAYOUT_KEY_BITS;
+            long k = ~key & ((1 << KernelConstants.LAYOUT_KEY_BITS) - 1);
             long expert = state.readLong(topkIdx.address() + 8 * (token * topkIdx.size(1) + k));
             throw new RoutingException(
                     state.topology.rank(),

@@ -2,6 +2,7 @@ package io.deepep.normal.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
+import io.deepep.normal.HeaderWord;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
@@ -43,7 +44,7 @@ public record CudaNvlLayout(
         long headerBytes =
                 Layout.alignToLine(
                         8L
-                                * (NormalStructs.HEADER_WORDS
+                                * (HeaderWord.HEADER_WORDS
                                         + (topology.isInternode() ? numRanks : 0)
                                         + Math.ceilDiv(limits.maxExperts(), numRanks)));
         long bf16Row = RowFormat.bf16(limits.hidden()).strideBytes();
