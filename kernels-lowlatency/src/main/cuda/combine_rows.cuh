@@ -5,7 +5,7 @@
 // store.
 #pragma once
 
-#include "bf16.cuh"
+#include "deepep/bf16.cuh"
 #include "call.cuh"
 #include "logfmt.cuh"
 

@@ -5,7 +5,7 @@
 
 #include <cfloat>
 
-#include "bf16.cuh"
+#include "deepep/bf16.cuh"
 #include "lowlatency_params.cuh"
 
 namespace deepep::lowlatency {

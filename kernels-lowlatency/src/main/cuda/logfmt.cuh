@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "bf16.cuh"
+#include "deepep/bf16.cuh"
 
 namespace deepep::lowlatency {
 

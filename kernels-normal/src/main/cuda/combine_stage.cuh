@@ -17,14 +17,6 @@
 
 namespace deepep::normal {
 
-constexpr int kStageWarps = 4;      // of a staging block, each for itself
-constexpr int kStageDepth = 3;      // chunks that a warp has in shared memory
-constexpr int kChunksPerBatch = 8;  // a batch has so many, or one row where a row has more
-
-// In place of a row at kHeaderCounts: all rows of this rank lie where peers read them; or it brings them into its own
-// region, and has no room for those of its peers.
-constexpr int32_t kAllInPlace = -1, kNoRoom = -2;
-
 // What is in a stage, and whether a batch ends with it.
 struct StagedChunk {
     uint64_t to;

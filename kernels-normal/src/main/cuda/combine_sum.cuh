@@ -2,14 +2,11 @@
 // sum the rows of each chunk in fp32 and hand the rounded sum to a sink.
 #pragma once
 
-#include "bf16.cuh"
+#include "deepep/bf16.cuh"
 #include "deepep/bulk_copy.cuh"
 #include "normal_params.cuh"
 
 namespace deepep::normal {
-
-constexpr int kMaxConsumers = 512;
-constexpr int kVectors = 2;  // 16-byte vectors of a chunk that one consumer sums
 
 constexpr int kRowBatch = 4;
 

@@ -54,17 +54,7 @@ __device__ inline uint64_t fault_detail(const Group& g, const Fault& fault) {
 __device__ inline void record_fault(const Group& g, uint32_t epoch, const Fault& fault) {
     LocalState* state = state_of(g);
     if (atomicExch(&state->claimed_epoch, epoch) == epoch) return;
-    auto status = at<volatile StatusBlock>(g.status);
-    if (status->code == kOk) {
-        status->phase = fault.phase;
-        status->rank = fault.rank;
-        status->peer = fault.peer;
-        status->token = fault.token;
-        status->k = fault.k;
-        status->expected = fault.expected;
-        status->seen = fault.seen;
-        status->code = fault.code;
-    }
+    report_fault(g.status, fault);
     fence_sys();
     state->detail = fault_detail(g, fault);
     state->culprit = fault.rank;

@@ -11,6 +11,7 @@ namespace deepep::normal {
 struct alignas(16) NodeRows {
     int32_t row[kMaxRanks];
 };
+static_assert(sizeof(NodeRows) == kNodeRowsBytes);
 
 // In an array [num_nodes][num_tokens].
 __device__ __forceinline__ NodeRows* node_rows(uint64_t rows, int num_tokens, int node, int t) {

@@ -33,7 +33,6 @@ struct RingHead {   // of the ring here that a warp empties
     int32_t next;     // dispatch: first token past the window
     uint32_t reserved;
 };
-constexpr int kRingStateBytes = 32;
 static_assert(sizeof(RingTail) == kRingStateBytes && sizeof(RingHead) == kRingStateBytes);
 
 // What a warp that fills or empties rings is doing: 0, or the number of lanes that wait for room, or past its end.

@@ -11,7 +11,6 @@
 
 namespace deepep::normal {
 
-constexpr int kRowStages = 3;
 constexpr int kNoneReady = -1, kAllTaken = -2, kGaveUp = -3;
 
 // Even blocks send, odd ones forward.

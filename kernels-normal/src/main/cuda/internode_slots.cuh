@@ -7,7 +7,6 @@
 
 namespace deepep::normal {
 
-constexpr int kInternodeServiceWarps = 3;
 constexpr int kSumStages = 3;
 constexpr int kPutsPending = 4;   // stores of a putting warp that may be on their way
 constexpr int kLoadedAtOnce = 8;  // rows asked for together; fewer where there are fewer slots

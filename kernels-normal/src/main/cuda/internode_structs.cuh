@@ -94,7 +94,7 @@ static_assert(offsetof(InternodeCombineParams, between) == 352);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x2c6ed43f9643b30f;
+__device__ uint64_t deepep_internode_structs = 0x666995e4c8d16bbf;
 }
 
 }  // namespace deepep::normal

@@ -24,8 +24,6 @@
 
 namespace deepep::normal {
 
-constexpr int kServiceWarps = 2;
-
 struct CombineShared {
     SlotRing ring;
     PeerRows peers;

@@ -18,7 +18,7 @@ __device__ inline uint32_t ranks_of_node(const LayoutParams& p, int t, uint32_t 
         int64_t expert = row[k];
         if (expert == -1) continue;
         if (expert < 0 || expert >= p.num_experts) {
-            uint64_t key = ~(static_cast<uint64_t>(t) << 8 | k);
+            uint64_t key = ~(static_cast<uint64_t>(t) << kLayoutKeyBits | k);
             atomicMax(at<unsigned long long>(p.out_bad_selection), static_cast<unsigned long long>(key));
             continue;
         }
@@ -29,7 +29,7 @@ __device__ inline uint32_t ranks_of_node(const LayoutParams& p, int t, uint32_t 
     return mask;
 }
 
-extern "C" __global__ void __launch_bounds__(1024, 1) deepep_normal_layout(const __grid_constant__ LayoutParams p) {
+extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) deepep_normal_layout(const __grid_constant__ LayoutParams p) {
     auto hist = reinterpret_cast<uint32_t*>(dynamic_shared());
     int num_ranks = p.num_nodes * p.ranks_per_node, num_counts = p.num_experts + num_ranks + p.num_nodes;
     uint32_t *per_rank = hist + p.num_experts, *per_node = per_rank + num_ranks;

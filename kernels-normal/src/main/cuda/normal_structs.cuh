@@ -12,9 +12,78 @@ namespace deepep::normal {
 constexpr int kMaxRanks = 8;
 constexpr int kMaxTopk = 32;
 constexpr int kMaxBlocks = 256;
+constexpr int kThreads = 512;
+constexpr int kMaxThreads = 1024;
 constexpr int kFlagStrideBytes = 128;
 constexpr int kHeaderWords = 32;
+constexpr int kHeaderCounts = 24;
+constexpr int kNumCompared = 10;
+constexpr int kAllInPlace = -1;
+constexpr int kNoRoom = -2;
 constexpr int kWaitsPerRank = 2;
+constexpr int kDispatchStages = 2;
+constexpr int kRowStages = 3;
+constexpr int kVectors = 2;
+constexpr int kMaxConsumers = 512;
+constexpr int kServiceWarps = 2;
+constexpr int kInternodeServiceWarps = 3;
+constexpr int kMaxSlots = 64;
+constexpr int kStageWarps = 4;
+constexpr int kStageDepth = 3;
+constexpr int kChunksPerBatch = 8;
+constexpr int kRingStateBytes = 32;
+constexpr int kNodeRowsBytes = 32;
+constexpr int kLayoutKeyBits = 8;
+
+// See HeaderWord.
+enum HeaderWord : int {
+    kOp = 0,
+    kNumExperts = 1,
+    kHidden = 2,
+    kRowBytes = 3,
+    kTopk = 4,
+    kNumScales = 5,
+    kHasWeights = 6,
+    kHandleEpoch = 7,         // cached dispatch and combine: the call whose routing is used
+    kNumBlocks = 8,           // several nodes
+    kNumSlots = 9,            // several nodes: of a ring
+    kStatus = 10,             // the words before this one must agree on all ranks
+    kStatusToken = 11,
+    kStatusK = 12,
+    kStatusValueLow = 13,
+    kStatusValueHigh = 14,
+    kRowLimit = 15,           // dispatch: rows this rank can take. combine: rows this rank offers
+    kXLow = 16,               // combine: offset in the heap, or address where kXAbsolute is set
+    kXHigh = 17,
+    kXStride = 18,            // bytes
+    kXAbsolute = 19,
+    kWeightsLow = 20,
+    kWeightsHigh = 21,
+    kWeightsStride = 22,      // floats
+    kWeightsAbsolute = 23,
+    kNumTokens = 24,          // several nodes, where counts follow the words
+    kExpandedLimited = 25,    // several nodes: this rank takes a limited number of expanded rows
+};
+
+// See NormalCall.
+enum Op : int32_t {
+    kOpDispatch = 1,
+    kOpCachedDispatch = 2,
+    kOpCombine = 3,
+};
+
+// See WaitIdx.
+enum WaitIdx : int {
+    kWaitForHeader = 0,
+    kWaitForEnd = 1,
+};
+
+// See ExpandMode.
+enum ExpandMode : int32_t {
+    kCopyRows = 0,
+    kBuildMap = 1,
+    kUseMap = 2,
+};
 
 // A rank and its peers of one node; each call the same, but for the status.
 struct Group {
@@ -365,7 +434,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x76feb915bd5142ba;
+__device__ uint64_t deepep_normal_structs = 0x6f1b163a79bdb98;
 }
 
 }  // namespace deepep::normal

@@ -8,19 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "deepep/memory.cuh"
 #include "deepep/status_block.cuh"
 
 namespace deepep {
-
-enum Phase : uint32_t {
-    kPhaseNone = 0,
-    kPhaseHeader = 1,
-    kPhaseMeta = 2,
-    kPhaseDone = 3,
-    kPhaseGrid = 4,
-    kPhaseRows = 5,
-    kPhaseSlots = 6,
-};
 
 struct Fault {
     uint32_t code = kOk;
@@ -32,6 +23,21 @@ struct Fault {
     int64_t expected = 0;
     int64_t seen = 0;
 };
+
+// Tells the host, unless a fault of an earlier launch is still to be read. The thread that found the launch's first.
+__device__ inline void report_fault(uint64_t block, const Fault& fault) {
+    auto status = at<volatile StatusBlock>(block);
+    if (status->code != kOk) return;
+    status->phase = fault.phase;
+    status->rank = fault.rank;
+    status->peer = fault.peer;
+    status->token = fault.token;
+    status->k = fault.k;
+    status->expected = fault.expected;
+    status->seen = fault.seen;
+    fence_sys();  // release; pairs with the host's acquire of `code`
+    status->code = fault.code;
+}
 
 __host__ __device__ __forceinline__ uint64_t pack_word(uint32_t epoch, uint32_t value) {
     return static_cast<uint64_t>(value) << 32 | epoch;

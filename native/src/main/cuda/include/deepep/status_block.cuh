@@ -27,6 +27,17 @@ enum Code : uint32_t {
     kSelectionChanged = 15,   // rank; token, k, seen = the expert that was not dispatched
 };
 
+// See FaultPhase.
+enum Phase : uint32_t {
+    kPhaseNone = 0,
+    kPhaseHeader = 1,
+    kPhaseMeta = 2,
+    kPhaseDone = 3,
+    kPhaseGrid = 4,
+    kPhaseRows = 5,
+    kPhaseSlots = 6,
+};
+
 // See status.cuh.
 struct StatusBlock {
     uint64_t ready;                     // epoch | code << 32 once the counts are known

@@ -1,12 +1,11 @@
 package io.deepep.normal;
 
 import io.deepep.Config;
-import io.deepep.DType;
 import io.deepep.EpTopology;
-import io.deepep.Fp8E4m3;
 import io.deepep.NormalLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 
 /**
  * Each rank's NVL buffer in normal mode, written by the ranks of its node.
@@ -49,7 +48,7 @@ public record NormalNvlLayout(
     public static NormalNvlLayout of(Config envelope, NormalLimits limits, EpTopology topology) {
         int numRanks = topology.numRanks();
         int capacity = limits.recvCapacity(numRanks);
-        long rowBytes = maxRowBytes(limits);
+        long rowBytes = RowFormat.maxStrideBytes(limits.hidden());
         Layout.Builder builder = Layout.builder("NormalNvlLayout");
         Region headers =
                 builder.region(
@@ -73,21 +72,6 @@ public record NormalNvlLayout(
                 combineRows,
                 combineWeights,
                 combineFlags);
-    }
-
-    /** Bytes of the row of one token without padding: elements, then scales. */
-    public static long dataBytes(DType dtype, int hidden) {
-        return dtype == DType.FP8_E4M3
-                ? hidden + 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
-                : (long) dtype.sizeBytes() * hidden;
-    }
-
-    /** Bytes of a row's place, enough for BF16 and for FP8 with its scales. */
-    static long maxRowBytes(NormalLimits limits) {
-        return Layout.alignToLine(
-                Math.max(
-                        dataBytes(DType.BF16, limits.hidden()),
-                        dataBytes(DType.FP8_E4M3, limits.hidden())));
     }
 
     /** Bytes of a received row's source index, expert indices and weights. */

@@ -5,6 +5,7 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 
 /**
  * Each rank's RDMA buffer in normal mode, written by the ranks with the same nvlRank on the other
@@ -52,7 +53,7 @@ public record NormalRdmaLayout(
         int nodes = topology.numRdmaRanks();
         int channels = internode ? envelope.numChannels() : 0;
         int slots = envelope.rdmaRecvChunk();
-        long rowBytes = NormalNvlLayout.maxRowBytes(limits);
+        long rowBytes = RowFormat.maxStrideBytes(limits.hidden());
         long dispatchSlot =
                 rowBytes + Layout.alignToLine(4 + NormalNvlLayout.metaBytes(limits.maxTopk()));
         long combineSlot = rowBytes + Layout.alignToLine(4L * limits.maxTopk());

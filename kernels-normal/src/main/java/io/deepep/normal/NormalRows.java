@@ -2,6 +2,7 @@ package io.deepep.normal;
 
 import io.deepep.DType;
 import io.deepep.spi.CallFacts;
+import io.deepep.spi.RowFormat;
 import java.util.Locale;
 
 /** What travels in an operation, for observers. */
@@ -10,6 +11,6 @@ public final class NormalRows {
 
     /** Rows of {@code hidden} elements, with the scales of FP8. */
     public static void describe(CallFacts facts, DType dtype, int hidden) {
-        facts.rows(dtype.name().toLowerCase(Locale.ROOT), NormalNvlLayout.dataBytes(dtype, hidden));
+        facts.rows(dtype.name().toLowerCase(Locale.ROOT), new RowFormat(dtype, hidden).dataBytes());
     }
 }

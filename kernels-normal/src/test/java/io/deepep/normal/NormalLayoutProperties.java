@@ -8,6 +8,7 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
@@ -67,7 +68,7 @@ class NormalLayoutProperties {
         NormalNvlLayout nvl = NormalNvlLayout.of(c.config, c.limits, c.topology);
         NormalRdmaLayout rdma = NormalRdmaLayout.of(c.config, c.limits, c.topology);
         for (DType dtype : new DType[] {DType.BF16, DType.FP8_E4M3}) {
-            long bytes = NormalNvlLayout.dataBytes(dtype, c.limits.hidden());
+            long bytes = new RowFormat(dtype, c.limits.hidden()).dataBytes();
             assertThat(nvl.dispatchRows().recordBytes()).isGreaterThanOrEqualTo(bytes);
             assertThat(rdma.slotMetaOffset()).isGreaterThanOrEqualTo(bytes);
         }

@@ -1,7 +1,7 @@
 package io.deepep.cuda;
 
-/** What can go wrong in a kernel: {@code Code} of {@code deepep/status_block.cuh}. */
-public enum FaultCode {
+/** What can go wrong in a call: {@code Code} for kernels. */
+public enum FaultCode implements KernelEnum {
     /** Nothing. */
     OK(0, ""),
     /** A selection that is neither -1 nor an expert. */
@@ -54,28 +54,13 @@ public enum FaultCode {
         throw new IllegalStateException("kernel status " + value + " has no meaning");
     }
 
-    /** As kernels name it. */
-    String deviceName() {
-        StringBuilder name = new StringBuilder("k");
-        boolean capital = true;
-        for (char c : name().toCharArray()) {
-            name.append(capital ? c : Character.toLowerCase(c));
-            capital = c == '_';
-        }
-        return name.toString().replace("_", "");
+    @Override
+    public int value() {
+        return value;
     }
 
-    /** The declaration for kernels. */
-    static String declaration() {
-        StringBuilder text = new StringBuilder("// See FaultCode.\nenum Code : uint32_t {\n");
-        for (FaultCode code : values()) {
-            String field = "    " + code.deviceName() + " = " + code.value + ",";
-            text.append(field);
-            if (!code.comment.isEmpty()) {
-                text.append(" ".repeat(30 - field.length())).append("// ").append(code.comment);
-            }
-            text.append('\n');
-        }
-        return text.append("};\n").toString();
+    @Override
+    public String comment() {
+        return comment;
     }
 }

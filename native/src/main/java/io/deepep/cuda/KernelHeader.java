@@ -3,6 +3,8 @@ package io.deepep.cuda;
 import io.deepep.error.AbiMismatchException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -13,13 +15,38 @@ import java.util.Map;
  * with it carries {@link #hash()}, which is compared when it is loaded.
  */
 public final class KernelHeader {
+    private static final int ENUM_COMMENT_COLUMN = 30;
+
     private final String namespace;
     private final String hashVariable;
     private final String definedIn;
     private final Map<String, KernelHeader> includes = new LinkedHashMap<>();
     private final Map<String, Integer> constants = new LinkedHashMap<>();
     private final List<KernelStruct> structs = new ArrayList<>();
-    private String preamble = "";
+    private final Map<String, Enumeration> enumerations = new LinkedHashMap<>();
+
+    /** An enumeration for kernels: names and numbers in order. */
+    private record Enumeration(
+            String type, String definedIn, Map<String, Integer> values, List<String> comments) {
+        String declaration(String name) {
+            StringBuilder text =
+                    new StringBuilder(
+                            "// See %s.\nenum %s : %s {\n".formatted(definedIn, name, type));
+            Iterator<String> comment = comments.iterator();
+            values.forEach(
+                    (value, number) -> {
+                        String field = "    " + value + " = " + number + ",";
+                        String beside = comment.next();
+                        text.append(field);
+                        if (!beside.isEmpty()) {
+                            int gap = Math.max(ENUM_COMMENT_COLUMN - field.length(), 2);
+                            text.append(" ".repeat(gap)).append("// ").append(beside);
+                        }
+                        text.append('\n');
+                    });
+            return text.append("};\n").toString();
+        }
+    }
 
     /**
      * An empty header.
@@ -30,9 +57,13 @@ public final class KernelHeader {
      * @param definedIn the Java class that defines the structs, for the comment on top
      */
     public KernelHeader(String namespace, String hashVariable, Class<?> definedIn) {
+        this(namespace, hashVariable, definedIn.getName());
+    }
+
+    private KernelHeader(String namespace, String hashVariable, String definedIn) {
         this.namespace = namespace;
         this.hashVariable = hashVariable;
-        this.definedIn = definedIn.getName();
+        this.definedIn = definedIn;
     }
 
     /** Includes another header, which this one's hash covers too. */
@@ -47,9 +78,23 @@ public final class KernelHeader {
         return this;
     }
 
-    /** Adds text before the structs. */
-    KernelHeader preamble(String text) {
-        preamble = text + "\n";
+    /**
+     * Adds an enumeration, {@code k<prefix><Name> = value} for each of its constants.
+     *
+     * @param name in C++
+     * @param type that it is stored as, in C++
+     */
+    public <E extends Enum<E> & KernelEnum> KernelHeader enumeration(
+            String name, String type, String prefix, Class<E> values) {
+        Map<String, Integer> numbers = new LinkedHashMap<>();
+        List<String> comments = new ArrayList<>();
+        for (E value : values.getEnumConstants()) {
+            numbers.put(value.deviceName(prefix), value.value());
+            comments.add(value.comment());
+        }
+        enumerations.put(
+                name,
+                new Enumeration(type, values.getSimpleName(), numbers, List.copyOf(comments)));
         return this;
     }
 
@@ -57,6 +102,35 @@ public final class KernelHeader {
     public KernelHeader struct(KernelStruct struct) {
         structs.add(struct);
         return this;
+    }
+
+    /** Every number that kernels see by a name: constants and values of enumerations. */
+    public Map<String, Integer> numbers() {
+        Map<String, Integer> all = new LinkedHashMap<>(constants);
+        enumerations.values().forEach(values -> all.putAll(values.values()));
+        return Collections.unmodifiableMap(all);
+    }
+
+    /** This header with another value for one of its {@link #numbers}, as tests want it. */
+    public KernelHeader with(String number, int value) {
+        KernelHeader changed = new KernelHeader(namespace, hashVariable, definedIn);
+        changed.includes.putAll(includes);
+        changed.constants.putAll(constants);
+        changed.constants.replace(number, value);
+        enumerations.forEach(
+                (name, enumeration) -> {
+                    Map<String, Integer> values = new LinkedHashMap<>(enumeration.values());
+                    values.replace(number, value);
+                    changed.enumerations.put(
+                            name,
+                            new Enumeration(
+                                    enumeration.type(),
+                                    enumeration.definedIn(),
+                                    values,
+                                    enumeration.comments()));
+                });
+        changed.structs.addAll(structs);
+        return changed;
     }
 
     /** FNV-1a over names, types, offsets and values; comments of structs do not matter. */
@@ -71,7 +145,8 @@ public final class KernelHeader {
     private String signature() {
         StringBuilder text = new StringBuilder();
         includes.values().forEach(header -> text.append(header.signature()));
-        text.append(constants).append(preamble);
+        text.append(constants);
+        enumerations.forEach((name, values) -> text.append(name).append(values.values()));
         structs.forEach(struct -> text.append(struct.signature()));
         return text.toString();
     }
@@ -82,11 +157,21 @@ public final class KernelHeader {
      * @throws AbiMismatchException if it is another one
      */
     public void requireSame(CudaModule module) {
-        long built = module.globalLong(hashVariable);
+        requireSame(module.name(), module.globalLong(hashVariable));
+    }
+
+    /**
+     * Compares a binary's hash.
+     *
+     * @param binary its name, for the message
+     * @param built the hash that it was built with
+     * @throws AbiMismatchException if it is another one
+     */
+    public void requireSame(String binary, long built) {
         if (built != hash()) {
             throw new AbiMismatchException(
                     "device code "
-                            + module.name()
+                            + binary
                             + " was built with "
                             + hashVariable
                             + "="
@@ -114,7 +199,7 @@ public final class KernelHeader {
         constants.forEach(
                 (name, value) -> text.append("constexpr int " + name + " = " + value + ";\n"));
         text.append(constants.isEmpty() ? "" : "\n");
-        text.append(preamble);
+        enumerations.forEach((name, values) -> text.append(values.declaration(name)).append('\n'));
         structs.forEach(struct -> text.append(struct.declaration()).append('\n'));
         if (hashVariable != null) {
             text.append("// Read when the binary is loaded: its structs have to be Java's.\n");

@@ -22,10 +22,11 @@ public final class StatusStruct {
                     .i64("seen", "")
                     .build();
 
-    /** {@code deepep/status_block.cuh}, with {@link FaultCode}. */
+    /** {@code deepep/status_block.cuh}, with {@link FaultCode} and {@link FaultPhase}. */
     public static final KernelHeader HEADER =
             new KernelHeader("deepep", null, StatusStruct.class)
-                    .preamble(FaultCode.declaration())
+                    .enumeration("Code", "uint32_t", "", FaultCode.class)
+                    .enumeration("Phase", "uint32_t", "Phase", FaultPhase.class)
                     .struct(BLOCK);
 
     private StatusStruct() {}

@@ -78,7 +78,7 @@ class StatusStructTest {
     @Test
     void faultCodesAreNamedAlike() {
         assertThat(FaultCode.of(9)).isSameAs(FaultCode.GRID_NOT_RESIDENT);
-        assertThat(FaultCode.GRID_NOT_RESIDENT.deviceName()).isEqualTo("kGridNotResident");
+        assertThat(FaultCode.GRID_NOT_RESIDENT.deviceName("")).isEqualTo("kGridNotResident");
         assertThatThrownBy(() -> FaultCode.of(77)).hasMessageContaining("77");
     }
 }

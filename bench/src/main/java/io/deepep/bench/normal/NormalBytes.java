@@ -1,11 +1,10 @@
 package io.deepep.bench.normal;
 
 import io.deepep.DType;
-import io.deepep.Fp8E4m3;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.Placement;
-import io.deepep.spi.Layout;
+import io.deepep.spi.RowFormat;
 import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.oracle.Traffic;
 import java.util.ArrayList;
@@ -53,14 +52,12 @@ final class NormalBytes {
 
     /** Bytes of a row: elements, then scales of FP8. */
     long rowBytes(DType dtype) {
-        return dtype == DType.FP8_E4M3
-                ? hidden + 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
-                : (long) dtype.sizeBytes() * hidden;
+        return new RowFormat(dtype, hidden).dataBytes();
     }
 
     /** Bytes of a row as GPUs send it: it begins and ends on a line. */
     long wireRowBytes(DType dtype) {
-        return Layout.alignToLine(rowBytes(dtype));
+        return new RowFormat(dtype, hidden).strideBytes();
     }
 
     /** Bytes between the busiest GPU's ranks and all others, one way, as GPUs send rows. */

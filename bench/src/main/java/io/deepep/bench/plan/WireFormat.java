@@ -10,6 +10,7 @@ import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.Layout;
+import io.deepep.spi.RowFormat;
 
 /**
  * Bytes that an operation puts on the links, from the layouts of the protocols.
@@ -36,7 +37,7 @@ record WireFormat(
     /** An operation of this library. */
     static WireFormat of(Mode mode, Op op, DType dtype, Shape shape, EpTopology topology) {
         DType rowType = op == Op.COMBINE ? DType.BF16 : dtype;
-        long payload = NormalNvlLayout.dataBytes(rowType, shape.hidden());
+        long payload = new RowFormat(rowType, shape.hidden()).dataBytes();
         return mode == Mode.NORMAL
                 ? normal(op, payload, shape, topology)
                 : lowLatency(op, payload, shape, topology);

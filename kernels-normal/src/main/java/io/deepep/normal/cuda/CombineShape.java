@@ -20,19 +20,14 @@ record CombineShape(
         int numSlots,
         int ringsOffset,
         int sharedBytes) {
-    private static final int SERVICE_THREADS = 64;
-    private static final int INTERNODE_SERVICE_THREADS = 96;
     private static final int MIN_CONSUMERS = 192;
-    private static final int BYTES_PER_CONSUMER = 32;
-    private static final int MAX_CHUNK_BYTES = 16384;
+    private static final int BYTES_PER_CONSUMER =
+            KernelConstants.VECTORS * KernelConstants.VECTOR_BYTES;
+    private static final int MAX_CHUNK_BYTES = KernelConstants.MAX_CONSUMERS * BYTES_PER_CONSUMER;
     private static final int SMALL_ROW_BYTES = 2048;
 
     /** A block that stages has so many in flight. */
-    private static final int MIN_SLOTS = 12;
-
-    private static final int MAX_SLOTS = 64;
-    private static final int VECTOR_BYTES = 16;
-    private static final int WARP = 32;
+    private static final int MIN_SLOTS = KernelConstants.STAGE_WARPS * KernelConstants.STAGE_DEPTH;
 
     static CombineShape of(CudaNormalState state, Config config, int rowBytes) {
         boolean internode = state.internode != null;
@@ -40,15 +35,16 @@ record CombineShape(
         CombineRoles roles = internode ? CombineRoles.of(config.numSms(), state.topology) : null;
         int ringBytes =
                 internode
-                        ? DispatchShape.RING_STATE_BYTES
+                        ? KernelConstants.RING_STATE_BYTES
                                 * roles.mostChannels()
                                 * state.topology.numRdmaRanks()
                         : 0;
         int fewest = Math.ceilDiv(rowBytes, MAX_CHUNK_BYTES);
-        int unit = rowBytes > SMALL_ROW_BYTES ? (int) Layout.LINE_BYTES : VECTOR_BYTES;
+        int unit =
+                rowBytes > SMALL_ROW_BYTES ? (int) Layout.LINE_BYTES : KernelConstants.VECTOR_BYTES;
         int chunkBytes = Math.ceilDiv(Math.ceilDiv(rowBytes, fewest), unit) * unit;
         int room = state.kernels.sharedBytes - ringBytes;
-        int numSlots = Math.min(MAX_SLOTS, room / chunkBytes);
+        int numSlots = Math.min(KernelConstants.MAX_SLOTS, room / chunkBytes);
         if (numSlots < MIN_SLOTS) {
             throw new IllegalArgumentException(
                     "rows of "
@@ -60,9 +56,11 @@ record CombineShape(
                             + " has "
                             + room);
         }
-        int consumers = Math.ceilDiv(chunkBytes / BYTES_PER_CONSUMER, WARP) * WARP;
-        int service = internode ? INTERNODE_SERVICE_THREADS : SERVICE_THREADS;
-        int numThreads = service + Math.max(MIN_CONSUMERS, consumers);
+        int warp = KernelConstants.WARP;
+        int consumers = Math.ceilDiv(chunkBytes / BYTES_PER_CONSUMER, warp) * warp;
+        int serviceWarps =
+                internode ? KernelConstants.INTERNODE_SERVICE_WARPS : KernelConstants.SERVICE_WARPS;
+        int numThreads = serviceWarps * warp + Math.max(MIN_CONSUMERS, consumers);
         int ringsOffset = numSlots * chunkBytes;
         int sharedBytes = ringsOffset + ringBytes;
         state.requireResident(kernel, config.numSms(), numThreads, sharedBytes);

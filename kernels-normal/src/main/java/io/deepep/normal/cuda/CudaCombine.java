@@ -15,8 +15,8 @@ import io.deepep.cuda.StatusStruct;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
 import io.deepep.spi.CallFacts;
-import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
 
@@ -25,11 +25,6 @@ import java.lang.foreign.Arena;
  * cannot read them where they are; see {@link RowsAccess}.
  */
 final class CudaCombine implements CudaOperation<CombineResult> {
-    private static final int STAGE_THREADS = 1024;
-
-    /** As in combine_stage.cuh. */
-    private static final int CHUNKS_PER_BATCH = 8;
-
     /** Saturate the links of an H200. */
     private static final int MAX_STAGE_BLOCKS = 12;
 
@@ -84,7 +79,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 new LaunchConfig(arena, config.numSms(), shape.numThreads())
                         .sharedBytes(shape.sharedBytes());
         this.stageParams = NormalStructs.STAGE.allocate(arena);
-        this.stageLaunch = new LaunchConfig(arena, config.numSms(), STAGE_THREADS);
+        this.stageLaunch = new LaunchConfig(arena, config.numSms(), KernelConstants.MAX_THREADS);
         fillCombine(config.numSms());
         fillStage();
         if (state.internode != null) {
@@ -93,7 +88,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                     params.memory(),
                     handle.routing,
                     RingShape.ofCombine(config, shape.roles()),
-                    (int) Layout.alignToLine(rowBytes),
+                    (int) stagedStride(),
                     0);
         }
     }
@@ -163,7 +158,9 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         Region flags = state.nvlLayout.stagedFlags();
         params.set("staged_flag_offset", flags.offset())
                 .set("staged_flag_stride", flags.stride0())
-                .setInt("batch_rows", Math.max(1, CHUNKS_PER_BATCH / shape.numChunks()));
+                .setInt(
+                        "batch_rows",
+                        Math.max(1, KernelConstants.CHUNKS_PER_BATCH / shape.numChunks()));
     }
 
     /**
@@ -201,7 +198,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     private long stagedStride() {
-        return CudaNvlLayout.rowStride(DType.BF16, handle.hidden());
+        return RowFormat.bf16(handle.hidden()).strideBytes();
     }
 
     private static long addressOf(Tensor tensor) {

@@ -1,7 +1,6 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.Config;
-import io.deepep.DType;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
@@ -16,6 +15,7 @@ import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
 import io.deepep.spi.CallFacts;
+import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
 
@@ -66,15 +66,16 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.outputs = new DispatchOutputs(state, handle, request, slot);
         this.expand = ExpandLaunch.of(state, handle, request, config, outputs, status);
         Arena arena = Arena.ofAuto();
-        int rowStride = (int) CudaNvlLayout.rowStride(request.x().dtype(), handle.hidden());
+        RowFormat row = new RowFormat(request.x().dtype(), handle.hidden());
+        int rowStride = (int) row.strideBytes();
         this.shape = DispatchShape.of(state, config, rowStride, cached ? 0 : handle.numExperts());
         this.params = allocateParams(arena);
         this.waits = new WaitTimes(state, params, event);
         this.launch =
-                new LaunchConfig(arena, config.numSms(), DispatchShape.THREADS)
+                new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS)
                         .sharedBytes(shape.sharedBytes());
         this.waiter = new HostWaiter(state, status);
-        fillParams(rowStride);
+        fillParams(row);
         if (state.internode != null) {
             state.internode.fill(
                     InternodeStructs.DISPATCH,
@@ -117,24 +118,21 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
     }
 
-    private void fillParams(int rowStride) {
-        DType dtype = request.x().dtype();
-        int hidden = handle.hidden();
-        int numScales = CudaNvlLayout.numScales(dtype, hidden);
+    private void fillParams(RowFormat row) {
         state.setGroup(params, status);
         setLayout(params, state.nvlLayout);
         params.set("x", request.x().address())
-                .set("x_stride", request.x().stride(0) * dtype.sizeBytes())
+                .set("x_stride", request.x().stride(0) * row.dtype().sizeBytes())
                 .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())
                 .setInt("num_tokens", handle.numTokens())
                 .setInt("num_experts", cached ? 0 : handle.numExperts())
                 .setInt("expert_alignment", request.expertAlignment())
-                .setInt("hidden", hidden)
-                .setInt("x_bytes", (int) CudaNvlLayout.rowElements(dtype, hidden))
-                .setInt("num_scales", numScales)
-                .setInt("scales_offset", (int) CudaNvlLayout.rowElements(dtype, hidden))
-                .setInt("row_stride", rowStride)
+                .setInt("hidden", row.hidden())
+                .setInt("x_bytes", (int) row.elementBytes())
+                .setInt("num_scales", row.numScales())
+                .setInt("scales_offset", (int) row.elementBytes())
+                .setInt("row_stride", (int) row.strideBytes())
                 .setInt("row_limit", outputs.rowLimit())
                 .setInt("num_copy_warps", shape.numCopyWarps())
                 .setInt("cached", cached ? 1 : 0)

@@ -21,13 +21,12 @@ import io.deepep.cuda.RdmaHeaps;
 import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.util.List;
 
 /** Normal mode of one rank on a GPU. */
 public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
-    private static final int LAYOUT_THREADS = 512;
-
     /**
      * Where a rank works.
      *
@@ -101,7 +100,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
                     .setInt("num_nodes", numNodes)
                     .setInt("ranks_per_node", state.topology.numNvlRanks());
             LaunchConfig launch =
-                    new LaunchConfig(arena, state.dispatchConfig.numSms(), LAYOUT_THREADS)
+                    new LaunchConfig(arena, state.dispatchConfig.numSms(), KernelConstants.THREADS)
                             .sharedBytes(4 * (numExperts + numRanks + numNodes));
             state.kernels.layout.launch(launch, p.memory(), state.stream);
             state.stream.synchronize();
@@ -118,8 +117,8 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     private void requireGoodSelections(DevicePool.Block bad, Tensor topkIdx, int numExperts) {
         long key = state.readLong(bad.address());
         if (key != 0) {
-            long token = ~key >>> 8;
-            long k = ~key & 0xff;
+            long token = ~key >>> KernelConstants.LAYOUT_KEY_BITS;
+            long k = ~key & ((1 << KernelConstants.LAYOUT_KEY_BITS) - 1);
             long expert = state.readLong(topkIdx.address() + 8 * (token * topkIdx.size(1) + k));
             throw new RoutingException(
                     state.topology.rank(),
@@ -153,8 +152,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
                     "the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
         }
         var region = state.nvlLayout.combineRows();
-        long rowElements =
-                CudaNvlLayout.rowStride(DType.BF16, mine.hidden()) / DType.BF16.sizeBytes();
+        long rowElements = RowFormat.bf16(mine.hidden()).strideBytes() / DType.BF16.sizeBytes();
         return Tensor.onDevice(
                 state.context.device(),
                 state.heap() + region.offset(),

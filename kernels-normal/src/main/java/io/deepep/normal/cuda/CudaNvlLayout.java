@@ -1,11 +1,11 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.DType;
 import io.deepep.EpTopology;
-import io.deepep.Fp8E4m3;
 import io.deepep.NormalLimits;
+import io.deepep.normal.HeaderWord;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 
 /**
  * Each rank's NVL buffer on a GPU, written and read by the ranks of its node.
@@ -44,11 +44,11 @@ public record CudaNvlLayout(
         long headerBytes =
                 Layout.alignToLine(
                         8L
-                                * (NormalStructs.HEADER_WORDS
+                                * (HeaderWord.HEADER_WORDS
                                         + (topology.isInternode() ? numRanks : 0)
                                         + Math.ceilDiv(limits.maxExperts(), numRanks)));
-        long bf16Row = rowStride(DType.BF16, limits.hidden());
-        long anyRow = Math.max(bf16Row, rowStride(DType.FP8_E4M3, limits.hidden()));
+        long bf16Row = RowFormat.bf16(limits.hidden()).strideBytes();
+        long anyRow = RowFormat.maxStrideBytes(limits.hidden());
         Layout.Builder builder = Layout.builder("CudaNvlLayout");
         Region headers = builder.region("headers", headerBytes, 2, numRanks);
         Region metaFlags = builder.region("metaFlags", Layout.LINE_BYTES, numRanks);
@@ -74,21 +74,5 @@ public record CudaNvlLayout(
                 recvWeights,
                 combineRows,
                 combineWeights);
-    }
-
-    /**
-     * Bytes from one row to the next: elements, FP8 scales, padding to a line, which NVLink moves
-     * 12 to 15 % faster.
-     */
-    static long rowStride(DType dtype, int hidden) {
-        return Layout.alignToLine(rowElements(dtype, hidden) + 4L * numScales(dtype, hidden));
-    }
-
-    static long rowElements(DType dtype, int hidden) {
-        return (long) hidden * dtype.sizeBytes();
-    }
-
-    static int numScales(DType dtype, int hidden) {
-        return dtype == DType.FP8_E4M3 ? hidden / Fp8E4m3.CHANNELS_PER_SCALE : 0;
     }
 }

@@ -1,11 +1,12 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.Config;
-import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
+import io.deepep.normal.HeaderWord;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 
 /**
  * Each rank's RDMA buffer on a GPU in normal mode; empty when the group is one node. Every region
@@ -40,9 +41,6 @@ public record CudaRdmaLayout(
     /** Most warps of a block that have a ring of their own. */
     static final int MAX_COPY_WARPS = 4;
 
-    /** A record's rows at the ranks of one node: {@code NodeRows}. */
-    static final int NODE_ROWS_BYTES = 4 * EpTopology.MAX_NVL_RANKS;
-
     private static final long ENDING_BYTES = 3 * Long.BYTES;
     private static final int RECORD_ALIGNMENT = 16;
 
@@ -59,13 +57,10 @@ public record CudaRdmaLayout(
         long headerBytes =
                 Layout.alignToLine(
                         4L
-                                * (NormalStructs.HEADER_WORDS
+                                * (HeaderWord.HEADER_WORDS
                                         + topology.numRanks()
                                         + topology.numNvlRanks() * expertsPerRank));
-        long rowBytes =
-                Math.max(
-                        CudaNvlLayout.rowStride(DType.BF16, limits.hidden()),
-                        CudaNvlLayout.rowStride(DType.FP8_E4M3, limits.hidden()));
+        long rowBytes = RowFormat.maxStrideBytes(limits.hidden());
         Layout.Builder builder = Layout.builder("CudaRdmaLayout");
         Region headers = builder.region("headers", headerBytes, nodes, 2);
         Region records =
@@ -78,7 +73,7 @@ public record CudaRdmaLayout(
         int rings = channels * RingShape.MOST_RINGS;
         Region headerFlags = builder.region("headerFlags", Long.BYTES, nodes, 2);
         Region recordFlags =
-                builder.region("recordFlags", Long.BYTES, nodes, NormalStructs.MAX_BLOCKS);
+                builder.region("recordFlags", Long.BYTES, nodes, KernelConstants.MAX_BLOCKS);
         Region tails = builder.region("tails", Long.BYTES, nodes, rings);
         Region heads = builder.region("heads", Long.BYTES, nodes, rings);
         return new CudaRdmaLayout(
@@ -97,7 +92,7 @@ public record CudaRdmaLayout(
 
     /** Bytes of a record of {@code numTopk} selections; without any it holds the rows alone. */
     static int recordBytes(int numTopk) {
-        int bytes = NODE_ROWS_BYTES + 8 * numTopk;
+        int bytes = KernelConstants.NODE_ROWS_BYTES + 8 * numTopk;
         return Math.ceilDiv(bytes, RECORD_ALIGNMENT) * RECORD_ALIGNMENT;
     }
 }

@@ -11,6 +11,7 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.cuda.StatusStruct;
 import io.deepep.spi.CallFacts;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -130,23 +131,20 @@ final class DispatchOutputs {
         result = null;
         DType dtype = request.x().dtype();
         int hidden = handle.hidden();
-        int numScales = CudaNvlLayout.numScales(dtype, hidden);
+        RowFormat row = new RowFormat(dtype, hidden);
+        int numScales = row.numScales();
         if (copies) {
             rows = ensure(rows, (long) newRows * hidden * dtype.sizeBytes());
             recvX = rows.tensor(dtype, newRows, hidden);
             scales = numScales == 0 ? null : ensure(scales, 4L * newRows * numScales);
             recvScales = numScales == 0 ? null : scales.tensor(DType.F32, newRows, numScales);
         } else {
-            long stride = CudaNvlLayout.rowStride(dtype, hidden);
+            long stride = row.strideBytes();
             recvX = heapRows(0, dtype, hidden, stride);
             recvScales =
                     numScales == 0
                             ? null
-                            : heapRows(
-                                    CudaNvlLayout.rowElements(dtype, hidden),
-                                    DType.F32,
-                                    numScales,
-                                    stride);
+                            : heapRows(row.elementBytes(), DType.F32, numScales, stride);
         }
         boolean weights = request.topkWeights() != null;
         recvTopkIdx = topkIdx == null ? null : topkIdx.tensor(DType.I64, newRows, handle.numTopk());

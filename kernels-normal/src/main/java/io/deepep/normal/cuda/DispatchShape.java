@@ -1,6 +1,7 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.Config;
+import io.deepep.EpTopology;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.spi.Layout;
 
@@ -13,14 +14,10 @@ import io.deepep.spi.Layout;
  */
 record DispatchShape(
         CudaFunction kernel, int numCopyWarps, int basesOffset, int stagesOffset, int sharedBytes) {
-    static final int THREADS = 512;
     private static final int MAX_COPY_WARPS = 4;
-    private static final int STAGES = 2;
-    private static final int INTERNODE_STAGES = 3;
-    private static final int BLOCK_BASES_BYTES = 32;
 
-    /** {@code RingTail} and {@code RingHead} of internode_rings.cuh. */
-    static final int RING_STATE_BYTES = 32;
+    /** i32 for each rank of the node. */
+    private static final int BLOCK_BASES_BYTES = Integer.BYTES * EpTopology.MAX_NVL_RANKS;
 
     static DispatchShape of(CudaNormalState state, Config config, int rowStride, int numExperts) {
         return state.internode == null
@@ -36,7 +33,7 @@ record DispatchShape(
                 state,
                 config,
                 state.kernels.dispatch,
-                new long[] {bases, stages, (long) STAGES * rowStride},
+                new long[] {bases, stages, (long) KernelConstants.DISPATCH_STAGES * rowStride},
                 MAX_COPY_WARPS);
     }
 
@@ -44,13 +41,15 @@ record DispatchShape(
             CudaNormalState state, Config config, int rowStride, int numExperts) {
         int most = Math.min(CudaRdmaLayout.MAX_COPY_WARPS, RingShape.mostWarps(config));
         long bases = Layout.alignToLine(4L * numExperts);
-        long rings = (long) RING_STATE_BYTES * most * state.topology.numRdmaRanks();
+        long rings = (long) KernelConstants.RING_STATE_BYTES * most * state.topology.numRdmaRanks();
         return fit(
                 state,
                 config,
                 state.internode.kernels.dispatch(),
                 new long[] {
-                    bases, bases + Layout.alignToLine(rings), (long) INTERNODE_STAGES * rowStride
+                    bases,
+                    bases + Layout.alignToLine(rings),
+                    (long) KernelConstants.ROW_STAGES * rowStride
                 },
                 most);
     }
@@ -73,7 +72,7 @@ record DispatchShape(
                             + "; use a smaller hidden size, fewer experts or fewer nodes");
         }
         int sharedBytes = (int) (offsets[1] + warps * offsets[2]);
-        state.requireResident(kernel, config.numSms(), THREADS, sharedBytes);
+        state.requireResident(kernel, config.numSms(), KernelConstants.THREADS, sharedBytes);
         return new DispatchShape(
                 kernel, (int) warps, (int) offsets[0], (int) offsets[1], sharedBytes);
     }

@@ -6,17 +6,15 @@ import io.deepep.DispatchRequest;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
+import io.deepep.normal.cuda.KernelConstants.ExpandMode;
 import io.deepep.spi.Layout;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 
 /** The launch that copies received rows out of the heap, as they are or grouped by local expert. */
 final class ExpandLaunch {
-    private static final int THREADS = 512;
-    private static final int MAX_COPY_WARPS = 16;
-    private static final int COUNTER_ROWS = 17;
-    private static final int COPY_ROWS = 0;
-    private static final int BUILD_MAP = 1;
-    private static final int USE_MAP = 2;
+    /** Counters of each local expert in shared memory: one for each warp, and its first row. */
+    private static final int COUNTER_ROWS = KernelConstants.WARPS + 1;
 
     private final CudaNormalState state;
     private final DispatchOutputs outputs;
@@ -39,7 +37,7 @@ final class ExpandLaunch {
         this.outputs = outputs;
         Arena arena = Arena.ofAuto();
         this.params = NormalStructs.EXPAND.allocate(arena);
-        this.launch = new LaunchConfig(arena, config.numSms(), THREADS);
+        this.launch = new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS);
         this.oneWarp = new LaunchConfig(arena, 1, 32);
         this.offsetsParams = new OffsetsParams(arena);
         int numLocalExperts = handle.expanded() ? handle.numLocalExperts() : 0;
@@ -68,11 +66,14 @@ final class ExpandLaunch {
             Config config,
             int numLocalExperts) {
         DType dtype = request.x().dtype();
-        int rowStride = (int) CudaNvlLayout.rowStride(dtype, handle.hidden());
+        RowFormat row = new RowFormat(dtype, handle.hidden());
+        int rowStride = (int) row.strideBytes();
         long stagesOffset = Layout.alignToLine(4L * COUNTER_ROWS * numLocalExperts);
         long warps =
                 Math.clamp(
-                        (state.kernels.sharedBytes - stagesOffset) / rowStride, 0, MAX_COPY_WARPS);
+                        (state.kernels.sharedBytes - stagesOffset) / rowStride,
+                        0,
+                        KernelConstants.WARPS);
         if (warps < 1) {
             throw new IllegalArgumentException(
                     "hidden="
@@ -83,32 +84,34 @@ final class ExpandLaunch {
                             + state.context);
         }
         int sharedBytes = (int) (stagesOffset + warps * rowStride);
-        state.requireResident(state.kernels.expand, config.numSms(), THREADS, sharedBytes);
+        state.requireResident(
+                state.kernels.expand, config.numSms(), KernelConstants.THREADS, sharedBytes);
         launch.sharedBytes(sharedBytes);
         var nvl = state.nvlLayout;
         params.set("rows", state.heap() + nvl.recvRows().offset())
                 .set("num_rows", handle.numRows.address())
                 .set("block_hist", blockHist.address())
-                .set("out_x_stride", CudaNvlLayout.rowElements(dtype, handle.hidden()))
-                .set("out_scales_token_stride", CudaNvlLayout.numScales(dtype, handle.hidden()))
+                .set("out_x_stride", row.elementBytes())
+                .set("out_scales_token_stride", row.numScales())
                 .set("out_scales_group_stride", 1)
                 .setInt("num_topk", handle.numTopk())
                 .setInt("num_local_experts", numLocalExperts)
                 .setInt("expert_alignment", handle.expertAlignment)
-                .setInt("x_bytes", (int) CudaNvlLayout.rowElements(dtype, handle.hidden()))
-                .setInt("num_scales", CudaNvlLayout.numScales(dtype, handle.hidden()))
-                .setInt("scales_offset", (int) CudaNvlLayout.rowElements(dtype, handle.hidden()))
+                .setInt("x_bytes", (int) row.elementBytes())
+                .setInt("num_scales", row.numScales())
+                .setInt("scales_offset", (int) row.elementBytes())
                 .setInt("row_stride", rowStride)
                 .setInt("num_copy_warps", (int) warps)
                 .setInt("stages_offset", (int) stagesOffset)
-                .setInt("mode", COPY_ROWS);
+                .setInt("mode", ExpandMode.COPY_ROWS.value());
         if (handle.expanded()) {
             boolean weights = request.topkWeights() != null;
+            ExpandMode map = request.handle() == null ? ExpandMode.BUILD_MAP : ExpandMode.USE_MAP;
             params.set("topk", state.heap() + nvl.recvTopk().offset())
                     .set("weights", weights ? state.heap() + nvl.recvWeights().offset() : 0)
                     .set("raw_expert_counts", handle.rawCounts.address())
                     .set("expanded_rows", handle.expandedRows.address())
-                    .setInt("mode", request.handle() == null ? BUILD_MAP : USE_MAP);
+                    .setInt("mode", map.value());
         }
     }
 

@@ -1,12 +1,15 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.cuda.FaultCode;
+import io.deepep.cuda.FaultPhase;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.StatusStruct;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
+import io.deepep.normal.HeaderWord;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalHeaders;
 import java.lang.foreign.MemorySegment;
@@ -22,24 +25,6 @@ import java.lang.foreign.ValueLayout;
  */
 record FaultMessages(String operation, int rank, long timeoutNanos, int numExperts) {
     private static final KernelStruct STRUCT = StatusStruct.BLOCK;
-    private static final String[] PHASES = {"start", "header", "metadata", "done", "grid", "rows"};
-    private static final String[] OPERATIONS = {"none", "dispatch", "cached dispatch", "combine"};
-
-    /** The header words that ranks compare, {@code HeaderWord} of normal_params.cuh. */
-    private static final String[] HEADER_WORDS = {
-        "the operation",
-        "numExperts",
-        "hidden",
-        "bytes of a row",
-        "numTopk",
-        "number of scales",
-        "topkWeights given",
-        "the dispatch of the handle",
-        "numSms",
-        "slots of a ring (rdmaRecvChunk)"
-    };
-
-    private static final int HANDLE_EPOCH_WORD = 7;
 
     /** The fields of a fault. */
     private record Fault(
@@ -47,7 +32,7 @@ record FaultMessages(String operation, int rank, long timeoutNanos, int numExper
         static Fault of(MemorySegment block) {
             int phase = intOf(block, "phase");
             return new Fault(
-                    PHASES[Math.clamp(phase, 0, PHASES.length - 1)],
+                    FaultPhase.of(phase).text(),
                     intOf(block, "rank"),
                     intOf(block, "peer"),
                     intOf(block, "token"),
@@ -111,20 +96,20 @@ record FaultMessages(String operation, int rank, long timeoutNanos, int numExper
     }
 
     private static RankMismatchException mismatch(Fault fault) {
-        int word = Math.clamp(fault.k(), 0, HEADER_WORDS.length - 1);
+        HeaderWord word = HeaderWord.of(fault.k());
         return RankMismatchException.of(
                 "normal mode",
-                HEADER_WORDS[word],
+                word.text(),
                 0,
                 show(word, fault.expected()),
                 fault.at(),
                 show(word, fault.seen()));
     }
 
-    private static Object show(int word, long value) {
+    private static Object show(HeaderWord word, long value) {
         return switch (word) {
-            case 0 -> OPERATIONS[Math.clamp(value, 0, OPERATIONS.length - 1)];
-            case HANDLE_EPOCH_WORD -> "call " + Integer.toUnsignedString((int) value);
+            case OP -> NormalCall.textOf(value);
+            case HANDLE_EPOCH -> "call " + Integer.toUnsignedString((int) value);
             default -> value;
         };
     }

@@ -18,13 +18,13 @@ record InternodeRouting(
             DevicePool memory, EpTopology topology, int numTokens, int maxTokens) {
         long nodes = topology.numRdmaRanks();
         return new InternodeRouting(
-                memory.allocate(nodes * numTokens * CudaRdmaLayout.NODE_ROWS_BYTES),
-                memory.allocate(nodes * maxTokens * CudaRdmaLayout.NODE_ROWS_BYTES),
+                memory.allocate(nodes * numTokens * KernelConstants.NODE_ROWS_BYTES),
+                memory.allocate(nodes * maxTokens * KernelConstants.NODE_ROWS_BYTES),
                 memory.allocate(4 * nodes));
     }
 
     /** Bytes of the routing of {@code maxTokens} tokens, and of the order of tokens, for a pool. */
     static long bytes(EpTopology topology, int maxTokens) {
-        return (long) topology.numRdmaRanks() * maxTokens * CudaRdmaLayout.NODE_ROWS_BYTES;
+        return (long) topology.numRdmaRanks() * maxTokens * KernelConstants.NODE_ROWS_BYTES;
     }
 }

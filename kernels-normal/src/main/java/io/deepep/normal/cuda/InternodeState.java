@@ -77,7 +77,7 @@ final class InternodeState {
 
     /** i32 [blocks][nodes][8]. */
     private static long placesBytes(EpTopology topology) {
-        return 4L * NormalStructs.MAX_BLOCKS * topology.numRdmaRanks() * EpTopology.MAX_NVL_RANKS;
+        return 4L * KernelConstants.MAX_BLOCKS * topology.numRdmaRanks() * EpTopology.MAX_NVL_RANKS;
     }
 
     /** Bytes that this allocates from a pool. */

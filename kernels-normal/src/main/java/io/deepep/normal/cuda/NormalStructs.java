@@ -1,26 +1,15 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.EpTopology;
-import io.deepep.NormalLimits;
 import io.deepep.cuda.KernelHeader;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.StatusStruct;
-import io.deepep.spi.Layout;
 
 /**
  * What the normal kernels and Java share: the definition of {@code normal_structs.cuh}. Every
  * offset and stride is computed here on the host; the device only indexes.
  */
 final class NormalStructs {
-    /** Words of a header before the counts per expert. */
-    static final int HEADER_WORDS = 32;
-
-    /** Times that observers get for each rank: of the wait for its header, and for its end. */
-    static final int WAITS_PER_RANK = 2;
-
-    /** Most blocks of a launch. */
-    static final int MAX_BLOCKS = 256;
-
     static final KernelStruct GROUP =
             KernelStruct.builder(
                             "Group",
@@ -62,7 +51,7 @@ final class NormalStructs {
                     .i32(
                             "block_counts",
                             "tokens to each rank",
-                            MAX_BLOCKS,
+                            KernelConstants.MAX_BLOCKS,
                             EpTopology.MAX_NVL_RANKS)
                     .build();
 
@@ -221,14 +210,12 @@ final class NormalStructs {
 
     /** {@code normal_structs.cuh}. */
     static final KernelHeader HEADER =
-            new KernelHeader("deepep::normal", "deepep_normal_structs", NormalStructs.class)
-                    .include("deepep/status_block.cuh", StatusStruct.HEADER)
-                    .constant("kMaxRanks", EpTopology.MAX_NVL_RANKS)
-                    .constant("kMaxTopk", NormalLimits.MAX_TOPK)
-                    .constant("kMaxBlocks", MAX_BLOCKS)
-                    .constant("kFlagStrideBytes", (int) Layout.LINE_BYTES)
-                    .constant("kHeaderWords", HEADER_WORDS)
-                    .constant("kWaitsPerRank", WAITS_PER_RANK)
+            KernelConstants.addTo(
+                            new KernelHeader(
+                                            "deepep::normal",
+                                            "deepep_normal_structs",
+                                            NormalStructs.class)
+                                    .include("deepep/status_block.cuh", StatusStruct.HEADER))
                     .struct(GROUP)
                     .struct(LOCAL_STATE)
                     .struct(DISPATCH)

@@ -1,6 +1,7 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.EpTopology;
+import io.deepep.normal.HeaderWord;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
@@ -9,9 +10,6 @@ import java.util.Arrays;
 
 /** How the rows of one dispatch spread over the ranks, for observers. */
 final class PeerRows {
-    /** As kHeaderCounts of normal_params.cuh: counts per rank on one node; later across nodes. */
-    private static final int HEADER_COUNTS = 24;
-
     /** [R] This rank's rows at each rank. */
     private final int[] sent;
 
@@ -40,7 +38,8 @@ final class PeerRows {
     static PeerRows read(MemorySegment memory, Region headers, EpTopology topology, int numTokens) {
         int me = topology.rank();
         int numRanks = topology.numRanks();
-        int firstCount = topology.isInternode() ? NormalStructs.HEADER_WORDS : HEADER_COUNTS;
+        int firstCount =
+                topology.isInternode() ? HeaderWord.HEADER_WORDS : HeaderWord.HEADER_COUNTS;
         // Peers may have begun their next call, in the other parity; this rank's own had not.
         int even = (int) memory.get(ValueLayout.JAVA_LONG, at(headers, 0, me, 0));
         int odd = (int) memory.get(ValueLayout.JAVA_LONG, at(headers, 1, me, 0));
@@ -76,7 +75,7 @@ final class PeerRows {
         long rdma = 0;
         for (int node = 0; node < topology.numRdmaRanks(); node++) {
             for (int token = 0; token < numTokens && node != topology.rdmaRank(); token++) {
-                long at = ((long) node * numTokens + token) * CudaRdmaLayout.NODE_ROWS_BYTES;
+                long at = ((long) node * numTokens + token) * KernelConstants.NODE_ROWS_BYTES;
                 boolean reached = false;
                 for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
                     reached |= ownRows.get(ValueLayout.JAVA_INT, at + 4L * nvlRank) >= 0;

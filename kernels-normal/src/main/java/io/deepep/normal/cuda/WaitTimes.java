@@ -71,8 +71,8 @@ final class WaitTimes {
         }
         long[] waits = new long[numRanks];
         for (int rank = 0; rank < numRanks; rank++) {
-            for (int i = 0; i < NormalStructs.WAITS_PER_RANK; i++) {
-                long idx = (long) rank * NormalStructs.WAITS_PER_RANK + i;
+            for (int i = 0; i < KernelConstants.WAITS_PER_RANK; i++) {
+                long idx = (long) rank * KernelConstants.WAITS_PER_RANK + i;
                 waits[rank] += memory().getAtIndex(ValueLayout.JAVA_LONG, idx);
             }
         }
@@ -84,6 +84,6 @@ final class WaitTimes {
     }
 
     private long numBytes() {
-        return (long) Long.BYTES * NormalStructs.WAITS_PER_RANK * numRanks;
+        return (long) Long.BYTES * KernelConstants.WAITS_PER_RANK * numRanks;
     }
 }

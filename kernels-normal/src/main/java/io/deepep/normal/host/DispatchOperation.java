@@ -12,6 +12,7 @@ import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRows;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RowFormat;
 
 /** A dispatch with routing of its own or a handle's ("cached"). */
 final class DispatchOperation implements Operation<DispatchResult> {
@@ -42,8 +43,7 @@ final class DispatchOperation implements Operation<DispatchResult> {
         sender = new DispatchSender(state, routing, tokens);
         receiver = new DispatchReceiver(state);
         if (state.topology.isInternode()) {
-            long dataBytes =
-                    NormalNvlLayout.dataBytes(request.x().dtype(), (int) request.x().size(1));
+            long dataBytes = new RowFormat(request.x().dtype(), handle.hidden()).dataBytes();
             long metaBytes = NormalNvlLayout.metaBytes(cached ? 0 : handle.numTopk());
             rdmaSender = new DispatchRdmaSender(state, routing, tokens, config);
             forwarder = new DispatchForwarder(state, routing, config, dataBytes, metaBytes);

@@ -3,11 +3,12 @@ package io.deepep.normal.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Config;
-import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
+import io.deepep.normal.HeaderWord;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 import java.util.ArrayList;
 import java.util.List;
 import net.jqwik.api.Arbitraries;
@@ -82,18 +83,17 @@ class InternodeLayoutProperties {
         assertThat(rdma.headerBytes())
                 .isGreaterThanOrEqualTo(
                         4L
-                                * (NormalStructs.HEADER_WORDS
+                                * (HeaderWord.HEADER_WORDS
                                         + c.topology.numRanks()
                                         + c.topology.numNvlRanks() * expertsPerRank));
         assertThat(rdma.headers().recordBytes()).isEqualTo(rdma.headerBytes());
         assertThat(rdma.records().recordBytes() % 16).isZero();
         assertThat(rdma.records().recordBytes())
-                .isGreaterThanOrEqualTo(CudaRdmaLayout.NODE_ROWS_BYTES + 8L * c.limits.maxTopk());
+                .isGreaterThanOrEqualTo(KernelConstants.NODE_ROWS_BYTES + 8L * c.limits.maxTopk());
         CudaNvlLayout nvl = CudaNvlLayout.of(c.limits, c.topology);
         int counts = c.topology.isInternode() ? c.topology.numRanks() : 0;
         assertThat(nvl.headers().recordBytes())
-                .isGreaterThanOrEqualTo(
-                        8L * (NormalStructs.HEADER_WORDS + counts + expertsPerRank));
+                .isGreaterThanOrEqualTo(8L * (HeaderWord.HEADER_WORDS + counts + expertsPerRank));
     }
 
     /** Rings never need more memory than the buffer has, and a full one can always go on. */
@@ -115,7 +115,7 @@ class InternodeLayoutProperties {
             assertThat(rings.numSlots())
                     .isGreaterThanOrEqualTo(2 * rings.sendChunk())
                     .isEqualTo(rings.numSlots() / rings.sendChunk() * rings.sendChunk());
-            long row = CudaNvlLayout.rowStride(DType.BF16, c.limits.hidden());
+            long row = RowFormat.bf16(c.limits.hidden()).strideBytes();
             long needed = (long) rings.numChannels() * rings.numSlots() * row;
             if (c.topology.isInternode()) {
                 assertThat(needed).isLessThanOrEqualTo(rdma.slots().stride0());

@@ -1,0 +1,86 @@
+package io.deepep.spi;
+
+import io.deepep.DType;
+import io.deepep.Fp8E4m3;
+
+/**
+ * The row of one token as it lies in symmetric memory and crosses links. The one place that knows
+ * where its parts begin; every layout, kernel launch and size estimate asks here.
+ *
+ * <pre>
+ *   elements  [hidden]        BF16 or FP8
+ *   scales    [hidden / 128]  F32, with FP8 alone
+ *   padding                   zeros up to a 128-byte line, which NVLink moves 12 to 15 % faster
+ * </pre>
+ *
+ * Where a row carries its selections, as in low-latency mode, they stand before the padding, on 16
+ * bytes: i32 or u32 {@code [numTopk]}, then F32 weights {@code [numTopk]}.
+ *
+ * @param dtype of the elements, BF16 or FP8_E4M3
+ * @param hidden elements of a row; of FP8 a remainder below 128 has no scale
+ */
+public record RowFormat(DType dtype, int hidden) {
+    private static final int VECTOR_BYTES = 16;
+
+    /** Validates the type. */
+    public RowFormat {
+        if (dtype != DType.BF16 && dtype != DType.FP8_E4M3) {
+            throw new IllegalArgumentException(dtype + " rows do not travel; use BF16 or FP8_E4M3");
+        }
+    }
+
+    /** BF16 rows. */
+    public static RowFormat bf16(int hidden) {
+        return new RowFormat(DType.BF16, hidden);
+    }
+
+    /** FP8 rows with their scales. */
+    public static RowFormat fp8(int hidden) {
+        return new RowFormat(DType.FP8_E4M3, hidden);
+    }
+
+    /** Bytes from one row to the next where rows of either type must fit. */
+    public static long maxStrideBytes(int hidden) {
+        return Math.max(bf16(hidden).strideBytes(), fp8(hidden).strideBytes());
+    }
+
+    /** Bytes of the elements; the scales follow them. */
+    public long elementBytes() {
+        return (long) dtype.sizeBytes() * hidden;
+    }
+
+    /** Number of scales, 0 for BF16. */
+    public int numScales() {
+        return dtype == DType.FP8_E4M3 ? hidden / Fp8E4m3.CHANNELS_PER_SCALE : 0;
+    }
+
+    /** Bytes of the scales. */
+    public long scaleBytes() {
+        return (long) Float.BYTES * numScales();
+    }
+
+    /** Bytes of the elements and scales: what an engine gains from a row. */
+    public long dataBytes() {
+        return elementBytes() + scaleBytes();
+    }
+
+    /** Bytes from one row to the next: data and padding. */
+    public long strideBytes() {
+        return Layout.alignToLine(dataBytes());
+    }
+
+    /** Where the selections of a row that carries them begin. */
+    public long selectionsOffset() {
+        return Math.ceilDiv(dataBytes(), VECTOR_BYTES) * VECTOR_BYTES;
+    }
+
+    /** Where the weights begin, after {@code numTopk} selections. */
+    public long weightsOffset(int numTopk) {
+        return selectionsOffset() + (long) Integer.BYTES * numTopk;
+    }
+
+    /** Bytes from one row to the next where rows carry {@code numTopk} selections and weights. */
+    public long strideBytes(int numTopk) {
+        return Layout.alignToLine(weightsOffset(numTopk) + (long) Float.BYTES * numTopk);
+    }
+}

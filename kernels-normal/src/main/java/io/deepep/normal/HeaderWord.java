@@ -1,0 +1,113 @@
+package io.deepep.normal;
+
+import io.deepep.cuda.KernelEnum;
+
+/**
+ * The words of the header with which every call of normal mode opens: each rank sends one to every
+ * rank, and all ranks draw the same conclusions from the same set. In the NVL buffer a word is
+ * stored as {@code epoch | value << 32}, so that it needs no flag; across the network headers are
+ * plain {@code i32} with a flag behind them.
+ *
+ * <p>On one node {@link #HEADER_COUNTS} onwards hold the sender's rows for each rank, and the
+ * selections of the receiver's experts follow at {@link #HEADER_WORDS}. On several nodes the rows
+ * for each rank of all nodes begin at {@link #HEADER_WORDS}, and the selections follow those.
+ */
+public enum HeaderWord implements KernelEnum {
+    /** A {@link NormalCall}. */
+    OP("the operation", ""),
+    /** E, 0 without top-k. */
+    NUM_EXPERTS("numExperts", ""),
+    /** H. */
+    HIDDEN("hidden", ""),
+    /** Bytes from a row to the next. */
+    ROW_BYTES("bytes of a row", ""),
+    /** K, 0 without top-k. */
+    TOPK("numTopk", ""),
+    /** Scales of a row. */
+    NUM_SCALES("number of scales", ""),
+    /** 1 if top-k weights travel along. */
+    HAS_WEIGHTS("topkWeights given", ""),
+    /** The dispatch whose routing is used, 0 for a new one. */
+    HANDLE_EPOCH(
+            "the dispatch of the handle",
+            "cached dispatch and combine: the call whose routing is used"),
+    /** How the work is divided. */
+    NUM_BLOCKS("numSms", "several nodes"),
+    /** Likewise. */
+    NUM_SLOTS("slots of a ring (rdmaRecvChunk)", "several nodes: of a ring"),
+    /** What is wrong with the rank's routing, a {@link io.deepep.cuda.FaultCode}. */
+    STATUS("", "the words before this one must agree on all ranks"),
+    /** Belongs to the status. */
+    STATUS_TOKEN("", ""),
+    /** Likewise. */
+    STATUS_K("", ""),
+    /** Likewise. */
+    STATUS_VALUE_LOW("", ""),
+    /** Likewise. */
+    STATUS_VALUE_HIGH("", ""),
+    /** Rows. */
+    ROW_LIMIT("", "dispatch: rows this rank can take. combine: rows this rank offers"),
+    /** Where the rows of a combine lie. */
+    X_LOW("", "combine: offset in the heap, or address where kXAbsolute is set"),
+    /** Likewise. */
+    X_HIGH("", ""),
+    /** Likewise. */
+    X_STRIDE("", "bytes"),
+    /** Likewise. */
+    X_ABSOLUTE("", ""),
+    /** Where their weights lie. */
+    WEIGHTS_LOW("", ""),
+    /** Likewise. */
+    WEIGHTS_HIGH("", ""),
+    /** Likewise. */
+    WEIGHTS_STRIDE("", "floats"),
+    /** Likewise. */
+    WEIGHTS_ABSOLUTE("", ""),
+    /** T. */
+    NUM_TOKENS("", "several nodes, where counts follow the words"),
+    /** Whether the expanded layout of this rank can be too large. */
+    EXPANDED_LIMITED("", "several nodes: this rank takes a limited number of expanded rows");
+
+    /** Words before the selections of experts; lanes of a warp. */
+    public static final int HEADER_WORDS = 32;
+
+    /** One node: the first word of the rows for each rank; combine: where they may be put. */
+    public static final int HEADER_COUNTS = NUM_TOKENS.ordinal();
+
+    /** The first words, which must agree on all ranks. */
+    public static final int NUM_COMPARED = STATUS.ordinal();
+
+    /** Combine, at {@link #HEADER_COUNTS}: all rows of this rank lie where peers read them. */
+    public static final int ALL_IN_PLACE = -1;
+
+    /** Combine, likewise: this rank brings its rows into its own region. */
+    public static final int NO_ROOM = -2;
+
+    private final String text;
+    private final String comment;
+
+    HeaderWord(String text, String comment) {
+        this.text = text;
+        this.comment = comment;
+    }
+
+    /** The word with that index. */
+    public static HeaderWord of(int idx) {
+        return values()[Math.clamp(idx, 0, values().length - 1)];
+    }
+
+    /** What it is called in messages, if ranks compare it. */
+    public String text() {
+        return text;
+    }
+
+    @Override
+    public int value() {
+        return ordinal();
+    }
+
+    @Override
+    public String comment() {
+        return comment;
+    }
+}
