@@ -74,6 +74,11 @@ public final class CombineRequest extends Request {
         action.accept("topkWeights", topkWeights());
         action.accept("bias0", bias0());
         action.accept("bias1", bias1());
+        forEachOutput(action);
+    }
+
+    @Override
+    public void forEachOutput(BiConsumer<String, Tensor> action) {
         action.accept("out", out());
     }
 

@@ -1,8 +1,10 @@
 package io.deepep;
 
+import io.deepep.error.Departure;
 import io.deepep.spi.CommunicatorProvider;
 import java.time.Duration;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * What a {@link Buffer} needs to start: a numbered group that can exchange small messages. Only
@@ -72,8 +74,23 @@ public interface Communicator extends AutoCloseable {
         allGather(new byte[0], timeout);
     }
 
-    /** Whether {@code rank} is believed to be alive. */
+    /**
+     * Whether {@code rank} is believed to be alive. Cheap enough to be asked by waits. What a rank
+     * stored before it left is visible to whoever sees here that it has: a wait for it looks once
+     * more before it gives up.
+     */
     boolean isAlive(int rank);
+
+    /**
+     * The ranks that are gone and why, in the order in which this rank learnt of them; a snapshot,
+     * as cheap and as ordered as {@link #isAlive}.
+     */
+    default List<Departure> departures() {
+        return IntStream.range(0, size())
+                .filter(rank -> !isAlive(rank))
+                .mapToObj(rank -> Departure.lost(rank, "it is no longer alive"))
+                .toList();
+    }
 
     /** Whether all ranks are threads of this JVM, so that {@link #exchangeReferences} works. */
     default boolean isInProcess() {
@@ -87,6 +104,27 @@ public interface Communicator extends AutoCloseable {
      */
     default List<Object> exchangeReferences(Object mine, Duration timeout) {
         throw new UnsupportedOperationException("ranks of " + this + " live in several processes");
+    }
+
+    /**
+     * Leaves the group because this rank cannot go on, and tells the others why: what waits for it
+     * ends at once with a {@link io.deepep.error.DeepEpTimeoutException} that names this rank and
+     * {@code cause}. {@link InProcessGroup#run} does this for what a rank throws; a process does it
+     * itself:
+     *
+     * <pre>{@code
+     * try (Communicator communicator = Communicator.fromEnvironment(Duration.ofMinutes(2))) {
+     *     try {
+     *         work(communicator);
+     *     } catch (Throwable failure) {
+     *         communicator.fail(failure);
+     *         throw failure;
+     *     }
+     * }
+     * }</pre>
+     */
+    default void fail(Throwable cause) {
+        close();
     }
 
     /** Leaves the group. Does not wait for the others. */

@@ -111,6 +111,11 @@ public final class DispatchRequest extends Request {
         }
     }
 
+    @Override
+    public void forEachOutput(BiConsumer<String, Tensor> action) {
+        // Results are the request's own.
+    }
+
     /** Builds a {@link DispatchRequest}. */
     public static final class Builder {
         private final Tensor x;

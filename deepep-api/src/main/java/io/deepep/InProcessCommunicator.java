@@ -1,5 +1,6 @@
 package io.deepep;
 
+import io.deepep.error.Departure;
 import java.time.Duration;
 import java.util.List;
 
@@ -46,8 +47,18 @@ final class InProcessCommunicator implements Communicator {
     }
 
     @Override
+    public List<Departure> departures() {
+        return exchange.departures();
+    }
+
+    @Override
+    public void fail(Throwable cause) {
+        exchange.depart(Departure.failed(rank, cause));
+    }
+
+    @Override
     public void close() {
-        exchange.leave(rank);
+        exchange.depart(Departure.left(rank));
     }
 
     @Override

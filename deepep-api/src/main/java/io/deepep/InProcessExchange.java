@@ -1,16 +1,20 @@
 package io.deepep;
 
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.Departure;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 
 /**
  * The meeting point of an in-process group: rounds in which every rank leaves one object and takes
  * everybody's.
  */
 final class InProcessExchange {
+    private static final String PHASE = "communicator exchange";
+
     /** One round. The first rank to give up ends it for all who came, so all name the same rank. */
     private static final class Round {
         private final Object[] slots;
@@ -20,23 +24,30 @@ final class InProcessExchange {
         private List<Object> result;
         private int absent;
 
+        /** Why {@link #absent} will not come, or null if it was only late. */
+        private Departure departure;
+
         Round(int numRanks) {
             slots = new Object[numRanks];
             arrived = new boolean[numRanks];
         }
     }
 
-    private final boolean[] left;
+    private final int numRanks;
     private Round current;
-    private boolean closed;
+
+    /** Replaced, never changed: read without the lock. */
+    private volatile List<Departure> departures = List.of();
+
+    private volatile boolean closed;
 
     InProcessExchange(int numRanks) {
-        left = new boolean[numRanks];
+        this.numRanks = numRanks;
         current = new Round(numRanks);
     }
 
     int size() {
-        return left.length;
+        return numRanks;
     }
 
     synchronized List<Object> exchange(int rank, Object mine, Duration timeout) {
@@ -52,18 +63,21 @@ final class InProcessExchange {
             round.result = new ArrayList<>(Arrays.asList(round.slots));
             end(round);
         }
+        long start = System.nanoTime();
         await(round, rank, timeout.toNanos());
         if (round.result == null) {
             requireOpen();
-            throw new DeepEpTimeoutException(
-                    rank,
-                    round.absent,
-                    "communicator exchange",
-                    size(),
-                    round.numArrived,
-                    timeout.toNanos());
+            throw timeout(round, rank, System.nanoTime() - start, timeout.toNanos());
         }
         return round.result;
+    }
+
+    private DeepEpTimeoutException timeout(
+            Round round, int rank, long waitedNanos, long timeoutNanos) {
+        return round.departure == null
+                ? new DeepEpTimeoutException(
+                        rank, round.absent, PHASE, size(), round.numArrived, timeoutNanos)
+                : new DeepEpTimeoutException(rank, round.departure, PHASE, waitedNanos);
     }
 
     private synchronized void await(Round round, int rank, long timeoutNanos) {
@@ -72,8 +86,11 @@ final class InProcessExchange {
             while (!round.over) {
                 long remaining = deadline - System.nanoTime();
                 int absent = absentRank(round);
-                if (remaining <= 0 || closed || left[absent]) {
+                Departure departure =
+                        isGone(absent) ? Departure.culprit(departures, absent).orElseThrow() : null;
+                if (remaining <= 0 || closed || departure != null) {
                     round.absent = absent;
+                    round.departure = departure;
                     end(round);
                 } else {
                     wait(remaining / 1_000_000, (int) (remaining % 1_000_000));
@@ -101,7 +118,7 @@ final class InProcessExchange {
     private int absentRank(Round round) {
         int absent = -1;
         for (int rank = 0; rank < size(); rank++) {
-            if (!round.arrived[rank] && (absent < 0 || (left[rank] && !left[absent]))) {
+            if (!round.arrived[rank] && (absent < 0 || (isGone(rank) && !isGone(absent)))) {
                 absent = rank;
             }
         }
@@ -114,13 +131,29 @@ final class InProcessExchange {
         }
     }
 
-    synchronized boolean isAlive(int rank) {
-        return !closed && !left[rank];
+    private boolean isGone(int rank) {
+        return Departure.of(departures, rank) != null;
     }
 
-    synchronized void leave(int rank) {
-        left[rank] = true;
-        notifyAll();
+    boolean isAlive(int rank) {
+        return !closed && !isGone(rank);
+    }
+
+    List<Departure> departures() {
+        return departures;
+    }
+
+    /** Notes that a rank is gone, for the first reason that is given. */
+    synchronized void depart(Departure departure) {
+        if (!isGone(departure.rank())) {
+            departures = Stream.concat(departures.stream(), Stream.of(departure)).toList();
+            notifyAll();
+        }
+    }
+
+    /** Takes back the ranks that had not closed their communicators: their tasks begin anew. */
+    synchronized void readmit() {
+        departures = departures.stream().filter(Departure::isOrderly).toList();
     }
 
     synchronized void close() {

@@ -58,13 +58,16 @@ public final class InProcessGroup implements AutoCloseable {
     }
 
     /**
-     * Runs {@code task} once for each rank, each on a thread of its own, and waits for all.
+     * Runs {@code task} once for each rank, each on a thread of its own, and waits for all. A rank
+     * that throws has left the group from then on, as by {@link Communicator#fail}: ranks that wait
+     * for it end at once. The next call takes it back.
      *
      * @throws RankFailedException if any rank failed; its cause is the first failure in time, the
      *     others are suppressed
      * @throws InterruptedException if the caller is interrupted; the ranks are interrupted too
      */
     public void run(RankTask task) throws InterruptedException {
+        exchange.readmit();
         RankFailures failures = new RankFailures();
         CountDownLatch done = new CountDownLatch(size());
         List<Thread> threads = new ArrayList<>();
@@ -79,6 +82,7 @@ public final class InProcessGroup implements AutoCloseable {
                                             task.run(communicator);
                                         } catch (Throwable failure) {
                                             failures.add(communicator.rank(), failure);
+                                            communicator.fail(failure);
                                         } finally {
                                             done.countDown();
                                         }

@@ -130,6 +130,11 @@ public final class LowLatencyCombineRequest extends Request {
         action.accept("x", x());
         action.accept("topkIdx", topkIdx());
         action.accept("topkWeights", topkWeights());
+        forEachOutput(action);
+    }
+
+    @Override
+    public void forEachOutput(BiConsumer<String, Tensor> action) {
         action.accept("out", out());
         action.accept("waitCostStats", waitCostStats());
     }

@@ -88,6 +88,11 @@ public final class LowLatencyDispatchRequest extends Request {
         action.accept("x", x());
         action.accept("topkIdx", topkIdx());
         action.accept("topkWeights", topkWeights());
+        forEachOutput(action);
+    }
+
+    @Override
+    public void forEachOutput(BiConsumer<String, Tensor> action) {
         action.accept("cumulativeStats", cumulativeStats());
         action.accept("waitCostStats", waitCostStats());
     }

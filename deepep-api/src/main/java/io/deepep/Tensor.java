@@ -194,6 +194,11 @@ public final class Tensor {
         return segment.byteSize();
     }
 
+    /** Bytes from the first element to the end of the last: what lies between strides included. */
+    public long extentBytes() {
+        return TensorShapes.extentBytes(dtype, shape, strides);
+    }
+
     /** Byte offset of an element from the first one. */
     public long offsetBytes(long... index) {
         if (index.length != shape.length) {

@@ -11,21 +11,25 @@ final class TensorShapes {
 
     static long numElements(long[] shape) {
         long product = 1;
+        boolean empty = false;
         for (long size : shape) {
             if (size < 0) {
                 throw new IllegalArgumentException(
                         "shape " + Arrays.toString(shape) + " has a negative size");
             }
-            if (size != 0 && product > MAX_ELEMENTS / size) {
+            empty |= size == 0;
+            // Also of an empty shape, so that its strides can be told.
+            long factor = Math.max(size, 1);
+            if (product > MAX_ELEMENTS / factor) {
                 throw new IllegalArgumentException(
                         "shape "
                                 + Arrays.toString(shape)
                                 + " has more elements than any memory, "
                                 + MAX_ELEMENTS);
             }
-            product *= size;
+            product *= factor;
         }
-        return product;
+        return empty ? 0 : product;
     }
 
     static long[] contiguousStrides(long[] shape) {
@@ -34,7 +38,7 @@ final class TensorShapes {
         long next = 1;
         for (int d = shape.length - 1; d >= 0; d--) {
             strides[d] = next;
-            next = Math.multiplyExact(next, Math.max(shape[d], 1));
+            next *= Math.max(shape[d], 1);
         }
         return strides;
     }
@@ -50,6 +54,25 @@ final class TensorShapes {
         return true;
     }
 
+    /**
+     * Bytes from the first element to the end of the last, 0 if there is none; {@link
+     * Long#MAX_VALUE} stands for all that a long cannot count.
+     */
+    static long extentBytes(DType dtype, long[] shape, long[] strides) {
+        long last = 0;
+        for (int d = 0; d < shape.length; d++) {
+            if (shape[d] == 0) {
+                return 0;
+            }
+            long steps = shape[d] - 1;
+            if (strides[d] != 0 && steps > (MAX_ELEMENTS - 1 - last) / strides[d]) {
+                return Long.MAX_VALUE;
+            }
+            last += steps * strides[d];
+        }
+        return (last + 1) * dtype.sizeBytes();
+    }
+
     static void checkBounds(long capacityBytes, DType dtype, long[] shape, long[] strides) {
         if (shape.length != strides.length) {
             throw new IllegalArgumentException(
@@ -59,18 +82,13 @@ final class TensorShapes {
                             + Arrays.toString(strides)
                             + " differ in rank");
         }
-        long last = 0;
-        for (int d = 0; d < shape.length; d++) {
-            if (strides[d] < 0) {
+        for (long stride : strides) {
+            if (stride < 0) {
                 throw new IllegalArgumentException(
                         "strides " + Arrays.toString(strides) + " are negative");
             }
-            if (shape[d] == 0) {
-                return;
-            }
-            last = Math.addExact(last, Math.multiplyExact(shape[d] - 1, strides[d]));
         }
-        long needed = Math.multiplyExact(last + 1, dtype.sizeBytes());
+        long needed = extentBytes(dtype, shape, strides);
         if (needed > capacityBytes) {
             throw new IllegalArgumentException(
                     dtype
@@ -78,7 +96,7 @@ final class TensorShapes {
                             + " with strides "
                             + Arrays.toString(strides)
                             + " needs "
-                            + needed
+                            + (needed == Long.MAX_VALUE ? "more than any memory's" : needed)
                             + " bytes, the memory has "
                             + capacityBytes);
         }

@@ -137,6 +137,39 @@ class InProcessGroupTest {
         }
     }
 
+    /** With its name and cause, also through a rank that fails only because of the first. */
+    @Test
+    void everybodyLearnsWhyARankFailed() throws Exception {
+        try (InProcessGroup group = InProcessGroup.of(4)) {
+            RankFailedException first =
+                    catchThrowableOfType(
+                            RankFailedException.class,
+                            () ->
+                                    group.run(
+                                            communicator -> {
+                                                communicator.barrier(LONG);
+                                                if (communicator.rank() == 2) {
+                                                    throw new IOException("disk full");
+                                                }
+                                                communicator.barrier(LONG);
+                                            }));
+            assertThat(first).hasMessageContaining("rank 2 failed: java.io.IOException: disk full");
+            assertThat(first.getSuppressed())
+                    .hasSize(3)
+                    .allSatisfy(
+                            other -> {
+                                assertThat(other.getCause())
+                                        .isInstanceOf(DeepEpTimeoutException.class)
+                                        .hasMessageContaining(
+                                                "in vain: rank 2 failed: java.io.IOException: disk full");
+                                assertThat(((DeepEpTimeoutException) other.getCause()).peer())
+                                        .isEqualTo(2);
+                            });
+            assertThat(group.communicator(0).isAlive(2)).isFalse();
+            group.run(communicator -> communicator.barrier(LONG));
+        }
+    }
+
     @Test
     void closingTheGroupEndsTheWaiting() throws Exception {
         InProcessGroup group = InProcessGroup.of(2);

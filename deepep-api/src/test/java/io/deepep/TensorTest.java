@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import java.util.SplittableRandom;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
@@ -74,6 +75,53 @@ class TensorTest {
                 .isInstanceOf(NullPointerException.class);
         assertThatThrownBy(() -> Tensor.of(memory, null, 1))
                 .isInstanceOf(NullPointerException.class);
+    }
+
+    /** No arithmetic on what the caller gives may wrap around, whatever the element's size. */
+    @ParameterizedTest
+    @EnumSource
+    void sizesThatOverflowAreRefused(DType dtype) {
+        MemorySegment memory = memory(64);
+        long huge = Long.MAX_VALUE;
+        long[][][] shapesAndStrides = {
+            {{2}, {huge}},
+            {{3}, {huge / 2}},
+            {{2, 2}, {huge, 1}},
+            {{2, 2}, {huge - 1, 1}},
+            {{2, 2}, {huge / 2 + 1, huge / 2}},
+            {{3, 3, 3}, {huge / 2, huge / 2, huge / 2}},
+            {{9}, {1L << 60}},
+            {{2}, {1L << 62}},
+            {{1 << 29, 1 << 30}, {1L << 34, 1}},
+        };
+        for (long[][] both : shapesAndStrides) {
+            assertThatThrownBy(() -> Tensor.strided(memory, dtype, both[0], both[1]))
+                    .as("%s", Arrays.deepToString(both))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("bytes, the memory has 64");
+        }
+        long[][] shapes = {
+            {huge}, {1L << 62, 2}, {0, huge}, {huge, 0}, {0, 1L << 31, 1L << 31}, {huge, huge, huge}
+        };
+        for (long[] shape : shapes) {
+            assertThatThrownBy(() -> Tensor.of(memory, dtype, shape))
+                    .as("%s", Arrays.toString(shape))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("more elements than any memory");
+            assertThatThrownBy(() -> Tensor.allocate(Arena.ofAuto(), dtype, shape))
+                    .isInstanceOf(IllegalArgumentException.class);
+        }
+    }
+
+    @Test
+    void extentIsFromTheFirstElementToTheLast() {
+        assertThat(Tensor.of(memory(64), DType.F32, 4, 2).extentBytes()).isEqualTo(32);
+        assertThat(Tensor.of(memory(64), DType.F32, 0, 2).extentBytes()).isZero();
+        Tensor gaps = Tensor.strided(memory(64), DType.BF16, new long[] {3, 2}, new long[] {8, 1});
+        assertThat(gaps.extentBytes()).isEqualTo(2 * (2 * 8 + 2));
+        Tensor repeated =
+                Tensor.strided(memory(64), DType.BF16, new long[] {1000, 2}, new long[] {0, 1});
+        assertThat(repeated.extentBytes()).isEqualTo(4);
     }
 
     @Test

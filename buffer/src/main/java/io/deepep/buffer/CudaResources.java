@@ -40,6 +40,7 @@ final class CudaResources implements Resources {
     private final CudaNormalKernels normal;
     private final CudaLowLatencyKernels lowLatency;
 
+    private final OwnMemory ownMemory;
     private final DeviceTimer timer;
 
     /** The end of a compute stream when a call was made, used again by the next call. */
@@ -68,6 +69,15 @@ final class CudaResources implements Resources {
                 options.numRdmaBytes() == 0
                         ? null
                         : RdmaBuffer.open(options, sizes, context, stream, sharing);
+        ownMemory =
+                new OwnMemory(
+                        context.device(),
+                        nvl == null
+                                ? MemoryRange.NONE
+                                : MemoryRange.at(nvl.localAddress(), options.numNvlBytes()),
+                        rdma == null
+                                ? MemoryRange.NONE
+                                : MemoryRange.at(rdma.localAddress(), options.numRdmaBytes()));
         normal = options.normal() == null ? null : openNormal(options, sharing);
         lowLatency = options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
     }
@@ -272,6 +282,11 @@ final class CudaResources implements Resources {
     @Override
     public DeviceTimer timer() {
         return timer;
+    }
+
+    @Override
+    public OwnMemory ownMemory() {
+        return ownMemory;
     }
 
     @Override

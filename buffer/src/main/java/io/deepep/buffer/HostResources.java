@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
 import io.deepep.DType;
+import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.Tensor;
@@ -121,7 +122,7 @@ final class HostResources implements Resources {
     }
 
     private <R> R runAsync(PlannedOperation<R> operation, CallOptions options) {
-        operation.requireShareable();
+        operation.memory().requireShareable();
         Event start = startOf(options);
         if (!start.isDone()) {
             stream.waitFor(start);
@@ -172,6 +173,16 @@ final class HostResources implements Resources {
     @Override
     public DeviceTimer timer() {
         return null;
+    }
+
+    @Override
+    public OwnMemory ownMemory() {
+        return new OwnMemory(
+                Device.host(), rangeOf(heaps.nvl().local()), rangeOf(heaps.rdma().local()));
+    }
+
+    private static MemoryRange rangeOf(MemorySegment memory) {
+        return MemoryRange.at(memory.address(), memory.byteSize());
     }
 
     @Override

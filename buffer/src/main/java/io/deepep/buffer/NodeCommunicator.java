@@ -2,6 +2,7 @@ package io.deepep.buffer;
 
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
+import io.deepep.error.Departure;
 import java.time.Duration;
 import java.util.List;
 
@@ -35,6 +36,30 @@ record NodeCommunicator(Communicator all, EpTopology topology) implements Commun
     @Override
     public boolean isAlive(int rank) {
         return all.isAlive(first() + rank);
+    }
+
+    @Override
+    public List<Departure> departures() {
+        return all.departures().stream()
+                .filter(gone -> isHere(gone.rank()))
+                .map(
+                        gone ->
+                                new Departure(
+                                        gone.rank() - first(),
+                                        gone.reason(),
+                                        gone.isOrderly(),
+                                        isHere(gone.blamed()) ? gone.blamed() - first() : -1))
+                .toList();
+    }
+
+    private boolean isHere(int rank) {
+        return rank >= first() && rank < first() + size();
+    }
+
+    /** Fails the rank in the whole group. */
+    @Override
+    public void fail(Throwable cause) {
+        all.fail(cause);
     }
 
     @Override

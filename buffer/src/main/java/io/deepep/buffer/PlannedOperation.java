@@ -12,17 +12,12 @@ import io.deepep.host.HostEvent;
 import io.deepep.host.HostStream;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
-import io.deepep.spi.Request;
-import java.util.ArrayList;
-import java.util.List;
 
 /**
  * An operation together with the buffer that prepared it: what a request keeps between calls. Notes
  * failures that leave the ranks out of step, after which the buffer refuses further calls.
  */
 final class PlannedOperation<R> {
-    private static final Thread OTHER_THREAD = Thread.ofPlatform().unstarted(() -> {});
-
     private final RankBuffer owner;
     private final Operation<R> operation;
     private final ObservedOperation<R> observed;
@@ -33,8 +28,7 @@ final class PlannedOperation<R> {
     /** The end of the latest run on a GPU; null on the host. */
     private final DeviceEvent event;
 
-    /** The tensor that this thread alone may touch, if there is one. */
-    private final String confined;
+    private final RequestMemory memory;
 
     /** Of the latest call, which its hook goes by. */
     private CallOptions options = CallOptions.sync();
@@ -51,20 +45,20 @@ final class PlannedOperation<R> {
     /**
      * Plans {@code operation}.
      *
-     * @param request what it is of
+     * @param memory that its request names
      * @param observed the same, told of to observers
      * @param hooked whether the caller asked to receive by hook
      * @param fixedShape whether the result is known without waiting for {@link Operation#begin}
      */
     PlannedOperation(
             RankBuffer owner,
-            Request request,
+            RequestMemory memory,
             Operation<R> operation,
             ObservedOperation<R> observed,
             boolean hooked,
             boolean fixedShape) {
         this.owner = owner;
-        this.confined = confinedTensor(request);
+        this.memory = memory;
         this.operation = operation;
         this.observed = observed;
         this.hooked = hooked;
@@ -76,27 +70,9 @@ final class PlannedOperation<R> {
                         : null;
     }
 
-    private static String confinedTensor(Request request) {
-        List<String> names = new ArrayList<>();
-        request.forEachTensor(
-                (name, tensor) -> {
-                    if (tensor != null
-                            && tensor.device().isHost()
-                            && !tensor.segment().isAccessibleBy(OTHER_THREAD)) {
-                        names.add(name + " is " + tensor);
-                    }
-                });
-        return names.isEmpty() ? null : names.getFirst();
-    }
-
-    /** Refuses memory that another thread, which is to run the operation, may not touch. */
-    void requireShareable() {
-        if (confined != null) {
-            throw new IllegalArgumentException(
-                    confined
-                            + " in a confined arena, but an asynchronous call runs on a thread of the buffer's;"
-                            + " allocate it from Arena.ofShared() or Arena.ofAuto(), or call synchronously");
-        }
+    /** What its request names. */
+    RequestMemory memory() {
+        return memory;
     }
 
     /** Streams wait for the GPU alone; the host also learns what went wrong there. */

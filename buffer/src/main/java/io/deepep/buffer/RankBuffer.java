@@ -61,15 +61,17 @@ final class RankBuffer implements Buffer {
         PlannedOperation<DispatchResult> plan = planOf(request, callOptions);
         if (plan == null) {
             resources.requirePreparable(callOptions);
+            RequestMemory memory = RequestMemory.of(request, resources.ownMemory());
             plan =
                     keep(
                             request,
+                            memory,
                             normal.prepareDispatch(request),
                             CallKind.NORMAL_DISPATCH,
                             false,
                             request.numWorstTokens() > 0);
         }
-        return resources.run(plan, callOptions);
+        return run(plan, callOptions);
     }
 
     @Override
@@ -78,15 +80,17 @@ final class RankBuffer implements Buffer {
         PlannedOperation<CombineResult> plan = planOf(request, callOptions);
         if (plan == null) {
             resources.requirePreparable(callOptions);
+            RequestMemory memory = RequestMemory.of(request, resources.ownMemory());
             plan =
                     keep(
                             request,
+                            memory,
                             normal.prepareCombine(request),
                             CallKind.NORMAL_COMBINE,
                             false,
                             true);
         }
-        return resources.run(plan, callOptions);
+        return run(plan, callOptions);
     }
 
     @Override
@@ -101,15 +105,17 @@ final class RankBuffer implements Buffer {
         PlannedOperation<LowLatencyDispatchResult> plan = planOf(request, callOptions);
         if (plan == null) {
             resources.requirePreparable(callOptions);
+            RequestMemory memory = RequestMemory.of(request, resources.ownMemory());
             plan =
                     keep(
                             request,
+                            memory,
                             lowLatency.prepareDispatch(request),
                             CallKind.LOW_LATENCY_DISPATCH,
                             request.receiveHook(),
                             false);
         }
-        return resources.run(plan, callOptions);
+        return run(plan, callOptions);
     }
 
     @Override
@@ -119,15 +125,17 @@ final class RankBuffer implements Buffer {
         PlannedOperation<LowLatencyCombineResult> plan = planOf(request, callOptions);
         if (plan == null) {
             resources.requirePreparable(callOptions);
+            RequestMemory memory = RequestMemory.of(request, resources.ownMemory());
             plan =
                     keep(
                             request,
+                            memory,
                             lowLatency.prepareCombine(request),
                             CallKind.LOW_LATENCY_COMBINE,
                             request.receiveHook(),
                             false);
         }
-        return resources.run(plan, callOptions);
+        return run(plan, callOptions);
     }
 
     @Override
@@ -222,7 +230,13 @@ final class RankBuffer implements Buffer {
     /** Runs the receive half of a hook. */
     void receive(PlannedOperation<?> plan) {
         requireUsable();
+        plan.memory().requireOutputsUsable();
         resources.receive(plan);
+    }
+
+    private <R> R run(PlannedOperation<R> plan, CallOptions callOptions) {
+        plan.memory().requireUsable();
+        return resources.run(plan, callOptions);
     }
 
     /** Notes a failure after which the ranks are out of step. */
@@ -283,6 +297,7 @@ final class RankBuffer implements Buffer {
 
     private <R> PlannedOperation<R> keep(
             Request request,
+            RequestMemory memory,
             Operation<R> operation,
             CallKind kind,
             boolean hooked,
@@ -290,7 +305,7 @@ final class RankBuffer implements Buffer {
         ObservedOperation<R> observed =
                 new ObservedOperation<>(operation, kind, hooked, observers, resources);
         PlannedOperation<R> plan =
-                new PlannedOperation<>(this, request, operation, observed, hooked, fixedShape);
+                new PlannedOperation<>(this, memory, operation, observed, hooked, fixedShape);
         request.plan(plan);
         return plan;
     }

@@ -52,6 +52,9 @@ interface Resources extends AutoCloseable {
     /** Waits until work issued before, and the options' previous event, are over. */
     void await(CallOptions options);
 
+    /** Where this rank's own memory lies. */
+    OwnMemory ownMemory();
+
     /** A view of this rank's own memory. */
     Tensor localTensor(DType dtype, long numElements, long offset, boolean rdma);
 

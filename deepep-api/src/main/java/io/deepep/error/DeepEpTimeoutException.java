@@ -3,8 +3,8 @@ package io.deepep.error;
 import java.util.Locale;
 
 /**
- * A peer did not come within the configured time. The buffer that waited is unusable afterwards;
- * other buffers are not affected.
+ * A peer did not come within the configured time, or is known to be gone, so that waiting would be
+ * in vain. The buffer that waited is unusable afterwards; other buffers are not affected.
  */
 public final class DeepEpTimeoutException extends DeepEpException {
     private static final long serialVersionUID = 1L;
@@ -43,6 +43,32 @@ public final class DeepEpTimeoutException extends DeepEpException {
                 null);
         this.rank = rank;
         this.peer = peer;
+        this.phase = phase;
+    }
+
+    /**
+     * The error of a wait that ended early, because whoever is waited for is gone.
+     *
+     * @param rank who waited
+     * @param gone for whom, and why in vain
+     * @param phase for what
+     * @param waitedNanos how long it has waited
+     */
+    public DeepEpTimeoutException(int rank, Departure gone, String phase, long waitedNanos) {
+        super(
+                "rank "
+                        + rank
+                        + " waited "
+                        + seconds(waitedNanos)
+                        + " s for rank "
+                        + gone.rank()
+                        + " in "
+                        + phase
+                        + ", in vain: "
+                        + gone.reason(),
+                null);
+        this.rank = rank;
+        this.peer = gone.rank();
         this.phase = phase;
     }
 

@@ -17,6 +17,9 @@ public abstract class Request {
     /** Names what a call reads and writes, as errors name it; what was not given is null. */
     public abstract void forEachTensor(BiConsumer<String, Tensor> action);
 
+    /** Names what a call writes, which is part of {@link #forEachTensor}. */
+    public abstract void forEachOutput(BiConsumer<String, Tensor> action);
+
     /** What the last buffer left here, or null. */
     public final Object plan() {
         return plan;

@@ -3,6 +3,7 @@ package io.deepep.spi;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /**
@@ -38,12 +39,59 @@ public final class TensorChecks {
                             + device
                             + "; copy it there");
         }
-        if (device.isHost() && !tensor.segment().scope().isAlive()) {
+        requireUsable(name, tensor);
+    }
+
+    /**
+     * Demands, of a host tensor, memory that is there and that the calling thread may touch. To be
+     * asked at each use, since an arena can close in between; costs some nanoseconds.
+     */
+    public static void requireUsable(String name, Tensor tensor) {
+        if (!tensor.device().isHost()) {
+            return;
+        }
+        MemorySegment memory = tensor.segment();
+        if (!memory.scope().isAlive()) {
             throw new IllegalArgumentException(
                     name
                             + " is "
                             + tensor
                             + " but its arena is closed; keep it open until the call has finished");
+        }
+        if (!memory.isAccessibleBy(Thread.currentThread())) {
+            throw new IllegalArgumentException(
+                    name
+                            + " is "
+                            + tensor
+                            + " in a confined arena of another thread than "
+                            + Thread.currentThread().getName()
+                            + ", which calls; allocate it from Arena.ofShared() or Arena.ofAuto()");
+        }
+    }
+
+    /**
+     * Demands memory that a call can write: not read-only, no element twice (as with a stride of
+     * 0).
+     */
+    public static void requireWritable(String name, Tensor tensor) {
+        if (tensor.device().isHost() && tensor.segment().isReadOnly()) {
+            throw new IllegalArgumentException(
+                    name
+                            + " is "
+                            + tensor
+                            + " in read-only memory, but the call writes it; give memory that can be written");
+        }
+        long extent = 1;
+        for (int d = tensor.rank() - 1; d >= 0; d--) {
+            if (tensor.size(d) > 1 && tensor.stride(d) < extent) {
+                throw new IllegalArgumentException(
+                        name
+                                + " is "
+                                + tensor
+                                + ", whose elements lie over one another, but the call writes them;"
+                                + " give each an address of its own");
+            }
+            extent = Math.max(extent, tensor.size(d) * tensor.stride(d));
         }
     }
 

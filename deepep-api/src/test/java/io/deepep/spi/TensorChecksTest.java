@@ -6,6 +6,9 @@ import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
 class TensorChecksTest {
@@ -21,5 +24,58 @@ class TensorChecksTest {
         assertThatThrownBy(() -> checks.require("x", x, DType.F32, 4))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("x is F32[4] on host but its arena is closed");
+    }
+
+    @Test
+    void memoryOfAnotherThreadIsRefused() throws InterruptedException {
+        AtomicReference<Tensor> theirs = new AtomicReference<>();
+        CountDownLatch made = new CountDownLatch(1);
+        CountDownLatch over = new CountDownLatch(1);
+        Thread owner =
+                Thread.ofPlatform()
+                        .start(
+                                () -> {
+                                    try (Arena arena = Arena.ofConfined()) {
+                                        theirs.set(Tensor.allocate(arena, DType.F32, 4));
+                                        made.countDown();
+                                        over.await();
+                                    } catch (InterruptedException e) {
+                                        Thread.currentThread().interrupt();
+                                    }
+                                });
+        made.await();
+        assertThatThrownBy(() -> TensorChecks.requireUsable("x", theirs.get()))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("x is F32[4] on host in a confined arena of another thread");
+        over.countDown();
+        owner.join();
+    }
+
+    @Test
+    void whatCannotBeWrittenIsRefused() {
+        MemorySegment memory = Arena.ofAuto().allocate(64, 8);
+        TensorChecks.requireWritable("out", Tensor.of(memory, DType.F32, 4, 4));
+        TensorChecks.requireWritable("out", Tensor.of(memory, DType.F32, 1, 4));
+        TensorChecks.requireWritable(
+                "out", Tensor.strided(memory, DType.F32, new long[] {2, 4}, new long[] {8, 1}));
+        assertThatThrownBy(
+                        () ->
+                                TensorChecks.requireWritable(
+                                        "out", Tensor.of(memory.asReadOnly(), DType.F32, 4)))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("out is F32[4] on host in read-only memory");
+        for (long stride : new long[] {0, 1, 3}) {
+            assertThatThrownBy(
+                            () ->
+                                    TensorChecks.requireWritable(
+                                            "out",
+                                            Tensor.strided(
+                                                    memory,
+                                                    DType.F32,
+                                                    new long[] {2, 4},
+                                                    new long[] {stride, 1})))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("lie over one another");
+        }
     }
 }

@@ -159,6 +159,7 @@ public final class NormalChecks {
 
     private void requireRows(DispatchRequest request) {
         requireAlignment(request.expertAlignment());
+        requireCountable(request);
         int worst = request.numWorstTokens();
         int capacity = limits.recvCapacity(topology.numRanks());
         if (worst < 0) {
@@ -172,6 +173,32 @@ public final class NormalChecks {
                             + " exceeds the buffer's "
                             + capacity
                             + " rows; ask for no more, or raise NormalLimits.maxRecvTokens");
+        }
+    }
+
+    /**
+     * Demands that the rows of all experts, each count rounded up, are counted by an int whatever
+     * the routing: found after counts were exchanged, an overflow would be one rank's alone.
+     */
+    private void requireCountable(DispatchRequest request) {
+        int alignment = request.expertAlignment();
+        if (request.topkIdx() == null || (alignment == 1 && !request.expanded())) {
+            return;
+        }
+        int numLocalExperts = request.numExperts() / topology.numRanks();
+        long selections = limits.recvCapacity(topology.numRanks()) * request.topkIdx().size(1);
+        long rows = selections + (long) numLocalExperts * alignment;
+        if (rows > Integer.MAX_VALUE) {
+            throw new IllegalArgumentException(
+                    "expertAlignment="
+                            + alignment
+                            + " can make "
+                            + rows
+                            + " rows of "
+                            + numLocalExperts
+                            + " local experts and "
+                            + selections
+                            + " selections, more than an int counts; lower it, or NormalLimits.maxRecvTokens");
         }
     }
 

@@ -1,0 +1,55 @@
+package io.deepep.error;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class DepartureTest {
+    private static final Departure DISK = Departure.failed(3, new IOException("disk full"));
+
+    /** One that failed because it waited for {@code peer}. */
+    private static Departure victim(int rank, int peer) {
+        return Departure.failed(
+                rank,
+                new IllegalStateException(
+                        new DeepEpTimeoutException(rank, peer, "dispatch.data", 1, 0, 1000)));
+    }
+
+    @Test
+    void theRankThatIsGoneIsToBlame() {
+        assertThat(Departure.culprit(List.of(Departure.left(1), DISK), 1))
+                .contains(Departure.left(1));
+        assertThat(Departure.culprit(List.of(Departure.left(1), DISK), 3)).contains(DISK);
+    }
+
+    @Test
+    void aVictimPassesTheBlameOn() {
+        List<Departure> departures = List.of(victim(1, 2), DISK, victim(2, 3));
+        assertThat(Departure.culprit(departures, 1)).contains(DISK);
+        assertThat(Departure.culprit(departures, 2)).contains(DISK);
+        assertThat(Departure.culprit(List.of(victim(1, 0), DISK), 1)).contains(DISK);
+    }
+
+    /** As when it forwards what the peer sent. */
+    @Test
+    void whoIsThereIsNotToBlameIfAnotherFailed() {
+        assertThat(Departure.culprit(List.of(Departure.left(1), victim(2, 3), DISK), 0))
+                .contains(DISK);
+        assertThat(Departure.culprit(List.of(Departure.left(1)), 0)).isEmpty();
+        assertThat(Departure.culprit(List.of(victim(2, 0)), 0)).isEmpty();
+    }
+
+    @Test
+    void victimsOfOneAnotherAreNoEndlessSearch() {
+        List<Departure> circle = List.of(victim(1, 2), victim(2, 1));
+        assertThat(Departure.culprit(circle, 1)).isPresent();
+    }
+
+    @Test
+    void endlessTextsAreCut() {
+        assertThat(Departure.failed(1, new IOException("x".repeat(100_000))).reason())
+                .hasSize(2000);
+    }
+}
