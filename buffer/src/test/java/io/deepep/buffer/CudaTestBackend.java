@@ -91,6 +91,9 @@ final class CudaTestBackend implements TestBackend {
 
     @Override
     public Tensor upload(Device device, Tensor hostTensor) {
+        if (hostTensor.numElements() == 0) {
+            return nowhere(device, hostTensor);
+        }
         Lane lane = Lane.of(device);
         long bytes = hostTensor.segment().byteSize();
         DevicePool.Block block = lane.pool().allocate(bytes);
@@ -104,6 +107,11 @@ final class CudaTestBackend implements TestBackend {
                 hostTensor.shape(),
                 hostTensor.strides(),
                 block);
+    }
+
+    /** Without elements, at address 0, as engines have such tensors. */
+    private static Tensor nowhere(Device device, Tensor empty) {
+        return Tensor.onDevice(device, 0, 0, empty.dtype(), empty.shape(), empty.strides());
     }
 
     @Override

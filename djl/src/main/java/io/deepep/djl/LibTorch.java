@@ -212,6 +212,10 @@ final class LibTorch {
     }
 
     /** The {@code cudaStream_t} that libtorch's operations on a GPU run on in this thread. */
+    static boolean hasCuda() {
+        return find("torch_cuda").isPresent();
+    }
+
     static long currentCudaStream(int device) {
         return CudaPart.currentStream(device);
     }

@@ -22,20 +22,26 @@ final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLate
 
     /** The tokens as BF16, and the request over them. */
     static final class LowLatencyStaging extends StagedExchange.Staging {
-        final NDArray tokens;
+        final Tensor tokens;
         final LowLatencyDispatchRequest dispatch;
 
         LowLatencyStaging(Shapes shapes, Transport transport) {
             super(shapes);
-            tokens = TorchTensors.empty(manager, DType.BF16, shapes.numTokens(), shapes.hidden());
+            tokens = allocate(DType.BF16, shapes.hidden());
             dispatch =
-                    LowLatencyDispatchRequest.builder(TorchTensors.tensorOf(tokens), topkIdxTensor)
+                    LowLatencyDispatchRequest.builder(tokens, topkIdx)
                             .format(
                                     transport == Transport.FP8
                                             ? LowLatencyFormat.FP8
                                             : LowLatencyFormat.BF16)
                             .build();
         }
+    }
+
+    @Override
+    int maxTokens() {
+        var limits = buffer.options().lowLatency();
+        return limits == null ? Integer.MAX_VALUE : limits.maxTokens();
     }
 
     @Override
@@ -48,25 +54,28 @@ final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLate
             LowLatencyStaging staged,
             NDArray x,
             LocalExperts experts,
+            CallOrder order,
             Runnable meanwhile,
             NDManager scope) {
-        TorchTensors.cast(x, staged.tokens);
+        long count = x.getShape().get(0);
+        if (count > 0) {
+            TorchTensors.cast(x, firstRows(staged.tokens, count, scope));
+        }
         LowLatencyDispatchResult received =
-                buffer.lowLatencyDispatch(staged.dispatch, TorchStreams.after(x.getDevice()));
-        meanwhile.run();
-        TorchStreams.await(x.getDevice(), received.event());
+                buffer.lowLatencyDispatch(staged.dispatch, order.beforeDispatch());
+        order.afterDispatch(received.event(), meanwhile);
+        // The counts are wanted here, and a copy to the host that waits for peers holds up all
+        // ranks of the GPU.
+        received.event().synchronize();
         Tensor outputs = buffer.getNextLowLatencyCombineBuffer(received.handle());
         runExperts(received, outputs, x.getDataType(), experts, scope);
-        buffer.lowLatencyCombine(
+        LowLatencyCombineRequest request =
                 LowLatencyCombineRequest.builder(
-                                outputs,
-                                staged.topkIdxTensor,
-                                staged.topkWeightsTensor,
-                                received.handle())
+                                outputs, staged.topkIdx, staged.topkWeights, received.handle())
                         .zeroCopy(true)
-                        .out(staged.outTensor)
-                        .build(),
-                TorchStreams.between(x.getDevice()));
+                        .out(staged.out)
+                        .build();
+        order.afterCombine(buffer.lowLatencyCombine(request, order.beforeCombine()).event());
     }
 
     private static void runExperts(
@@ -75,7 +84,6 @@ final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLate
             DataType type,
             LocalExperts experts,
             NDManager scope) {
-        // Waits for the counts where they lie on a GPU.
         int[] counts = TorchTensors.arrayOf(scope, received.recvCount()).toIntArray();
         for (int e = 0; e < counts.length; e++) {
             if (counts[e] > 0) {

@@ -20,36 +20,41 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
 
     /** The tokens as they travel, and the request over them. */
     static final class NormalStaging extends StagedExchange.Staging {
-        final NDArray tokens;
-        final NDArray scales;
+        final Tensor tokens;
+        final Tensor scales;
         final DispatchRequest dispatch;
 
         NormalStaging(Shapes shapes, Transport transport) {
             super(shapes);
             boolean fp8 = transport == Transport.FP8;
-            tokens =
-                    TorchTensors.empty(
-                            manager,
-                            fp8 ? DType.FP8_E4M3 : DType.BF16,
-                            shapes.numTokens(),
-                            shapes.hidden());
-            scales =
-                    fp8
-                            ? TorchTensors.empty(
-                                    manager,
-                                    DType.F32,
-                                    shapes.numTokens(),
-                                    Fp8Rows.numScales(shapes.hidden()))
-                            : null;
-            DispatchRequest.Builder request =
-                    DispatchRequest.builder(TorchTensors.tensorOf(tokens))
-                            .topk(topkIdxTensor, topkWeightsTensor, shapes.numExperts())
-                            .expanded(true);
-            if (fp8) {
-                request.scales(TorchTensors.tensorOf(scales));
-            }
-            dispatch = request.build();
+            tokens = allocate(fp8 ? DType.FP8_E4M3 : DType.BF16, shapes.hidden());
+            scales = fp8 ? allocate(DType.F32, Fp8Rows.numScales(shapes.hidden())) : null;
+            dispatch =
+                    DispatchRequest.builder(tokens)
+                            .scales(scales)
+                            .topk(topkIdx, topkWeights, shapes.numExperts())
+                            .expanded(true)
+                            .build();
         }
+
+        void take(NDArray x, NDManager scope) {
+            long count = x.getShape().get(0);
+            if (count == 0) {
+                return;
+            }
+            NDArray rows = firstRows(tokens, count, scope);
+            if (scales == null) {
+                TorchTensors.cast(x, rows);
+            } else {
+                Fp8Rows.quantize(x, rows, firstRows(scales, count, scope), scope);
+            }
+        }
+    }
+
+    @Override
+    int maxTokens() {
+        var limits = buffer.options().normal();
+        return limits == null ? Integer.MAX_VALUE : limits.maxTokens();
     }
 
     @Override
@@ -62,23 +67,18 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
             NormalStaging staged,
             NDArray x,
             LocalExperts experts,
+            CallOrder order,
             Runnable meanwhile,
             NDManager scope) {
-        if (transport == Transport.FP8) {
-            Fp8Rows.quantize(x, staged.tokens, staged.scales, scope);
-        } else {
-            TorchTensors.cast(x, staged.tokens);
-        }
-        DispatchResult received =
-                buffer.dispatch(staged.dispatch, TorchStreams.after(x.getDevice()));
-        meanwhile.run();
-        TorchStreams.await(x.getDevice(), received.event());
+        staged.take(x, scope);
+        DispatchResult received = buffer.dispatch(staged.dispatch, order.beforeDispatch());
+        order.afterDispatch(received.event(), meanwhile);
         NDArray outputs = runExperts(received, x, experts, scope);
-        buffer.combine(
+        CombineRequest request =
                 CombineRequest.builder(TorchTensors.tensorOf(outputs), received.handle())
-                        .out(staged.outTensor)
-                        .build(),
-                TorchStreams.between(x.getDevice()));
+                        .out(staged.out)
+                        .build();
+        order.afterCombine(buffer.combine(request, order.beforeCombine()).event());
     }
 
     private static NDArray runExperts(

@@ -9,16 +9,23 @@ import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
- * What both modes share: tokens are cast into staging memory of libtorch's that stays the same for
- * a number of tokens, so that requests over it are made once; and counting.
+ * What both modes share: tokens are cast into staging memory of libtorch's, over which requests are
+ * made once; and counting. There is staging for numbers of tokens that are powers of two: a call
+ * takes the next larger one, whose other tokens choose no expert, so that a changing number of
+ * tokens makes nothing anew.
  */
 abstract class StagedExchange<S extends StagedExchange.Staging> implements ExpertExchange {
+    private static final long NO_EXPERT = -1;
+
     final Buffer buffer;
     final Transport transport;
     private final ExchangeCounters counters;
-    private S staging;
+    private final Map<Shapes, S> stagings = new HashMap<>();
+    private CallOrder order;
     private boolean closed;
 
     StagedExchange(Buffer buffer, Transport transport, String mode) {
@@ -27,31 +34,58 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         this.counters = ExchangeCounters.register(buffer, mode);
     }
 
-    /** The shape that staging memory is for. */
+    /** The shape that staging memory is for; T is the most tokens that it takes. */
     record Shapes(Device device, int numTokens, int hidden, int numTopk, int numExperts) {}
 
     /** Inputs and output of the calls for one shape. */
     static class Staging {
         final Shapes shapes;
         final NDManager manager;
-        final NDArray topkIdx;
-        final NDArray topkWeights;
-        final NDArray out;
-        final Tensor topkIdxTensor;
-        final Tensor topkWeightsTensor;
-        final Tensor outTensor;
+        final Tensor topkIdx;
+        final Tensor topkWeights;
+        final Tensor out;
+        private final Tensor noExperts;
+
+        /** Tokens of the call before; the indices behind them are all {@link #NO_EXPERT}. */
+        private int numTaken;
 
         Staging(Shapes shapes) {
             this.shapes = shapes;
             manager = NDManager.newBaseManager(shapes.device(), "PyTorch");
-            topkIdx = TorchTensors.empty(manager, DType.I64, shapes.numTokens(), shapes.numTopk());
-            topkWeights =
-                    TorchTensors.empty(manager, DType.F32, shapes.numTokens(), shapes.numTopk());
-            out = TorchTensors.empty(manager, DType.BF16, shapes.numTokens(), shapes.hidden());
-            topkIdxTensor = TorchTensors.tensorOf(topkIdx);
-            topkWeightsTensor = TorchTensors.tensorOf(topkWeights);
-            outTensor = TorchTensors.tensorOf(out);
+            int numTokens = shapes.numTokens();
+            topkIdx = allocate(DType.I64, shapes.numTopk());
+            topkWeights = allocate(DType.F32, shapes.numTopk());
+            out = allocate(DType.BF16, shapes.hidden());
+            Shape indices = new Shape(numTokens, shapes.numTopk());
+            noExperts =
+                    TorchTensors.tensorOf(manager.zeros(indices, DataType.INT64).add(NO_EXPERT));
+            numTaken = numTokens;
         }
+
+        final Tensor allocate(DType dtype, int columns) {
+            return TorchTensors.tensorOf(
+                    TorchTensors.empty(manager, dtype, shapes.numTokens(), columns));
+        }
+
+        /** Takes the routing of as many tokens as there are. */
+        void take(NDArray givenIdx, NDArray givenWeights, NDManager scope) {
+            int count = (int) givenIdx.getShape().get(0);
+            if (count > 0) {
+                TorchTensors.cast(givenIdx, firstRows(topkIdx, count, scope));
+                TorchTensors.cast(givenWeights, firstRows(topkWeights, count, scope));
+            }
+            if (count < numTaken) {
+                TorchTensors.cast(
+                        TorchTensors.arrayOf(scope, noExperts.slice(0, count, numTaken - count)),
+                        TorchTensors.arrayOf(scope, topkIdx.slice(0, count, numTaken - count)));
+            }
+            numTaken = count;
+        }
+    }
+
+    /** An array over the rows that the tokens of a call take. */
+    static NDArray firstRows(Tensor staged, long count, NDManager scope) {
+        return TorchTensors.arrayOf(scope, staged.slice(0, 0, count));
     }
 
     @Override
@@ -72,24 +106,37 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
                     "the exchange of rank " + topology().rank() + " is closed");
         }
         Shapes shapes = shapesOf(x, topkIdx, numExperts);
-        if (staging == null || !staging.shapes.equals(shapes)) {
-            release();
-            staging = stage(shapes);
+        if (order == null) {
+            order = CallOrder.of(buffer, x.getDevice());
         }
-        TorchTensors.cast(topkIdx, staging.topkIdx);
-        TorchTensors.cast(topkWeights, staging.topkWeights);
-        counters.begun(shapes.numTokens());
+        S staging = stagings.computeIfAbsent(shapes, this::stage);
+        counters.begun(x.getShape().get(0));
         long start = System.nanoTime();
         try (NDManager scope = x.getManager().newSubManager()) {
-            run(staging, x, counted(experts, numExperts), meanwhile, scope);
+            staging.take(topkIdx, topkWeights, scope);
+            run(staging, x, counted(experts, numExperts), order, meanwhile, scope);
+            NDArray home = home(staging.out, x, scope);
+            counters.ended(System.nanoTime() - start);
+            return home;
         } catch (RuntimeException | Error failure) {
             counters.failed(failure);
             throw failure;
         }
-        NDArray home = staging.out.toType(x.getDataType(), true);
+    }
+
+    private static NDArray home(Tensor out, NDArray x, NDManager scope) {
+        long count = x.getShape().get(0);
+        NDArray home =
+                count == 0
+                        ? scope.create(x.getShape(), x.getDataType())
+                        : firstRows(out, count, scope).toType(x.getDataType(), true);
         home.attach(x.getManager());
-        counters.ended(System.nanoTime() - start);
         return home;
+    }
+
+    /** For tests: the order that the device would not ask for. */
+    final void order(CallOrder other) {
+        order = other;
     }
 
     private LocalExperts counted(LocalExperts experts, int numExperts) {
@@ -118,7 +165,7 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         };
     }
 
-    private static Shapes shapesOf(NDArray x, NDArray topkIdx, int numExperts) {
+    private Shapes shapesOf(NDArray x, NDArray topkIdx, int numExperts) {
         Shape shape = x.getShape();
         if (shape.dimension() != 2
                 || (x.getDataType() != DataType.FLOAT32 && x.getDataType() != DataType.FLOAT16)) {
@@ -131,30 +178,46 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         }
         return new Shapes(
                 x.getDevice(),
-                (int) shape.get(0),
+                stagedTokens((int) shape.get(0)),
                 (int) shape.get(1),
                 (int) topkIdx.getShape().get(1),
                 numExperts);
     }
 
+    /** The next power of two within the buffer's limit, which refuses more by itself. */
+    private int stagedTokens(int numTokens) {
+        int atLeast = Math.max(numTokens, 1);
+        int power = Integer.highestOneBit(2 * atLeast - 1);
+        return Math.max(atLeast, Math.min(power, maxTokens()));
+    }
+
+    /** Tokens that a rank may send at once. */
+    abstract int maxTokens();
+
     abstract S stage(Shapes shapes);
 
     /** Dispatches {@code x}, runs the experts, combines into the staging's output. */
     abstract void run(
-            S staged, NDArray x, LocalExperts experts, Runnable meanwhile, NDManager scope);
-
-    private void release() {
-        if (staging != null) {
-            staging.manager.close();
-            staging = null;
-        }
-    }
+            S staged,
+            NDArray x,
+            LocalExperts experts,
+            CallOrder order,
+            Runnable meanwhile,
+            NDManager scope);
 
     @Override
     public final void close() {
-        if (!closed) {
-            closed = true;
-            release();
+        if (closed) {
+            return;
+        }
+        closed = true;
+        try {
+            if (order != null) {
+                order.end();
+            }
+        } finally {
+            stagings.values().forEach(staging -> staging.manager.close());
+            stagings.clear();
             counters.close();
         }
     }

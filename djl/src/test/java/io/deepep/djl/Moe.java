@@ -14,6 +14,7 @@ import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.Tensor;
 import java.time.Duration;
 import java.util.Random;
 
@@ -32,14 +33,19 @@ final class Moe {
         void run(Communicator communicator, Buffer buffer, NDManager manager) throws Exception;
     }
 
-    /** Runs ranks as threads on the host backend, each with a manager of its own. */
+    /**
+     * Runs ranks as threads, each with a manager of its own: on the GPUs there are, in turn, or on
+     * the host backend.
+     */
     static void run(int numRanks, Body body) throws InterruptedException {
         try (InProcessGroup group = InProcessGroup.of(numRanks)) {
             group.run(
                     communicator -> {
-                        try (NDManager manager = manager();
+                        Device device = TorchDevices.ofRank(communicator.rank());
+                        try (NDManager manager = NDManager.newBaseManager(device, "PyTorch");
                                 Buffer buffer =
                                         Buffer.builder(communicator)
+                                                .device(TorchDevices.deviceOf(device))
                                                 .normal(
                                                         NormalLimits.of(
                                                                 MAX_TOKENS, HIDDEN, TOPK, EXPERTS))
@@ -54,8 +60,18 @@ final class Moe {
         }
     }
 
+    /** Of the device of rank 0. */
     static NDManager manager() {
-        return NDManager.newBaseManager(Device.cpu(), "PyTorch");
+        return NDManager.newBaseManager(TorchDevices.ofRank(0), "PyTorch");
+    }
+
+    /** An element of a tensor, wherever it lies. */
+    static float element(NDManager manager, Tensor tensor, long... index) {
+        return tensor.device().isHost()
+                ? tensor.getFloat(index)
+                : TorchTensors.arrayOf(manager, tensor)
+                        .toType(DataType.FLOAT32, true)
+                        .getFloat(index);
     }
 
     /** The tokens of a rank. */

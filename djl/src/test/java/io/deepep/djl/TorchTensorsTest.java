@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.within;
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.Bf16;
@@ -21,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 class TorchTensorsTest {
-    private final NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch");
+    private final NDManager manager = Moe.manager();
 
     @AfterEach
     void close() {
@@ -34,11 +35,11 @@ class TorchTensorsTest {
         Tensor tensor = TorchTensors.tensorOf(array);
         assertThat(tensor.dtype()).isEqualTo(DType.F32);
         assertThat(tensor.shape()).containsExactly(2, 3, 4);
-        assertThat(tensor.getFloat(1, 2, 3)).isEqualTo(23);
-        tensor.setFloat(-1, 1, 2, 3);
+        assertThat(element(tensor, 1, 2, 3)).isEqualTo(23);
+        TorchTensors.arrayOf(manager, tensor).set(new NDIndex(1, 2, 3), -1);
         assertThat(array.getFloat(1, 2, 3)).isEqualTo(-1);
         array.muli(3);
-        assertThat(tensor.getFloat(1, 2, 3)).isEqualTo(-3);
+        assertThat(element(tensor, 1, 2, 3)).isEqualTo(-3);
     }
 
     @Test
@@ -47,13 +48,17 @@ class TorchTensorsTest {
         Tensor transposed = TorchTensors.tensorOf(array.transpose());
         assertThat(transposed.shape()).containsExactly(6, 4);
         assertThat(transposed.strides()).containsExactly(1, 6);
-        assertThat(transposed.getFloat(5, 3)).isEqualTo(23);
+        assertThat(element(transposed, 5, 3)).isEqualTo(23);
         Tensor rows = TorchTensors.tensorOf(array.get("2:4"));
-        assertThat(rows.getFloat(0, 0)).isEqualTo(12);
+        assertThat(element(rows, 0, 0)).isEqualTo(12);
         assertThat(rows.capacityBytes()).isEqualTo(12 * Float.BYTES);
         NDArray back = TorchTensors.arrayOf(manager, transposed);
         assertThat(back.getShape()).isEqualTo(new Shape(6, 4));
         assertThat(back.toFloatArray()).containsExactly(array.transpose().toFloatArray());
+    }
+
+    private float element(Tensor tensor, long... index) {
+        return Moe.element(manager, tensor, index);
     }
 
     /** The tensor shares the memory's ownership, so closing the array frees nothing. */
@@ -64,15 +69,16 @@ class TorchTensorsTest {
             tensor = TorchTensors.tensorOf(scope.full(new Shape(1 << 20), 7f));
         }
         NDArray other = manager.zeros(new Shape(1 << 20));
-        assertThat(tensor.getFloat((1 << 20) - 1)).isEqualTo(7);
+        assertThat(element(tensor, (1 << 20) - 1)).isEqualTo(7);
         assertThat(tensor.address()).isNotEqualTo(TorchTensors.tensorOf(other).address());
     }
 
     @Test
     void arrayIsTheTensorsMemory() {
-        try (Arena arena = Arena.ofConfined()) {
+        try (Arena arena = Arena.ofConfined();
+                NDManager onCpu = NDManager.newBaseManager(Device.cpu(), "PyTorch")) {
             Tensor tensor = Tensor.allocate(arena, DType.I64, 3, 2);
-            NDArray array = TorchTensors.arrayOf(manager, tensor);
+            NDArray array = TorchTensors.arrayOf(onCpu, tensor);
             assertThat(array.getDataType()).isEqualTo(DataType.INT64);
             tensor.setLong(5, 2, 1);
             assertThat(array.getLong(2, 1)).isEqualTo(5);
@@ -90,7 +96,7 @@ class TorchTensorsTest {
         TorchTensors.cast(values, bf16);
         Tensor tensor = TorchTensors.tensorOf(bf16);
         for (int i = 0; i < 12; i++) {
-            assertThat(tensor.getFloat(i / 4, i % 4))
+            assertThat(element(tensor, i / 4, i % 4))
                     .isEqualTo(Bf16.toFloat(Bf16.fromFloat(i / 7f)));
         }
         NDArray squares = bf16.matMul(bf16.transpose()).toType(DataType.FLOAT32, false);
@@ -105,7 +111,7 @@ class TorchTensorsTest {
         Tensor tensor = TorchTensors.tensorOf(fp8);
         assertThat(tensor.dtype()).isEqualTo(DType.FP8_E4M3);
         for (int i = 0; i < given.length; i++) {
-            assertThat((byte) tensor.getLong(i)).isEqualTo(Fp8E4m3.fromFloat(given[i]));
+            assertThat(element(tensor, i)).isEqualTo(Fp8E4m3.toFloat(Fp8E4m3.fromFloat(given[i])));
         }
         assertThat(fp8.toType(DataType.FLOAT32, false).toFloatArray()[3]).isEqualTo(16);
     }
@@ -142,6 +148,15 @@ class TorchTensorsTest {
                                         manager.zeros(new Shape(3, 2))))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("(2, 3)");
+    }
+
+    /** Where there are no GPUs this is about the CPU. */
+    @Test
+    void tensorsLieWhereTheirArraysDo() {
+        NDArray array = manager.ones(new Shape(2, 3));
+        Tensor tensor = TorchTensors.tensorOf(array);
+        assertThat(tensor.device()).isEqualTo(TorchDevices.deviceOf(manager.getDevice()));
+        assertThat(TorchTensors.arrayOf(manager, tensor).getDevice()).isEqualTo(array.getDevice());
     }
 
     @Test

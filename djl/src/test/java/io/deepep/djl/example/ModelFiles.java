@@ -1,5 +1,6 @@
 package io.deepep.djl.example;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
@@ -33,7 +34,7 @@ final class ModelFiles {
         try (InProcessGroup one = InProcessGroup.of(1)) {
             one.run(
                     communicator -> {
-                        try (NDManager manager = NDManager.newBaseManager();
+                        try (NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch");
                                 Buffer buffer =
                                         Buffer.builder(communicator)
                                                 .normal(

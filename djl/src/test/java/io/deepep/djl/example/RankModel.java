@@ -13,6 +13,7 @@ import io.deepep.NormalLimits;
 import io.deepep.djl.ExpertExchange;
 import io.deepep.djl.Safetensors;
 import io.deepep.djl.SafetensorsParameters;
+import io.deepep.djl.TorchDevices;
 import io.deepep.djl.Transport;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -31,9 +32,11 @@ final class RankModel implements AutoCloseable {
 
     private RankModel(Communicator communicator, ModelSize size, boolean lowLatency) {
         rank = communicator.rank();
-        manager = NDManager.newBaseManager(Device.cpu(), "PyTorch");
+        Device device = TorchDevices.ofRank(communicator.localRank());
+        manager = NDManager.newBaseManager(device, "PyTorch");
         buffer =
                 Buffer.builder(communicator)
+                        .device(TorchDevices.deviceOf(device))
                         .normal(
                                 NormalLimits.of(
                                         MAX_TOKENS,

@@ -169,11 +169,15 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
         params.setInt("topk", handle.numTopk())
                 .set("topk_idx", request.topkIdx().address())
-                .set(
-                        "topk_weights",
-                        request.topkWeights() == null ? 0 : request.topkWeights().address())
+                .set("topk_weights", request.topkWeights() == null ? 0 : weightsAddress())
                 .set("out_raw_expert_counts", handle.rawCounts.address());
         outputs.fill(params);
+    }
+
+    /** Kernels take 0 for no weights; engines give a tensor of no tokens that address. */
+    private long weightsAddress() {
+        Tensor weights = request.topkWeights();
+        return weights.numElements() == 0 ? state.heap() : weights.address();
     }
 
     private void fillLayout(DispatchLayout layout) {
@@ -237,6 +241,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
         int numRows = status.numRows();
         handle.validate(numRows, request.expanded() ? status.numExpandedRows() : numRows);
+        outputs.copyCounts(); // known like the rows, though streams alone wait for the end
     }
 
     @Override
@@ -249,8 +254,8 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
             } else if (!isExact()) {
                 // A replay may have succeeded after one that failed.
                 handle.validate(handle.numWorstTokens(), handle.numWorstTokens());
+                outputs.copyCounts();
             }
-            outputs.copyCounts();
         }
         if (failure != null) {
             throw failure;

@@ -12,6 +12,7 @@ import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
@@ -136,6 +137,26 @@ public abstract class NormalStreamConformance {
                         stream.stream().synchronize();
                         rank.verify(result, engine.check());
                         rank.verify(new CombineResult(seen, null, home.event()), engine.check());
+                    }
+                });
+    }
+
+    /** An engine that leaves waiting to its stream sizes its experts' work by them. */
+    @ParameterizedTest
+    @MethodSource(FEW)
+    public void exactCountsAreKnownAtOnce(NormalShape shape) {
+        NormalWorld world = shape.world();
+        run(
+                shape,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchResult result =
+                            context.buffer().dispatch(rank.request().build(), CallOptions.async());
+                    Tensor counts = HostTensors.copyOf(result.numRecvTokensPerExpert());
+                    rank.verify(result, world.check());
+                    for (int e = 0; e < counts.size(0); e++) {
+                        assertThat(counts.getLong(e))
+                                .isEqualTo(result.numRecvTokensPerExpert().getLong(e));
                     }
                 });
     }

@@ -1,0 +1,144 @@
+package io.deepep.djl;
+
+import ai.djl.Device;
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.Communicator;
+import io.deepep.Event;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+
+/**
+ * Where an exchange's two calls stand among libtorch's operations of this rank and the calls of
+ * other ranks. Asked in this order, once per exchange.
+ */
+interface CallOrder {
+    /** Options of the dispatch that is called next. */
+    CallOptions beforeDispatch();
+
+    /**
+     * Has later operations come after the dispatch.
+     *
+     * @param meanwhile operations that need not
+     */
+    void afterDispatch(Event dispatched, Runnable meanwhile);
+
+    /** Options of the combine that is called next. */
+    CallOptions beforeCombine();
+
+    /** Has later operations come after the combine. */
+    void afterCombine(Event combined);
+
+    /** Waits for the last combine, and throws what went wrong in it. */
+    void end();
+
+    /** The order for a rank whose arrays lie on {@code device}: collective. */
+    static CallOrder of(Buffer buffer, Device device) {
+        Communicator communicator = buffer.options().communicator();
+        Duration timeout = buffer.options().timeout();
+        return device.isGpu() && isShared(communicator, device, timeout)
+                ? new InTurn(device, () -> communicator.barrier(timeout))
+                : new Overlapping(device);
+    }
+
+    /** Whether ranks that are threads of this process share a GPU, be it this rank's or another. */
+    private static boolean isShared(Communicator communicator, Device device, Duration timeout) {
+        if (!communicator.isInProcess()) {
+            return false;
+        }
+        byte[] mine = device.toString().getBytes(StandardCharsets.UTF_8);
+        long numDevices =
+                communicator.allGather(mine, timeout).stream()
+                        .map(name -> new String(name, StandardCharsets.UTF_8))
+                        .distinct()
+                        .count();
+        return numDevices < communicator.size();
+    }
+
+    /** Each rank goes its own way; on a GPU the host runs ahead. */
+    final class Overlapping implements CallOrder {
+        private final Device device;
+
+        /** Of the last combine, until somebody has asked how it went. */
+        private Event unasked;
+
+        Overlapping(Device device) {
+            this.device = device;
+        }
+
+        @Override
+        public CallOptions beforeDispatch() {
+            return TorchStreams.after(device);
+        }
+
+        @Override
+        public void afterDispatch(Event dispatched, Runnable meanwhile) {
+            meanwhile.run();
+            TorchStreams.await(device, dispatched);
+        }
+
+        /** The combine before is over: it came before the dispatch whose counts are known. */
+        @Override
+        public CallOptions beforeCombine() {
+            end();
+            return TorchStreams.between(device);
+        }
+
+        @Override
+        public void afterCombine(Event combined) {
+            unasked = combined;
+        }
+
+        @Override
+        public void end() {
+            Event last = unasked;
+            unasked = null;
+            if (last != null) {
+                last.synchronize();
+            }
+        }
+    }
+
+    /**
+     * Ranks that are threads and share a GPU. They have libtorch's stream there in common, and the
+     * driver holds back whoever loads a kernel, frees memory or copies to the host until waiting
+     * kernels have ended. So nobody calls before all have launched what they have to compute, and
+     * nobody computes before its call is over: no kernel waits for a rank that is held back.
+     */
+    final class InTurn implements CallOrder {
+        private final Device device;
+        private final Runnable meeting;
+
+        /** The order in which {@code meeting} waits for the other ranks. */
+        InTurn(Device device, Runnable meeting) {
+            this.device = device;
+            this.meeting = meeting;
+        }
+
+        @Override
+        public CallOptions beforeDispatch() {
+            meeting.run();
+            return TorchStreams.after(device);
+        }
+
+        @Override
+        public void afterDispatch(Event dispatched, Runnable meanwhile) {
+            dispatched.synchronize();
+            meanwhile.run();
+        }
+
+        @Override
+        public CallOptions beforeCombine() {
+            meeting.run();
+            return TorchStreams.after(device);
+        }
+
+        @Override
+        public void afterCombine(Event combined) {
+            combined.synchronize();
+        }
+
+        @Override
+        public void end() {}
+    }
+}

@@ -1,0 +1,141 @@
+package io.deepep.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import io.deepep.Event;
+import io.deepep.djl.CallOrder.InTurn;
+import io.deepep.djl.CallOrder.Overlapping;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Which rank does what when, and who learns of failures. */
+class CallOrderTest {
+    private static final int NUM_RANKS = 4;
+    private static final int STEPS = 3;
+    private static final Duration TIMEOUT = Duration.ofSeconds(20);
+
+    /**
+     * On a shared GPU, a rank that computes while another one's kernel waits for it may be held
+     * back for good: between the first rank's call and the last one's nobody computes.
+     */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void nobodyComputesWhileACallWaits(boolean lowLatency) throws InterruptedException {
+        List<String> log = Collections.synchronizedList(new ArrayList<>());
+        Moe.run(
+                NUM_RANKS,
+                (communicator, buffer, manager) -> {
+                    try (StagedExchange<?> exchange =
+                            lowLatency
+                                    ? new LowLatencyExchange(buffer, Transport.BF16)
+                                    : new NormalExchange(buffer, Transport.BF16)) {
+                        exchange.order(
+                                new Logged(
+                                        new InTurn(
+                                                manager.getDevice(),
+                                                () -> communicator.barrier(TIMEOUT)),
+                                        log));
+                        NDArray x = Moe.tokens(manager, communicator.rank(), 4);
+                        NDArray weights = manager.ones(new Shape(4, 1));
+                        NDArray idx = manager.zeros(new Shape(4, 1), DataType.INT64).add(3);
+                        for (int step = 0; step < STEPS; step++) {
+                            NDArray y =
+                                    exchange.exchange(
+                                            x,
+                                            idx,
+                                            weights,
+                                            Moe.EXPERTS,
+                                            (_, rows) -> slowly(log, rows),
+                                            () -> log.add("compute"));
+                            assertThat(Moe.maxError(x, y)).isLessThan(0.01f * Moe.largest(x));
+                        }
+                    }
+                });
+        for (int i = 0; i < log.size(); i++) {
+            if (log.get(i).equals("call")) {
+                assertThat(log.subList(i, i + NUM_RANKS)).containsOnly("call");
+                i += NUM_RANKS - 1;
+            }
+        }
+        assertThat(log.stream().filter("call"::equals)).hasSize(2 * STEPS * NUM_RANKS);
+    }
+
+    /** Every token goes to rank 1, which takes its time. */
+    private static NDArray slowly(List<String> log, NDArray rows) {
+        try {
+            Thread.sleep(30);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        log.add("compute");
+        return rows;
+    }
+
+    /** Notes calls, as late as it can before they are made. */
+    private record Logged(CallOrder order, List<String> log) implements CallOrder {
+        @Override
+        public io.deepep.CallOptions beforeDispatch() {
+            var options = order.beforeDispatch();
+            log.add("call");
+            return options;
+        }
+
+        @Override
+        public void afterDispatch(Event dispatched, Runnable meanwhile) {
+            order.afterDispatch(dispatched, meanwhile);
+        }
+
+        @Override
+        public io.deepep.CallOptions beforeCombine() {
+            var options = order.beforeCombine();
+            log.add("call");
+            return options;
+        }
+
+        @Override
+        public void afterCombine(Event combined) {
+            order.afterCombine(combined);
+        }
+
+        @Override
+        public void end() {
+            order.end();
+        }
+    }
+
+    /** An asynchronous combine's failure is thrown by the next exchange, or in the end. */
+    @Test
+    void failureOfACombineIsTold() {
+        CallOrder order = new Overlapping(Device.cpu());
+        order.afterCombine(failing());
+        assertThatThrownBy(order::beforeCombine).hasMessage("a peer did not come");
+        order.beforeCombine(); // once
+        order.afterCombine(failing());
+        assertThatThrownBy(order::end).hasMessage("a peer did not come");
+        order.end();
+    }
+
+    private static Event failing() {
+        return new Event() {
+            @Override
+            public boolean isDone() {
+                return true;
+            }
+
+            @Override
+            public void synchronize() {
+                throw new IllegalStateException("a peer did not come");
+            }
+        };
+    }
+}
