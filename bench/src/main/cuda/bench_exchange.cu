@@ -25,6 +25,7 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps * 32, 1)
     for (int s = 0; s < kStages; ++s) barrier_init(&barriers[s], 1);
     barrier_init_fence();
 
+    const uint64_t* memory = at<const uint64_t>(p.memory);
     const int num_peers = p.num_ranks > 1 ? p.num_ranks - 1 : 1;
     const int num_copies = p.rows * num_peers;
     uint32_t parities = 0;  // bit s: the phase of stage s
@@ -34,8 +35,8 @@ extern "C" __global__ void __launch_bounds__(kMaxWarps * 32, 1)
         const int peer = (p.rank + 1 + i % num_peers) % p.num_ranks;
         const uint64_t at_rank = (static_cast<uint64_t>(p.rank) * p.rows + i / num_peers) * p.row_bytes;
         const uint64_t at_peer = (static_cast<uint64_t>(peer) * p.rows + i / num_peers) * p.row_bytes;
-        const auto* from = at<const uint8_t>(p.memory[p.pull ? peer : p.rank], p.pull ? at_rank : at_peer);
-        auto* to = at<uint8_t>(p.memory[p.pull ? p.rank : peer], p.target_offset + (p.pull ? at_peer : at_rank));
+        const auto* from = at<const uint8_t>(memory[p.pull ? peer : p.rank], p.pull ? at_rank : at_peer);
+        auto* to = at<uint8_t>(memory[p.pull ? p.rank : peer], p.target_offset + (p.pull ? at_peer : at_rank));
         uint8_t* stage = stages + s * p.row_bytes;
         bulk_wait_read<kStages - 1>();  // the store before last has left this stage
         barrier_arrive_expect(&barriers[s], p.row_bytes);

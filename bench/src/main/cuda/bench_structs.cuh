@@ -19,20 +19,20 @@ constexpr int kPackedScales = 2;
 
 // See bench_gate.cu.
 struct GateParams {
-    uint64_t flags[8];                  // every rank's, as this GPU sees them
+    uint64_t flags;                     // u64 [num_ranks]: every rank's, as this GPU sees them
     uint64_t epoch;                     // of this gate; grows by one with each
     uint64_t pause_ns;                  // between the barrier and the end
     uint64_t timeout_ns;
     int32_t rank;
     int32_t num_ranks;
 };
-static_assert(sizeof(GateParams) == 96);
+static_assert(sizeof(GateParams) == 40);
 static_assert(offsetof(GateParams, flags) == 0);
-static_assert(offsetof(GateParams, epoch) == 64);
-static_assert(offsetof(GateParams, pause_ns) == 72);
-static_assert(offsetof(GateParams, timeout_ns) == 80);
-static_assert(offsetof(GateParams, rank) == 88);
-static_assert(offsetof(GateParams, num_ranks) == 92);
+static_assert(offsetof(GateParams, epoch) == 8);
+static_assert(offsetof(GateParams, pause_ns) == 16);
+static_assert(offsetof(GateParams, timeout_ns) == 24);
+static_assert(offsetof(GateParams, rank) == 32);
+static_assert(offsetof(GateParams, num_ranks) == 36);
 
 // See bench_empty.cu.
 struct EmptyParams {
@@ -43,7 +43,7 @@ static_assert(offsetof(EmptyParams, reserved) == 0);
 
 // See bench_exchange.cu.
 struct ExchangeParams {
-    uint64_t memory[8];                 // every rank's, as this GPU sees it
+    uint64_t memory;                    // u64 [num_ranks]: every rank's, as this GPU sees it
     uint64_t target_offset;             // of the target half
     int32_t rank;
     int32_t num_ranks;
@@ -52,15 +52,15 @@ struct ExchangeParams {
     int32_t pull;                       // 1: rows are read from peers, 0: written to them
     int32_t reserved;
 };
-static_assert(sizeof(ExchangeParams) == 96);
+static_assert(sizeof(ExchangeParams) == 40);
 static_assert(offsetof(ExchangeParams, memory) == 0);
-static_assert(offsetof(ExchangeParams, target_offset) == 64);
-static_assert(offsetof(ExchangeParams, rank) == 72);
-static_assert(offsetof(ExchangeParams, num_ranks) == 76);
-static_assert(offsetof(ExchangeParams, rows) == 80);
-static_assert(offsetof(ExchangeParams, row_bytes) == 84);
-static_assert(offsetof(ExchangeParams, pull) == 88);
-static_assert(offsetof(ExchangeParams, reserved) == 92);
+static_assert(offsetof(ExchangeParams, target_offset) == 8);
+static_assert(offsetof(ExchangeParams, rank) == 16);
+static_assert(offsetof(ExchangeParams, num_ranks) == 20);
+static_assert(offsetof(ExchangeParams, rows) == 24);
+static_assert(offsetof(ExchangeParams, row_bytes) == 28);
+static_assert(offsetof(ExchangeParams, pull) == 32);
+static_assert(offsetof(ExchangeParams, reserved) == 36);
 
 // See bench_put.cu, _latency and _sparse.
 struct PutParams {
@@ -106,7 +106,7 @@ struct SoakParams {
     uint64_t layout_range;              // i64 [local experts][num_ranks]
     uint64_t outputs;                   // bf16 [local experts][num_ranks * max_tokens][hidden]
     uint64_t combined;                  // bf16 [num_tokens][hidden]
-    int32_t num_tokens[8];              // of every rank
+    int32_t num_tokens[32];             // of every rank
     int32_t step;                       // Step
     int32_t format;                     // kNoScales, kFloatScales or kPackedScales
     int32_t rank;
@@ -116,7 +116,7 @@ struct SoakParams {
     int32_t topk;
     int32_t num_experts;
 };
-static_assert(sizeof(SoakParams) == 168);
+static_assert(sizeof(SoakParams) == 264);
 static_assert(offsetof(SoakParams, seed) == 0);
 static_assert(offsetof(SoakParams, exchange) == 8);
 static_assert(offsetof(SoakParams, errors) == 16);
@@ -131,18 +131,18 @@ static_assert(offsetof(SoakParams, layout_range) == 80);
 static_assert(offsetof(SoakParams, outputs) == 88);
 static_assert(offsetof(SoakParams, combined) == 96);
 static_assert(offsetof(SoakParams, num_tokens) == 104);
-static_assert(offsetof(SoakParams, step) == 136);
-static_assert(offsetof(SoakParams, format) == 140);
-static_assert(offsetof(SoakParams, rank) == 144);
-static_assert(offsetof(SoakParams, num_ranks) == 148);
-static_assert(offsetof(SoakParams, max_tokens) == 152);
-static_assert(offsetof(SoakParams, hidden) == 156);
-static_assert(offsetof(SoakParams, topk) == 160);
-static_assert(offsetof(SoakParams, num_experts) == 164);
+static_assert(offsetof(SoakParams, step) == 232);
+static_assert(offsetof(SoakParams, format) == 236);
+static_assert(offsetof(SoakParams, rank) == 240);
+static_assert(offsetof(SoakParams, num_ranks) == 244);
+static_assert(offsetof(SoakParams, max_tokens) == 248);
+static_assert(offsetof(SoakParams, hidden) == 252);
+static_assert(offsetof(SoakParams, topk) == 256);
+static_assert(offsetof(SoakParams, num_experts) == 260);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_bench_structs_hash = 0x6837ff4ac4ef2b78;
+__device__ uint64_t deepep_bench_structs_hash = 0xdccb89acfae39f90;
 }
 
 }  // namespace deepep::bench

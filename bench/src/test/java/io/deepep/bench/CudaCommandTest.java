@@ -52,6 +52,18 @@ final class CudaCommandTest {
         assertThat(out).anyMatch(line -> line.startsWith("combine (BF16) : best with"));
     }
 
+    /** Its default, 2 x 8: more ranks than a node has. */
+    @Test
+    void internodeTestPassesOnOneGpu() {
+        List<String> out =
+                run(
+                        "test-internode --num-experts 32"
+                                + SMALL.replace("--timeout 20", "--timeout 60"));
+        assertThat(out.getFirst()).contains("2 x 8 ranks");
+        assertThat(out.getLast()).matches("[1-9][0-9]* passed, 0 failed");
+        assertThat(out).anyMatch(line -> line.startsWith("combine (BF16) : best with"));
+    }
+
     @Test
     void recordsHaveTheCeilingOfTheSameRun(@TempDir Path folder) throws Exception {
         Path file = folder.resolve("n.json");

@@ -39,7 +39,12 @@ public final class KernelStruct {
 
     /** A field; {@code type} is C++'s, {@code extents} are an array's. */
     private record Field(
-            String name, String type, List<Integer> extents, String comment, long offset) {
+            String name,
+            String type,
+            List<Integer> extents,
+            String comment,
+            long offset,
+            long numBytes) {
         String declaration() {
             StringBuilder text = new StringBuilder(type).append(' ').append(name);
             extents.forEach(extent -> text.append('[').append(extent).append(']'));
@@ -65,6 +70,17 @@ public final class KernelStruct {
                     name + " has no field " + field + "; it has " + byName.keySet());
         }
         return found.offset();
+    }
+
+    /** Where an element of an array begins. */
+    private long offset(String field, int idx, int elementBytes) {
+        long offset = offset(field);
+        long length = byName.get(field).numBytes() / elementBytes;
+        if (idx < 0 || idx >= length) {
+            throw new IndexOutOfBoundsException(
+                    name + "." + field + ": idx=" + idx + " is not in [0, " + length + ")");
+        }
+        return offset + (long) idx * elementBytes;
     }
 
     /** Fields in order, with where they begin. */
@@ -121,7 +137,7 @@ public final class KernelStruct {
 
         /** Writes an element of an array of 64-bit fields. */
         public Params set(String field, int idx, long value) {
-            memory.setLong(struct.offset(field) + (long) Long.BYTES * idx, value);
+            memory.setLong(struct.offset(field, idx, Long.BYTES), value);
             return this;
         }
 
@@ -133,7 +149,7 @@ public final class KernelStruct {
 
         /** Sets an element of an array of 32-bit fields. */
         public Params setInt(String field, int idx, int value) {
-            memory.setInt(struct.offset(field) + (long) Integer.BYTES * idx, value);
+            memory.setInt(struct.offset(field, idx, Integer.BYTES), value);
             return this;
         }
     }
@@ -192,7 +208,7 @@ public final class KernelStruct {
                 counts.add(extent);
                 bytes *= extent;
             }
-            fields.add(new Field(field, type, List.copyOf(counts), fieldComment, numBytes));
+            fields.add(new Field(field, type, List.copyOf(counts), fieldComment, numBytes, bytes));
             numBytes += bytes;
             return this;
         }

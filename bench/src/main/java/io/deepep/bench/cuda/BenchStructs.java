@@ -1,6 +1,5 @@
 package io.deepep.bench.cuda;
 
-import io.deepep.EpTopology;
 import io.deepep.cuda.KernelHeader;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.NetworkStructs;
@@ -21,6 +20,9 @@ final class BenchStructs {
     /** Threads of a block of the soak. */
     static final int SOAK_THREADS = 256;
 
+    /** The most ranks of low-latency mode. */
+    static final int SOAK_RANKS = 32;
+
     /** Formats of received rows, as the soak tells them apart. */
     static final int NO_SCALES = 0;
 
@@ -29,7 +31,7 @@ final class BenchStructs {
 
     static final KernelStruct GATE =
             KernelStruct.builder("GateParams", "See bench_gate.cu.")
-                    .u64("flags", "every rank's, as this GPU sees them", EpTopology.MAX_NVL_RANKS)
+                    .u64("flags", "u64 [num_ranks]: every rank's, as this GPU sees them")
                     .u64("epoch", "of this gate; grows by one with each")
                     .u64("pause_ns", "between the barrier and the end")
                     .u64("timeout_ns", "")
@@ -44,7 +46,7 @@ final class BenchStructs {
 
     static final KernelStruct EXCHANGE =
             KernelStruct.builder("ExchangeParams", "See bench_exchange.cu.")
-                    .u64("memory", "every rank's, as this GPU sees it", EpTopology.MAX_NVL_RANKS)
+                    .u64("memory", "u64 [num_ranks]: every rank's, as this GPU sees it")
                     .u64("target_offset", "of the target half")
                     .i32("rank", "")
                     .i32("num_ranks", "")
@@ -69,7 +71,7 @@ final class BenchStructs {
                     .u64("layout_range", "i64 [local experts][num_ranks]")
                     .u64("outputs", "bf16 [local experts][num_ranks * max_tokens][hidden]")
                     .u64("combined", "bf16 [num_tokens][hidden]")
-                    .i32("num_tokens", "of every rank", EpTopology.MAX_NVL_RANKS)
+                    .i32("num_tokens", "of every rank", SOAK_RANKS)
                     .i32("step", "Step")
                     .i32("format", "kNoScales, kFloatScales or kPackedScales")
                     .i32("rank", "")

@@ -4,29 +4,18 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.LaunchConfig;
-import java.lang.foreign.Arena;
 
 /** The calls of the driver that operations are made of, on the first GPU, for benchmarks. */
 public final class CudaCalls implements AutoCloseable {
-    private static final int THREADS = 32;
-
     private final CudaStream stream;
     private final CudaEvent event;
-    private final BenchModule module;
-    private final KernelStruct.Params params;
-    private final LaunchConfig config;
+    private final Gate gate;
 
     private CudaCalls() {
         CudaContext context = CudaContext.shared(CudaDevice.of(0));
         stream = CudaStream.create(context);
         event = CudaEvent.create(context);
-        module = BenchModule.load(context, "gate");
-        Arena arena = Arena.ofAuto();
-        // A gate of no ranks that does not pause: it ends as soon as it runs.
-        params = BenchStructs.GATE.allocate(arena);
-        config = new LaunchConfig(arena, 1, THREADS);
+        gate = Gate.open(context);
         stream.record(event);
     }
 
@@ -37,7 +26,7 @@ public final class CudaCalls implements AutoCloseable {
 
     /** Enqueues a kernel that does nothing. */
     public void launch() {
-        module.function().launch(config, params.memory(), stream);
+        gate.launch(stream);
     }
 
     /** Marks the end of the stream. */
@@ -58,7 +47,7 @@ public final class CudaCalls implements AutoCloseable {
     @Override
     public void close() {
         stream.synchronize();
-        module.close();
+        gate.close();
         event.close();
         stream.close();
     }

@@ -34,7 +34,6 @@ public final class CudaStopwatch implements Stopwatch {
 
     private final Session session;
     private final RankTeam team;
-    private final List<CudaContext> contexts;
     private final PeerMemory flags;
     private final List<Lane> lanes;
 
@@ -55,10 +54,11 @@ public final class CudaStopwatch implements Stopwatch {
         private long[] calls;
         private long[] enqueues;
 
-        Lane(CudaContext context, CudaStream stream, Gate gate, Gate openGate) {
+        Lane(CudaStream stream, Gate gate) {
+            CudaContext context = stream.context();
             this.stream = stream;
             this.gate = gate;
-            this.openGate = openGate;
+            openGate = Gate.open(context);
             empty = new EmptyKernel(context);
             start = CudaEvent.createTiming(context);
             end = CudaEvent.createTiming(context);
@@ -107,15 +107,14 @@ public final class CudaStopwatch implements Stopwatch {
             start.close();
             end.close();
             gate.close();
+            openGate.close();
             empty.close();
         }
     }
 
-    private CudaStopwatch(
-            Session session, List<CudaContext> contexts, PeerMemory flags, List<Lane> lanes) {
+    private CudaStopwatch(Session session, PeerMemory flags, List<Lane> lanes) {
         this.session = session;
         this.team = session.team();
-        this.contexts = contexts;
         this.flags = flags;
         this.lanes = lanes;
     }
@@ -124,25 +123,21 @@ public final class CudaStopwatch implements Stopwatch {
     public static CudaStopwatch open(Session session) {
         RankTeam team = session.team();
         int numRanks = session.job().numRanks();
-        List<CudaContext> contexts =
-                team.ask(rank -> CudaContext.retain(stream(session, rank).context().cudaDevice()));
-        PeerMemory flags = PeerMemory.allocate(session, contexts, 2 * Gate.FLAGS_BYTES);
+        Duration timeout = session.job().timeout();
+        PeerMemory flags = PeerMemory.allocate(session, Gate.flagsBytes(numRanks));
         List<Lane> lanes =
                 team.ask(
                         rank -> {
-                            BenchModule module = BenchModule.load(contexts.get(rank), "gate");
-                            Duration timeout = session.job().timeout();
-                            long own = flags.addresses(rank).get(rank) + Gate.FLAGS_BYTES;
+                            CudaStream stream = stream(session, rank);
                             return new Lane(
-                                    contexts.get(rank),
-                                    stream(session, rank),
-                                    new Gate(module, flags, rank, numRanks, timeout),
-                                    Gate.open(module, own, timeout));
+                                    stream,
+                                    new Gate(stream.context(), flags, rank, numRanks, timeout));
                         });
-        return new CudaStopwatch(session, contexts, flags, lanes);
+        return new CudaStopwatch(session, flags, lanes);
     }
 
-    private static CudaStream stream(Session session, int rank) {
+    /** The stream that the operations of a local rank run on. */
+    static CudaStream stream(Session session, int rank) {
         return (CudaStream) session.buffer(rank).communicationStream();
     }
 
@@ -150,7 +145,7 @@ public final class CudaStopwatch implements Stopwatch {
     public Operation bareLaunches(int number) {
         return (rank, options) -> {
             Lane lane = lanes.get(rank);
-            CudaEvent last = CudaEvent.create(contexts.get(rank));
+            CudaEvent last = CudaEvent.create(lane.stream.context());
             for (int i = 0; i < number; i++) {
                 lane.openGate.enqueue(lane.stream, Duration.ZERO);
                 lane.stream.record(last);
@@ -163,16 +158,11 @@ public final class CudaStopwatch implements Stopwatch {
     public Operation emptyKernel(int numBlocks) {
         return (rank, options) -> {
             Lane lane = lanes.get(rank);
-            CudaEvent done = CudaEvent.create(contexts.get(rank));
+            CudaEvent done = CudaEvent.create(lane.stream.context());
             lane.empty.enqueue(lane.stream, numBlocks);
             lane.stream.record(done);
             return done;
         };
-    }
-
-    /** The ranks' contexts. */
-    List<CudaContext> contexts() {
-        return contexts;
     }
 
     /** The stream that operations of {@code rank} run on. */
@@ -203,6 +193,5 @@ public final class CudaStopwatch implements Stopwatch {
     public void close() {
         team.run(rank -> lanes.get(rank).close());
         flags.close();
-        team.run(rank -> contexts.get(rank).close());
     }
 }

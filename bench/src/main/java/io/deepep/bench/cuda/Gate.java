@@ -1,6 +1,6 @@
 package io.deepep.bench.cuda;
 
-import io.deepep.EpTopology;
+import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.LaunchConfig;
@@ -12,9 +12,6 @@ import java.time.Duration;
  * come, and a little longer, so that the host has enqueued what follows before it starts.
  */
 final class Gate implements AutoCloseable {
-    static final long FLAGS_BYTES =
-            (long) EpTopology.MAX_NVL_RANKS * BenchStructs.FLAG_STRIDE_BYTES;
-
     private static final int THREADS = 32;
 
     private final BenchModule module;
@@ -25,45 +22,42 @@ final class Gate implements AutoCloseable {
     /**
      * A gate; every rank makes one over the same flags.
      *
-     * @param flags {@link #FLAGS_BYTES} of each rank
+     * @param flags {@link #flagsBytes} of each rank
      */
-    Gate(BenchModule module, PeerMemory flags, int rank, int numRanks, Duration timeout) {
-        this(
-                module,
-                timeout,
-                rank,
-                flags.addresses(rank).stream()
-                        .limit(numRanks)
-                        .mapToLong(Long::longValue)
-                        .toArray());
+    Gate(CudaContext context, PeerMemory flags, int rank, int numRanks, Duration timeout) {
+        this(context);
+        params.set("flags", flags.table(rank))
+                .set("timeout_ns", timeout.toNanos())
+                .setInt("rank", rank)
+                .setInt("num_ranks", numRanks);
     }
 
-    /**
-     * A gate that waits for nobody, over flags of its own.
-     *
-     * @param flagsAddress of {@link #FLAGS_BYTES}, zero
-     */
-    static Gate open(BenchModule module, long flagsAddress, Duration timeout) {
-        return new Gate(module, timeout, 0, new long[] {flagsAddress});
-    }
-
-    private Gate(BenchModule module, Duration timeout, int rank, long[] flags) {
+    private Gate(CudaContext context) {
         Arena arena = Arena.ofAuto();
-        this.module = module;
+        this.module = BenchModule.load(context, "gate");
         this.params = BenchStructs.GATE.allocate(arena);
         this.launch = new LaunchConfig(arena, 1, THREADS);
-        for (int peer = 0; peer < flags.length; peer++) {
-            params.set("flags", peer, flags[peer]);
-        }
-        params.set("timeout_ns", timeout.toNanos())
-                .setInt("rank", rank)
-                .setInt("num_ranks", flags.length);
+    }
+
+    /** A gate that waits for nobody: the smallest kernel there is. */
+    static Gate open(CudaContext context) {
+        return new Gate(context);
+    }
+
+    /** Flags that a rank shows the others. */
+    static long flagsBytes(int numRanks) {
+        return (long) numRanks * BenchStructs.FLAG_STRIDE_BYTES;
     }
 
     /** Enqueues the gate; all ranks do, as often as each other. */
     void enqueue(CudaStream stream, Duration pause) {
         epoch++;
         params.set("epoch", epoch).set("pause_ns", pause.toNanos());
+        launch(stream);
+    }
+
+    /** Enqueues it once more as it was, which an open gate may be. */
+    void launch(CudaStream stream) {
         module.function().launch(launch, params.memory(), stream);
     }
 

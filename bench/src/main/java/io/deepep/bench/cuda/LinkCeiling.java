@@ -62,10 +62,10 @@ public final class LinkCeiling {
             CudaStopwatch stopwatch, Session session, int rowBytes, Collection<Integer> sms) {
         RankTeam team = session.team();
         LinkCeiling ceiling = new LinkCeiling(stopwatch, session, rowBytes);
-        try (PeerMemory memory =
-                PeerMemory.allocate(session, stopwatch.contexts(), 2 * ceiling.halfBytes)) {
+        try (PeerMemory memory = PeerMemory.allocate(session, 2 * ceiling.halfBytes)) {
             List<BenchModule> modules =
-                    team.ask(rank -> BenchModule.load(stopwatch.contexts().get(rank), "exchange"));
+                    team.ask(
+                            rank -> BenchModule.load(stopwatch.stream(rank).context(), "exchange"));
             Ceiling measured =
                     new Ceiling(
                             rowBytes,
@@ -111,7 +111,7 @@ public final class LinkCeiling {
             this.module = module;
             this.rank = rank;
             Arena arena = Arena.ofAuto();
-            CudaContext context = stopwatch.contexts().get(rank);
+            CudaContext context = stopwatch.stream(rank).context();
             int room = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
             int warps =
                     Math.clamp(room / (BenchStructs.STAGES * rowBytes), 1, BenchStructs.MAX_WARPS);
@@ -119,10 +119,8 @@ public final class LinkCeiling {
             module.function().setMaxDynamicSharedBytes(sharedBytes);
             launch = new LaunchConfig(arena, sms, 32 * warps).sharedBytes(sharedBytes);
             params = BenchStructs.EXCHANGE.allocate(arena);
-            for (int peer = 0; peer < team.size(); peer++) {
-                params.set("memory", peer, memory.addresses(rank).get(peer));
-            }
-            params.set("target_offset", halfBytes)
+            params.set("memory", memory.table(rank))
+                    .set("target_offset", halfBytes)
                     .setInt("rank", rank)
                     .setInt("num_ranks", team.size())
                     .setInt("rows", rows)
@@ -138,7 +136,7 @@ public final class LinkCeiling {
     /** Every word of a rank's source half says whose it is; the target half is empty. */
     private void fill(PeerMemory memory, int rank) {
         CudaStream stream = stopwatch.stream(rank);
-        long address = memory.addresses(rank).get(rank);
+        long address = memory.address(rank);
         stream.fillInts(address, rank + 1, halfBytes / Integer.BYTES);
         stream.fillInts(address + halfBytes, 0, halfBytes / Integer.BYTES);
         stream.synchronize();
@@ -152,7 +150,7 @@ public final class LinkCeiling {
             for (int i = 1; i <= numPeers(); i++) {
                 int peer = (rank + i) % team.size();
                 long slot = (long) peer * rows + rows - 1;
-                long end = memory.addresses(rank).get(rank) + halfBytes + (slot + 1) * rowBytes;
+                long end = memory.address(rank) + halfBytes + (slot + 1) * rowBytes;
                 stream.copy(word.address(), end - word.byteSize(), word.byteSize());
                 stream.synchronize();
                 long expected = (peer + 1) * 0x1_0000_0001L;

@@ -1,52 +1,82 @@
 package io.deepep.bench.cuda;
 
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
 import io.deepep.EpTopology;
 import io.deepep.bench.run.Session;
 import io.deepep.buffer.CudaHeaps;
-import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /** Zeroed device memory of every rank that kernels of all ranks reach, as a buffer's is. */
 final class PeerMemory implements AutoCloseable {
     private final Session session;
-    private final List<CudaHeaps> heaps;
+    private final List<RankPart> parts;
 
-    private PeerMemory(Session session, List<CudaHeaps> heaps) {
+    /**
+     * What a rank has.
+     *
+     * @param tableOffset in its own heap, behind what the others see: where the addresses are
+     */
+    private record RankPart(CudaHeaps heaps, int rank, long tableOffset) {
+        long table() {
+            return heaps.addresses().get(rank) + tableOffset;
+        }
+
+        void writeTable(CudaStream stream) {
+            long[] addresses = heaps.addresses().stream().mapToLong(Long::longValue).toArray();
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment copy = arena.allocateFrom(JAVA_LONG, addresses);
+                stream.copy(table(), copy.address(), copy.byteSize());
+                stream.synchronize();
+            }
+        }
+    }
+
+    private PeerMemory(Session session, List<RankPart> parts) {
         this.session = session;
-        this.heaps = heaps;
+        this.parts = parts;
     }
 
     /**
-     * Allocates {@code bytes} for each rank.
+     * Allocates for each rank.
      *
-     * @param contexts of local ranks
+     * @param bytes a multiple of 8
      */
-    static PeerMemory allocate(Session session, List<CudaContext> contexts, long bytes) {
-        return new PeerMemory(
-                session,
-                session.team()
-                        .ask(
-                                rank ->
-                                        CudaHeaps.open(
-                                                ranks(session, rank), contexts.get(rank), bytes)));
+    static PeerMemory allocate(Session session, long bytes) {
+        return new PeerMemory(session, session.team().ask(rank -> part(session, rank, bytes)));
     }
 
-    private static CudaHeaps.Ranks ranks(Session session, int rank) {
+    private static RankPart part(Session session, int rank, long bytes) {
         int numRanks = session.job().numRanks();
-        return new CudaHeaps.Ranks(
-                session.communicator(rank),
-                new EpTopology(rank, numRanks, session.job().topology().numNvlRanks()),
-                session.job().timeout());
+        CudaHeaps.Ranks ranks =
+                new CudaHeaps.Ranks(
+                        session.communicator(rank),
+                        new EpTopology(rank, numRanks, session.job().topology().numNvlRanks()),
+                        session.job().timeout());
+        CudaStream stream = CudaStopwatch.stream(session, rank);
+        CudaHeaps heaps =
+                CudaHeaps.open(ranks, stream.context(), bytes + (long) Long.BYTES * numRanks);
+        RankPart part = new RankPart(heaps, rank, bytes);
+        part.writeTable(stream);
+        return part;
     }
 
-    /** Every rank's memory as the GPU of the local {@code rank} sees it. */
-    List<Long> addresses(int rank) {
-        return heaps.get(rank).addresses();
+    /** The memory of the local {@code rank}. */
+    long address(int rank) {
+        return parts.get(rank).heaps().addresses().get(rank);
+    }
+
+    /** U64 [R] on the GPU of the local {@code rank}: every rank's memory as that GPU sees it. */
+    long table(int rank) {
+        return parts.get(rank).table();
     }
 
     /** Frees all; no kernel may be running. */
     @Override
     public void close() {
-        session.team().run(rank -> heaps.get(rank).close());
+        session.team().run(rank -> parts.get(rank).heaps().close());
     }
 }
