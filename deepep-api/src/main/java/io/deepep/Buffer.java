@@ -2,6 +2,7 @@ package io.deepep;
 
 import io.deepep.spi.BufferObserver;
 import io.deepep.spi.BufferProvider;
+
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -259,13 +260,13 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /** Configuration of normal dispatches; {@link Config#recommendedForDispatch} by default. */
+        /** Configuration of normal dispatches; {@link Config#recommended} by default. */
         public Builder dispatchConfig(Config config) {
             this.dispatchConfig = config;
             return this;
         }
 
-        /** Configuration of normal combines; {@link Config#recommendedForCombine} by default. */
+        /** Configuration of normal combines; {@link Config#recommended} by default. */
         public Builder combineConfig(Config config) {
             this.combineConfig = config;
             return this;
@@ -309,12 +310,7 @@ public interface Buffer extends AutoCloseable {
                     ranksPerNode != 0
                             ? ranksPerNode
                             : Math.min(communicator.localSize(), EpTopology.MAX_NVL_RANKS);
-            Config dispatch =
-                    dispatchConfig != null
-                            ? dispatchConfig
-                            : Config.recommendedForDispatch(numRanks);
-            Config combine =
-                    combineConfig != null ? combineConfig : Config.recommendedForCombine(numRanks);
+            Config recommended = Config.recommended(numRanks);
             return BufferProvider.load()
                     .open(
                             new BufferOptions(
@@ -328,8 +324,8 @@ public interface Buffer extends AutoCloseable {
                                     lowLatency,
                                     numNvlBytes,
                                     numRdmaBytes,
-                                    dispatch,
-                                    combine,
+                                    dispatchConfig != null ? dispatchConfig : recommended,
+                                    combineConfig != null ? combineConfig : recommended,
                                     timeout,
                                     maskTimedOutRanks,
                                     observers));

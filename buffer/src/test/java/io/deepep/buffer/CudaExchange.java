@@ -21,6 +21,7 @@ import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
+
 import java.time.Duration;
 import java.util.List;
 import java.util.function.IntFunction;
@@ -50,7 +51,7 @@ final class CudaExchange implements AutoCloseable {
     private CudaExchange(Communicator communicator) {
         rank = communicator.rank();
         device = backend.device(rank, NUM_RANKS);
-        Config config = Config.recommendedForDispatch(NUM_RANKS).withNumSms(NUM_SMS);
+        Config config = Config.recommended(NUM_RANKS).withNumSms(NUM_SMS);
         buffer =
                 Buffer.builder(communicator)
                         .backend(Backend.CUDA)

@@ -14,10 +14,12 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.conformance.RequiredBackends;
-import java.time.Duration;
+
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
 
 /** Ranks on one GPU whose kernels do not fit there at once. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -48,16 +50,14 @@ class CudaSharedGpuTest {
                     communicator -> {
                         Buffer.Builder builder =
                                 onTheGpu(communicator)
-                                        .combineConfig(
-                                                Config.recommendedForCombine(2)
-                                                        .withNumSms(half + 2));
+                                        .combineConfig(Config.recommended(2).withNumSms(half + 2));
                         assertThatThrownBy(builder::open)
                                 .isInstanceOf(IllegalArgumentException.class)
                                 .hasMessageContainingAll(
                                         "combineConfig needs " + (half + 2),
                                         "ranks [0, 1] that share one",
                                         "lower Config.numSms to " + half);
-                        builder.combineConfig(Config.recommendedForCombine(2).withNumSms(half))
+                        builder.combineConfig(Config.recommended(2).withNumSms(half))
                                 .open()
                                 .close();
                     });

@@ -13,6 +13,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.CommunicatorProvider;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -132,8 +133,8 @@ final class HeapProgram {
                 null,
                 NUM_BYTES,
                 0,
-                Config.recommendedForDispatch(numRanks),
-                Config.recommendedForCombine(numRanks),
+                Config.recommended(numRanks),
+                Config.recommended(numRanks),
                 LONG,
                 false,
                 List.of());

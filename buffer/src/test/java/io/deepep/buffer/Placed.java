@@ -9,6 +9,7 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Network;
 import io.deepep.NormalLimits;
+
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
@@ -32,8 +33,8 @@ record Placed(int rank, int size, int localSize) implements Communicator {
                 lowLatency,
                 0,
                 0,
-                Config.recommendedForDispatch(place.size()),
-                Config.recommendedForCombine(place.size()),
+                Config.recommended(place.size()),
+                Config.recommended(place.size()),
                 Duration.ofSeconds(5),
                 false,
                 List.of());

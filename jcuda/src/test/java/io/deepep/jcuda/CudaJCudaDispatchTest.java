@@ -19,12 +19,15 @@ import io.deepep.Tensor;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.conformance.RequiredBackends;
-import java.time.Duration;
-import java.util.concurrent.TimeUnit;
+
 import jcuda.driver.JCudaDriver;
+
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 
 /**
  * An engine that allocates with JCuda and computes on a JCuda stream, and dispatches through a
@@ -140,7 +143,7 @@ class CudaJCudaDispatchTest {
     }
 
     private static void runRanks(Body body) throws InterruptedException {
-        Config config = Config.recommendedForDispatch(NUM_RANKS).withNumSms(8);
+        Config config = Config.recommended(NUM_RANKS).withNumSms(8);
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(
                     communicator -> {

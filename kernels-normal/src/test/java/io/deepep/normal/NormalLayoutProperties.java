@@ -8,6 +8,7 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
@@ -27,7 +28,7 @@ class NormalLayoutProperties {
                                 Arbitraries.integers().between(0, 200))
                         .as(
                                 (channels, chunk, more) ->
-                                        new Config(2 * channels, 4, 8, chunk, 2 * chunk + more));
+                                        new Config(2 * channels, chunk, 2 * chunk + more));
         Arbitrary<NormalLimits> limits =
                 Combinators.combine(
                                 Arbitraries.integers().between(1, 5000),
