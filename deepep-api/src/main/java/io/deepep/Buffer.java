@@ -39,7 +39,7 @@ public interface Buffer extends AutoCloseable {
         return BufferProvider.load().lowLatencyRdmaBytes(limits, topology);
     }
 
-    /** What this buffer was opened with, sizes and backend filled in. */
+    /** What this buffer was opened with, sizes and network filled in. */
     BufferOptions options();
 
     /** This rank's place in the group. */
@@ -167,7 +167,6 @@ public interface Buffer extends AutoCloseable {
 
         private final Communicator communicator;
         private int ranksPerNode;
-        private Backend backend = Backend.AUTO;
         private Device device = Device.host();
         private Stream communicationStream;
         private Network network = Network.auto();
@@ -198,13 +197,10 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /** Who moves the bytes; {@link Backend#AUTO} by default. */
-        public Builder backend(Backend which) {
-            this.backend = which;
-            return this;
-        }
-
-        /** Where this rank's tensors lie; the host by default. */
+        /**
+         * Where this rank's tensors lie; the host by default. It decides who moves the bytes: Java
+         * on {@link Device#host}, CUDA kernels on {@link Device#cuda}.
+         */
         public Builder device(Device where) {
             this.device = where;
             return this;
@@ -302,7 +298,8 @@ public interface Buffer extends AutoCloseable {
          *
          * @throws IllegalArgumentException if this rank's options do not fit together
          * @throws io.deepep.error.RankMismatchException if the ranks' options differ
-         * @throws io.deepep.error.DeepEpUnavailableException if the backend cannot be used here
+         * @throws io.deepep.error.DeepEpUnavailableException if the device or the network cannot be
+         *     used here
          */
         public Buffer open() {
             int numRanks = communicator.size();
@@ -316,7 +313,6 @@ public interface Buffer extends AutoCloseable {
                             new BufferOptions(
                                     communicator,
                                     new EpTopology(communicator.rank(), numRanks, nodeSize),
-                                    backend,
                                     device,
                                     communicationStream,
                                     network,

@@ -108,11 +108,10 @@ class SettingsTest {
             EpTopology topology = new EpTopology(0, 2, 2);
             NormalLimits normal = NormalLimits.of(1, 8, 1, 2);
             Options options =
-                    (n, l, bytes, timeout, backend) ->
+                    (n, l, bytes, timeout) ->
                             new BufferOptions(
                                     group.communicator(0),
                                     topology,
-                                    backend,
                                     Device.host(),
                                     null,
                                     Network.auto(),
@@ -126,16 +125,12 @@ class SettingsTest {
                                     false,
                                     List.of());
             Duration second = Duration.ofSeconds(1);
+            requireMessage(() -> options.of(null, null, 0, second), "at least one mode");
+            requireMessage(() -> options.of(normal, null, -1, second), "numNvlBytes=-1");
+            requireMessage(() -> options.of(normal, null, 0, Duration.ZERO), "timeout=PT0S");
             requireMessage(
-                    () -> options.of(null, null, 0, second, Backend.HOST), "at least one mode");
-            requireMessage(
-                    () -> options.of(normal, null, -1, second, Backend.HOST), "numNvlBytes=-1");
-            requireMessage(
-                    () -> options.of(normal, null, 0, Duration.ZERO, Backend.HOST), "timeout=PT0S");
-            requireMessage(
-                    () -> options.of(null, three, 0, second, Backend.HOST),
+                    () -> options.of(null, three, 0, second),
                     "numExperts=3 is not a multiple of numRanks=2");
-            requireMessage(() -> options.of(normal, null, 0, second, Backend.CUDA), "device=host");
             requireMessage(
                     () -> Buffer.builder(group.communicator(0)).ranksPerNode(0), "ranksPerNode=0");
         }
@@ -143,11 +138,6 @@ class SettingsTest {
 
     /** The options that the test above varies. */
     private interface Options {
-        BufferOptions of(
-                NormalLimits normal,
-                LowLatencyLimits fast,
-                long bytes,
-                Duration timeout,
-                Backend backend);
+        BufferOptions of(NormalLimits normal, LowLatencyLimits fast, long bytes, Duration timeout);
     }
 }

@@ -2,7 +2,6 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.Config;
@@ -29,7 +28,7 @@ class CudaSharedGpuTest {
     @BeforeEach
     void requireGpu() {
         RequiredBackends.assume(
-                Backend.CUDA,
+                Device.Kind.CUDA,
                 CudaDriver.isAvailable(),
                 CudaDriver.unavailabilityReason().orElse(""));
     }
@@ -37,7 +36,6 @@ class CudaSharedGpuTest {
     private static Buffer.Builder onTheGpu(Communicator communicator) {
         return Buffer.builder(communicator)
                 .device(Device.cuda(0))
-                .backend(Backend.CUDA)
                 .normal(NormalLimits.of(8, 128, 2, 4))
                 .timeout(LONG);
     }

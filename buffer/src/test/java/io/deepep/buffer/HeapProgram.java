@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Config;
@@ -125,7 +124,6 @@ final class HeapProgram {
         return new BufferOptions(
                 communicator,
                 new EpTopology(communicator.rank(), numRanks, numRanks),
-                Backend.CUDA,
                 Device.cuda(communicator.rank() % NUM_DEVICES),
                 null,
                 Network.auto(),

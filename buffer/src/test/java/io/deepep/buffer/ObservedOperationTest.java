@@ -3,7 +3,6 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
 import io.deepep.Config;
@@ -167,7 +166,6 @@ class ObservedOperationTest {
                 new BufferOptions(
                         group.communicator(0),
                         new EpTopology(0, 1, 1),
-                        Backend.HOST,
                         Device.host(),
                         null,
                         Network.auto(),

@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Config;
@@ -25,7 +24,6 @@ record Placed(int rank, int size, int localSize) implements Communicator {
         return new BufferOptions(
                 place,
                 new EpTopology(place.rank(), place.size(), ranksPerNode),
-                Backend.CUDA,
                 Device.cuda(0),
                 null,
                 network,

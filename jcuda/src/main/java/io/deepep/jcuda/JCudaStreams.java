@@ -8,6 +8,7 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DeviceEvent;
+
 import jcuda.NativePointerObject;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUstream;
@@ -56,7 +57,7 @@ public final class JCudaStreams {
             throw new IllegalArgumentException(
                     "stream "
                             + stream
-                            + " is not of a GPU; open the buffer with Backend.CUDA on a device");
+                            + " is not of a GPU; open the buffer on one, Buffer.Builder.device");
         }
         return NativePointers.set(new CUstream(), cudaStream.handle());
     }

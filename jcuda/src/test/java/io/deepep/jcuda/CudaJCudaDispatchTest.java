@@ -3,7 +3,6 @@ package io.deepep.jcuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombineRequest;
@@ -47,7 +46,7 @@ class CudaJCudaDispatchTest {
     void requireCuda() {
         // Before JCuda: the library sets the driver's environment when it loads the driver.
         String reason = CudaDriver.unavailabilityReason().orElse("");
-        RequiredBackends.assume(Backend.CUDA, reason.isEmpty(), reason);
+        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
     }
 
     @Test
@@ -156,7 +155,6 @@ class CudaJCudaDispatchTest {
                                                         TOKENS, HIDDEN, TOPK, EXPERTS, NUM_RANKS));
                                 Buffer buffer =
                                         Buffer.builder(communicator)
-                                                .backend(Backend.CUDA)
                                                 .device(device)
                                                 .normal(
                                                         NormalLimits.of(
