@@ -14,9 +14,9 @@ import io.deepep.Device;
 import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
+import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaDriver;
-import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.conformance.RequiredBackends;
 
 import jcuda.driver.JCudaDriver;
@@ -53,7 +53,7 @@ class CudaJCudaDispatchTest {
     void dispatchesAndCombinesOnAJCudaStream() throws InterruptedException {
         runRanks(
                 (communicator, buffer, engine) -> {
-                    CudaStream stream = JCudaStreams.streamOf(engine.device(), engine.stream());
+                    Stream stream = JCudaStreams.streamOf(engine.device(), engine.stream());
                     CallOptions onStream = CallOptions.sync().on(stream);
                     for (int round = 1; round <= ROUNDS; round++) {
                         engine.writeTokens(round);
@@ -89,9 +89,9 @@ class CudaJCudaDispatchTest {
     void handlesGoBackToJCuda() throws InterruptedException {
         runRanks(
                 (_, buffer, engine) -> {
-                    CudaStream stream = (CudaStream) buffer.communicationStream();
+                    Stream stream = buffer.communicationStream();
                     assertThat(JCudaDriver.cuStreamQuery(JCudaStreams.cuStreamOf(stream))).isZero();
-                    assertThat(JCudaStreams.streamOf(engine.device(), engine.stream()).handle())
+                    assertThat(JCudaStreams.streamOf(engine.device(), engine.stream()).cudaHandle())
                             .isEqualTo(NativePointers.get(engine.stream()));
                     assertThat(NativePointers.address(JCudaTensors.pointerTo(engine.x())))
                             .isEqualTo(engine.x().address());
