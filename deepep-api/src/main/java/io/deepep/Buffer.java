@@ -2,6 +2,7 @@ package io.deepep;
 
 import io.deepep.spi.BufferObserver;
 import io.deepep.spi.BufferProvider;
+
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -38,7 +39,7 @@ public interface Buffer extends AutoCloseable {
         return BufferProvider.load().lowLatencyRdmaBytes(limits, topology);
     }
 
-    /** What this buffer was opened with, sizes and backend filled in. */
+    /** What this buffer was opened with, sizes and network filled in. */
     BufferOptions options();
 
     /** This rank's place in the group. */
@@ -166,7 +167,6 @@ public interface Buffer extends AutoCloseable {
 
         private final Communicator communicator;
         private int ranksPerNode;
-        private Backend backend = Backend.AUTO;
         private Device device = Device.host();
         private Stream communicationStream;
         private Network network = Network.auto();
@@ -197,13 +197,10 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /** Who moves the bytes; {@link Backend#AUTO} by default. */
-        public Builder backend(Backend which) {
-            this.backend = which;
-            return this;
-        }
-
-        /** Where this rank's tensors lie; the host by default. */
+        /**
+         * Where this rank's tensors lie; the host by default. It decides who moves the bytes: Java
+         * on {@link Device#host}, CUDA kernels on {@link Device#cuda}.
+         */
         public Builder device(Device where) {
             this.device = where;
             return this;
@@ -259,13 +256,13 @@ public interface Buffer extends AutoCloseable {
             return this;
         }
 
-        /** Configuration of normal dispatches; {@link Config#recommendedForDispatch} by default. */
+        /** Configuration of normal dispatches; {@link Config#recommended} by default. */
         public Builder dispatchConfig(Config config) {
             this.dispatchConfig = config;
             return this;
         }
 
-        /** Configuration of normal combines; {@link Config#recommendedForCombine} by default. */
+        /** Configuration of normal combines; {@link Config#recommended} by default. */
         public Builder combineConfig(Config config) {
             this.combineConfig = config;
             return this;
@@ -301,7 +298,8 @@ public interface Buffer extends AutoCloseable {
          *
          * @throws IllegalArgumentException if this rank's options do not fit together
          * @throws io.deepep.error.RankMismatchException if the ranks' options differ
-         * @throws io.deepep.error.DeepEpUnavailableException if the backend cannot be used here
+         * @throws io.deepep.error.DeepEpUnavailableException if the device or the network cannot be
+         *     used here
          */
         public Buffer open() {
             int numRanks = communicator.size();
@@ -309,18 +307,12 @@ public interface Buffer extends AutoCloseable {
                     ranksPerNode != 0
                             ? ranksPerNode
                             : Math.min(communicator.localSize(), EpTopology.MAX_NVL_RANKS);
-            Config dispatch =
-                    dispatchConfig != null
-                            ? dispatchConfig
-                            : Config.recommendedForDispatch(numRanks);
-            Config combine =
-                    combineConfig != null ? combineConfig : Config.recommendedForCombine(numRanks);
+            Config recommended = Config.recommended(numRanks);
             return BufferProvider.load()
                     .open(
                             new BufferOptions(
                                     communicator,
                                     new EpTopology(communicator.rank(), numRanks, nodeSize),
-                                    backend,
                                     device,
                                     communicationStream,
                                     network,
@@ -328,8 +320,8 @@ public interface Buffer extends AutoCloseable {
                                     lowLatency,
                                     numNvlBytes,
                                     numRdmaBytes,
-                                    dispatch,
-                                    combine,
+                                    dispatchConfig != null ? dispatchConfig : recommended,
+                                    combineConfig != null ? combineConfig : recommended,
                                     timeout,
                                     maskTimedOutRanks,
                                     observers));

@@ -1,6 +1,7 @@
 package io.deepep;
 
 import io.deepep.spi.BufferObserver;
+
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
@@ -10,8 +11,8 @@ import java.util.Objects;
  *
  * @param communicator this rank's end of the group
  * @param topology this rank's place in it
- * @param backend who moves the bytes
- * @param device where this rank's tensors lie
+ * @param device where this rank's tensors lie, which says who moves the bytes: Java on the host,
+ *     kernels on a GPU
  * @param communicationStream the engine's stream that calls run on, or null for one of the buffer's
  *     own
  * @param network how GPUs of different nodes reach each other
@@ -29,7 +30,6 @@ import java.util.Objects;
 public record BufferOptions(
         Communicator communicator,
         EpTopology topology,
-        Backend backend,
         Device device,
         Stream communicationStream,
         Network network,
@@ -48,7 +48,6 @@ public record BufferOptions(
     public BufferOptions {
         Objects.requireNonNull(communicator, "communicator");
         Objects.requireNonNull(topology, "topology");
-        Objects.requireNonNull(backend, "backend");
         Objects.requireNonNull(device, "device");
         Objects.requireNonNull(network, "network");
         Objects.requireNonNull(dispatchConfig, "dispatchConfig");
@@ -86,18 +85,13 @@ public record BufferOptions(
                             + device
                             + "; give a stream of the device that the tensors lie on");
         }
-        if (backend == Backend.CUDA && device.isHost()) {
-            throw new IllegalArgumentException(
-                    "device=host does not go with backend=CUDA; give Device.cuda(index)");
-        }
     }
 
-    /** With the backend and the network that were chosen. */
-    public BufferOptions with(Backend chosenBackend, Network chosenNetwork) {
+    /** The same options with the network that was chosen. */
+    public BufferOptions withNetwork(Network chosenNetwork) {
         return new BufferOptions(
                 communicator,
                 topology,
-                chosenBackend,
                 device,
                 communicationStream,
                 chosenNetwork,

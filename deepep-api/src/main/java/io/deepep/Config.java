@@ -3,19 +3,17 @@ package io.deepep;
 import io.deepep.spi.BufferProvider;
 
 /**
- * How normal-mode operations use the machine: multiprocessors and chunk sizes. Immutable; the same
- * values on every rank.
+ * How normal-mode operations use the machine: multiprocessors, and the rings between nodes.
+ * Immutable; the same values on every rank.
  *
  * @param numSms streaming multiprocessors an operation may hold, even, at least 2. The host backend
  *     takes half of it as the number of RDMA channels, like the GPU
- * @param nvlSendChunk tokens sent over NVLink before the receiver is told
- * @param nvlRecvChunk tokens a NVLink staging queue holds, more than {@code nvlSendChunk}
- * @param rdmaSendChunk tokens sent over RDMA before the receiver is told, at most half of {@code
- *     rdmaRecvChunk}
- * @param rdmaRecvChunk tokens the RDMA ring of one channel and one source node holds
+ * @param rdmaSendChunk rows that a channel sends to another node before it tells the receiver, at
+ *     most half of {@code rdmaRecvChunk}; without effect on one node
+ * @param rdmaRecvChunk rows that the ring of one channel holds for each other node; without effect
+ *     on one node
  */
-public record Config(
-        int numSms, int nvlSendChunk, int nvlRecvChunk, int rdmaSendChunk, int rdmaRecvChunk) {
+public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
     private static final int DEFAULT_SMS = 20;
 
     /** Validates the numbers. */
@@ -24,12 +22,7 @@ public record Config(
             throw new IllegalArgumentException(
                     "numSms=" + numSms + " is not an even number of at least 2");
         }
-        requirePositive("nvlSendChunk", nvlSendChunk);
         requirePositive("rdmaSendChunk", rdmaSendChunk);
-        if (nvlSendChunk >= nvlRecvChunk) {
-            throw new IllegalArgumentException(
-                    "nvlSendChunk=" + nvlSendChunk + " is not below nvlRecvChunk=" + nvlRecvChunk);
-        }
         if (rdmaSendChunk > rdmaRecvChunk / 2) {
             throw new IllegalArgumentException(
                     "rdmaSendChunk="
@@ -45,24 +38,15 @@ public record Config(
         }
     }
 
-    /** The configuration to start from for dispatch among {@code numRanks} ranks. */
-    public static Config recommendedForDispatch(int numRanks) {
+    /** The configuration to start from among {@code numRanks} ranks, for dispatch and combine. */
+    public static Config recommended(int numRanks) {
         requirePositive("numRanks", numRanks);
         if (numRanks <= EpTopology.MAX_NVL_RANKS) {
-            return new Config(DEFAULT_SMS, 6, 256, 8, 64);
+            return new Config(DEFAULT_SMS, 8, 64);
         }
         // More nodes: fewer tokens go to each, so chunks stay small while the ring covers the
         // longer round trip.
-        return new Config(DEFAULT_SMS, 16, 288, numRanks <= 64 ? 16 : 8, 128);
-    }
-
-    /** The configuration to start from for combine among {@code numRanks} ranks. */
-    public static Config recommendedForCombine(int numRanks) {
-        requirePositive("numRanks", numRanks);
-        if (numRanks <= EpTopology.MAX_NVL_RANKS) {
-            return new Config(DEFAULT_SMS, 4, 256, 8, 64);
-        }
-        return new Config(DEFAULT_SMS, 8, 288, numRanks <= 64 ? 16 : 8, 128);
+        return new Config(DEFAULT_SMS, numRanks <= 64 ? 16 : 8, 128);
     }
 
     /**
@@ -73,8 +57,6 @@ public record Config(
     public Config covering(Config other) {
         return new Config(
                 Math.max(numSms, other.numSms),
-                Math.max(nvlSendChunk, other.nvlSendChunk),
-                Math.max(nvlRecvChunk, other.nvlRecvChunk),
                 Math.max(rdmaSendChunk, other.rdmaSendChunk),
                 Math.max(rdmaRecvChunk, other.rdmaRecvChunk));
     }
@@ -86,7 +68,7 @@ public record Config(
 
     /** The same configuration with another number of multiprocessors. */
     public Config withNumSms(int sms) {
-        return new Config(sms, nvlSendChunk, nvlRecvChunk, rdmaSendChunk, rdmaRecvChunk);
+        return new Config(sms, rdmaSendChunk, rdmaRecvChunk);
     }
 
     /**

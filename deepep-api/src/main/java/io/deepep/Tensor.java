@@ -1,5 +1,7 @@
 package io.deepep;
 
+import io.deepep.spi.CudaProvider;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -64,7 +66,8 @@ public final class Tensor {
             throw new IllegalArgumentException(
                     "segment "
                             + segment
-                            + " lies in the Java heap; a tensor needs off-heap memory from an Arena");
+                            + " lies in the Java heap; a tensor needs off-heap memory from an"
+                            + " Arena");
         }
         return new Tensor(
                 segment,
@@ -109,6 +112,40 @@ public final class Tensor {
                 dtype,
                 shape.clone(),
                 strides.clone(),
+                owner);
+    }
+
+    /**
+     * A contiguous view over GPU memory that the CUDA driver knows. It is asked for the GPU, and
+     * for the end of the allocation, which the view must not reach beyond.
+     *
+     * @param address of the first element, anywhere in an allocation of {@code cuMemAlloc}, {@code
+     *     cudaMalloc} or a pool of theirs
+     * @param owner as in {@link #onDevice(Device, long, long, DType, long[], long[], Object)}; may
+     *     be null
+     * @throws IllegalArgumentException if there is no GPU memory, or too little
+     * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
+     */
+    public static Tensor cuda(long address, Object owner, DType dtype, long... shape) {
+        CudaProvider.Memory memory =
+                CudaProvider.load()
+                        .memoryAt(address)
+                        .orElseThrow(
+                                () ->
+                                        new IllegalArgumentException(
+                                                "address=0x"
+                                                        + Long.toHexString(address)
+                                                        + " is no GPU memory that the CUDA driver"
+                                                        + " knows; for other memory use"
+                                                        + " Tensor.onDevice, and name its device"
+                                                        + " and size"));
+        return onDevice(
+                memory.device(),
+                address,
+                memory.base() + memory.numBytes() - address,
+                dtype,
+                shape,
+                TensorShapes.contiguousStrides(shape),
                 owner);
     }
 

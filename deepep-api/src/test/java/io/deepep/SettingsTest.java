@@ -3,10 +3,11 @@ package io.deepep;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.time.Duration;
-import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
+
+import java.time.Duration;
+import java.util.List;
 
 /** The records that configure a buffer: what they refuse, and with what words. */
 class SettingsTest {
@@ -44,26 +45,20 @@ class SettingsTest {
 
     @Test
     void config() {
-        requireMessage(() -> new Config(3, 1, 2, 1, 2), "numSms=3 is not an even number");
-        requireMessage(() -> new Config(0, 1, 2, 1, 2), "numSms=0 is not an even number");
-        requireMessage(() -> new Config(2, 0, 2, 1, 2), "nvlSendChunk=0 must be at least 1");
+        requireMessage(() -> new Config(3, 1, 2), "numSms=3 is not an even number");
+        requireMessage(() -> new Config(0, 1, 2), "numSms=0 is not an even number");
+        requireMessage(() -> new Config(2, 0, 2), "rdmaSendChunk=0 must be at least 1");
         requireMessage(
-                () -> new Config(2, 2, 2, 1, 2), "nvlSendChunk=2 is not below nvlRecvChunk=2");
-        requireMessage(() -> new Config(2, 1, 2, 0, 2), "rdmaSendChunk=0 must be at least 1");
-        requireMessage(
-                () -> new Config(2, 1, 2, 2, 3),
-                "rdmaSendChunk=2 is above half of rdmaRecvChunk=3");
-        assertThat(new Config(2, 1, 2, 1, 2).withNumSms(6).numChannels()).isEqualTo(3);
+                () -> new Config(2, 2, 3), "rdmaSendChunk=2 is above half of rdmaRecvChunk=3");
+        assertThat(new Config(2, 1, 2).withNumSms(6).numChannels()).isEqualTo(3);
     }
 
     @Test
     void everyRankCountHasARecommendation() {
         for (int numRanks = 1; numRanks <= 256; numRanks++) {
-            assertThat(Config.recommendedForDispatch(numRanks).numChannels()).isPositive();
-            assertThat(Config.recommendedForCombine(numRanks).numChannels()).isPositive();
+            assertThat(Config.recommended(numRanks).numChannels()).isPositive();
         }
-        requireMessage(() -> Config.recommendedForDispatch(0), "numRanks=0 must be at least 1");
-        requireMessage(() -> Config.recommendedForCombine(-1), "numRanks=-1 must be at least 1");
+        requireMessage(() -> Config.recommended(0), "numRanks=0 must be at least 1");
     }
 
     @Test
@@ -107,17 +102,16 @@ class SettingsTest {
 
     @Test
     void bufferOptions() {
-        Config config = Config.recommendedForDispatch(1);
+        Config config = Config.recommended(1);
         LowLatencyLimits three = new LowLatencyLimits(1, 128, 3, 1);
         try (InProcessGroup group = InProcessGroup.of(2)) {
             EpTopology topology = new EpTopology(0, 2, 2);
             NormalLimits normal = NormalLimits.of(1, 8, 1, 2);
             Options options =
-                    (n, l, bytes, timeout, backend) ->
+                    (n, l, bytes, timeout) ->
                             new BufferOptions(
                                     group.communicator(0),
                                     topology,
-                                    backend,
                                     Device.host(),
                                     null,
                                     Network.auto(),
@@ -131,16 +125,12 @@ class SettingsTest {
                                     false,
                                     List.of());
             Duration second = Duration.ofSeconds(1);
+            requireMessage(() -> options.of(null, null, 0, second), "at least one mode");
+            requireMessage(() -> options.of(normal, null, -1, second), "numNvlBytes=-1");
+            requireMessage(() -> options.of(normal, null, 0, Duration.ZERO), "timeout=PT0S");
             requireMessage(
-                    () -> options.of(null, null, 0, second, Backend.HOST), "at least one mode");
-            requireMessage(
-                    () -> options.of(normal, null, -1, second, Backend.HOST), "numNvlBytes=-1");
-            requireMessage(
-                    () -> options.of(normal, null, 0, Duration.ZERO, Backend.HOST), "timeout=PT0S");
-            requireMessage(
-                    () -> options.of(null, three, 0, second, Backend.HOST),
+                    () -> options.of(null, three, 0, second),
                     "numExperts=3 is not a multiple of numRanks=2");
-            requireMessage(() -> options.of(normal, null, 0, second, Backend.CUDA), "device=host");
             requireMessage(
                     () -> Buffer.builder(group.communicator(0)).ranksPerNode(0), "ranksPerNode=0");
         }
@@ -148,11 +138,6 @@ class SettingsTest {
 
     /** The options that the test above varies. */
     private interface Options {
-        BufferOptions of(
-                NormalLimits normal,
-                LowLatencyLimits fast,
-                long bytes,
-                Duration timeout,
-                Backend backend);
+        BufferOptions of(NormalLimits normal, LowLatencyLimits fast, long bytes, Duration timeout);
     }
 }

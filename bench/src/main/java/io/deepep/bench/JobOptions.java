@@ -1,6 +1,5 @@
 package io.deepep.bench;
 
-import io.deepep.Backend;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.bench.routing.RecordedRouting;
@@ -15,12 +14,14 @@ import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
+
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
 import java.time.Duration;
 import java.util.List;
 import java.util.function.IntFunction;
 import java.util.function.Predicate;
-import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Option;
 
 /** The options of all test and bench commands, turned into a {@link Job}. */
 final class JobOptions {
@@ -30,7 +31,7 @@ final class JobOptions {
             names = "--backend",
             paramLabel = "NAME",
             description = "host, cuda or auto (default: auto: cuda where it works, else host).")
-    private Backend backend = Backend.AUTO;
+    private BackendName backend = BackendName.AUTO;
 
     @Option(
             names = "--gpus",
@@ -70,9 +71,10 @@ final class JobOptions {
             paramLabel = "N",
             split = ",",
             description =
-                    "Multiprocessors per operation, even; on the host half of it is the number of RDMA channels."
-                            + " Several numbers: each is measured, checks run with the first"
-                            + " (default: what the library recommends; on GPUs 8 to 64 are measured).")
+                    "Multiprocessors per operation, even; on the host half of it is the number of"
+                        + " RDMA channels. Several numbers: each is measured, checks run with the"
+                        + " first (default: what the library recommends; on GPUs 8 to 64 are"
+                        + " measured).")
     private List<Integer> sms = List.of();
 
     @Option(
@@ -86,21 +88,21 @@ final class JobOptions {
     @Mixin private RoutingOptions routing = new RoutingOptions();
 
     /**
-     * Makes the job and does it. With {@link Backend#AUTO} on GPUs if they can be used and have
+     * Makes the job and does it. With {@link BackendName#AUTO} on GPUs if they can be used and have
      * what it takes, else on the host; the job says why.
      *
      * @return what {@code work} returned
      * @throws UsageException if the options do not go together
      */
     boolean run(GroupOptions group, ShapeDefaults defaults, Predicate<Job> work) {
-        if (backend == Backend.HOST) {
+        if (backend == BackendName.HOST) {
             return work.test(job(hostPlacement(""), group, defaults));
         }
         try {
             return work.test(job(Placement.cuda(wantedGpus()), group, defaults));
         } catch (UsageException | DeepEpUnavailableException refused) {
             Throwable cause = refused instanceof UsageException ? refused.getCause() : refused;
-            if (backend == Backend.CUDA || !(cause instanceof DeepEpUnavailableException)) {
+            if (backend == BackendName.CUDA || !(cause instanceof DeepEpUnavailableException)) {
                 throw refused;
             }
             String why = "auto: " + cause.getMessage().replace('\n', ' ');
@@ -144,7 +146,7 @@ final class JobOptions {
     }
 
     private Placement hostPlacement(String note) {
-        if (numGpus != null && backend == Backend.HOST) {
+        if (numGpus != null && backend == BackendName.HOST) {
             throw new UsageException(
                     "--gpus=" + numGpus + " does not go with --backend=host, which uses none");
         }
@@ -204,7 +206,7 @@ final class JobOptions {
     }
 
     private Job random(Placement placement, EpTopology topology, ShapeDefaults defaults) {
-        int tokens = numTokens != null ? numTokens : defaults.numTokens(placement.backend());
+        int tokens = numTokens != null ? numTokens : defaults.numTokens(placement);
         if (tokens < 1) {
             throw new UsageException("--num-tokens=" + tokens + " must be at least 1");
         }

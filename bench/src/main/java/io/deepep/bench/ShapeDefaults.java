@@ -1,6 +1,6 @@
 package io.deepep.bench;
 
-import io.deepep.Backend;
+import io.deepep.bench.run.Placement;
 
 /**
  * What a command takes where the user gives nothing. The host backend gets fewer tokens, so that a
@@ -17,8 +17,8 @@ record ShapeDefaults(int hostTokens, int cudaTokens, int numExperts) {
     static final ShapeDefaults BENCH_NORMAL = new ShapeDefaults(1024, 4096, 256);
     static final ShapeDefaults BENCH_LOW_LATENCY = new ShapeDefaults(128, 128, 288);
 
-    int numTokens(Backend backend) {
-        return backend == Backend.CUDA ? cudaTokens : hostTokens;
+    int numTokens(Placement placement) {
+        return placement.isCuda() ? cudaTokens : hostTokens;
     }
 
     /** For the help text. */
@@ -26,8 +26,8 @@ record ShapeDefaults(int hostTokens, int cudaTokens, int numExperts) {
         return hostTokens == cudaTokens
                 ? Integer.toString(hostTokens)
                 : hostTokens
-                        + " where the host moves the bytes (so that all checks take less than a minute on two"
-                        + " cores), "
+                        + " where the host moves the bytes (so that all checks take less than a"
+                        + " minute on two cores), "
                         + cudaTokens
                         + " on GPUs";
     }

@@ -6,6 +6,7 @@ import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideOutsid
 import static com.tngtech.archunit.core.domain.properties.HasName.Predicates.nameStartingWith;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.ArchConfiguration;
@@ -13,6 +14,12 @@ import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
 import java.io.IOException;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
@@ -20,10 +27,6 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** Holds the module graph, by packages, and that no test class has a name that is never run. */
 class ArchitectureTest {
@@ -70,11 +73,11 @@ class ArchitectureTest {
                     List.of(API, HOST, NATIVE, NORMAL, LOW_LATENCY),
                     List.of("jdk.jfr.."));
     private static final Module JCUDA =
-            new Module(List.of("io.deepep.jcuda.."), List.of(API, NATIVE), List.of("jcuda.."));
+            new Module(List.of("io.deepep.jcuda.."), List.of(API), List.of("jcuda.."));
     private static final Module DJL =
             new Module(
                     List.of("io.deepep.djl..", "ai.djl.serving.plugins.."),
-                    List.of(API, NATIVE),
+                    List.of(API),
                     List.of("ai.djl..", "com.google.gson..", "io.netty..", "javax.management.."));
     private static final Module MICROMETER =
             new Module(List.of("io.deepep.micrometer.."), List.of(API), List.of("io.micrometer.."));

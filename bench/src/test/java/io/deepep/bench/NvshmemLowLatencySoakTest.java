@@ -1,6 +1,6 @@
 package io.deepep.bench;
 
-import io.deepep.Backend;
+import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
 import io.deepep.bench.lowlatency.LowLatencySoak;
@@ -10,10 +10,12 @@ import io.deepep.bench.run.Placement;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.time.Duration;
-import java.util.List;
+
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+
+import java.time.Duration;
+import java.util.List;
 
 /**
  * {@link CudaLowLatencySoakTest} across virtual nodes of two ranks over NVSHMEM, for processes that
@@ -30,7 +32,7 @@ class NvshmemLowLatencySoakTest {
                 ranks > RANKS_PER_NODE && ranks % RANKS_PER_NODE == 0,
                 "start it by: deepep launch -n 4 -- deepep-tests -c " + getClass().getName());
         RequiredBackends.assume(
-                Backend.CUDA,
+                Device.Kind.CUDA,
                 CudaDriver.isAvailable(),
                 CudaDriver.unavailabilityReason().orElse(""));
         RoutingSpec recipe = RoutingSpec.of(ranks, 1, 8 * ranks, 4);

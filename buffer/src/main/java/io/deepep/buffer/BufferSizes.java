@@ -91,7 +91,6 @@ record BufferSizes(
         return new BufferOptions(
                 options.communicator(),
                 options.topology(),
-                options.backend(),
                 options.device(),
                 options.communicationStream(),
                 options.network(),

@@ -4,6 +4,7 @@ import io.deepep.BufferOptions;
 import io.deepep.Config;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
+
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -69,24 +70,20 @@ record GpuSharing(int mostRanksPerGpu) {
                                 + rank
                                 + " is a default stream of its "
                                 + gpu.name()
-                                + ", where other ranks' kernels would wait behind its own; give each"
-                                + " rank on a shared GPU a stream made by cuStreamCreate");
+                                + ", where other ranks' kernels would wait behind its own; give"
+                                + " each rank on a shared GPU a stream made by cuStreamCreate");
             }
         }
-        int numRanks = gpus.size();
+        Config recommended = Config.recommended(gpus.size());
         return options.normal() == null
                 ? of(gpus, Map.of())
                 : of(
                         gpus,
                         Map.of(
                                 "dispatchConfig",
-                                numSms(
-                                        options.dispatchConfig(),
-                                        Config.recommendedForDispatch(numRanks)),
+                                numSms(options.dispatchConfig(), recommended),
                                 "combineConfig",
-                                numSms(
-                                        options.combineConfig(),
-                                        Config.recommendedForCombine(numRanks))));
+                                numSms(options.combineConfig(), recommended)));
     }
 
     /** The recommended number shrinks to what there is, another one is the user's choice. */

@@ -4,6 +4,7 @@ import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Network;
 import io.deepep.error.RankMismatchException;
+
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -28,7 +29,7 @@ final class Handshake {
     static void agree(BufferOptions options, BufferSizes sizes) {
         Map<String, String> mine = new LinkedHashMap<>();
         mine.put("protocol version", PROTOCOL_VERSION);
-        mine.put("backend", options.backend().name());
+        mine.put("kind of device", options.device().kind().name());
         mine.put("network", name(options.network()));
         mine.put("ranksPerNode", Integer.toString(options.topology().numNvlRanks()));
         mine.put("normal limits", String.valueOf(options.normal()));

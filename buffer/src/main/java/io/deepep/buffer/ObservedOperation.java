@@ -7,6 +7,7 @@ import io.deepep.spi.CallKind;
 import io.deepep.spi.ObservedCall;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RunObservation;
+
 import java.util.ArrayDeque;
 import java.util.Deque;
 
@@ -287,7 +288,7 @@ final class ObservedOperation<R> implements Operation<R> {
                 run.event,
                 new ObservedCall(
                         kind,
-                        observers.options().backend(),
+                        observers.options().device(),
                         facts,
                         run.beginNanos,
                         run.completeNanos,

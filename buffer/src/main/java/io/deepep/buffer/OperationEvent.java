@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.CallKind;
 import io.deepep.spi.ObservedCall;
+
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;
@@ -37,8 +38,9 @@ final class OperationEvent extends Event {
     @Description("dispatch or combine")
     String operation;
 
-    @Label("Backend")
-    String backend;
+    @Label("Device")
+    @Description("Where the rank's tensors lie: host, or cuda and the number of the GPU")
+    String device;
 
     @Label("Rank")
     int rank;
@@ -62,13 +64,15 @@ final class OperationEvent extends Event {
 
     @Label("NVLink Bytes")
     @Description(
-            "What this rank's tokens put on NVLink, out in a dispatch, home in a combine; -1 where the host does not know")
+            "What this rank's tokens put on NVLink, out in a dispatch, home in a combine; -1 where"
+                + " the host does not know")
     @DataAmount
     long nvlinkBytes;
 
     @Label("RDMA Bytes")
     @Description(
-            "What this rank's tokens put between nodes, out in a dispatch, home in a combine; -1 where the host does not know")
+            "What this rank's tokens put between nodes, out in a dispatch, home in a combine; -1"
+                + " where the host does not know")
     @DataAmount
     long rdmaBytes;
 
@@ -99,7 +103,8 @@ final class OperationEvent extends Event {
 
     @Label("Finished")
     @Description(
-            "Whether the host saw the end; if not, the event ends with the first half and the counts are incomplete")
+            "Whether the host saw the end; if not, the event ends with the first half and the"
+                + " counts are incomplete")
     boolean finished;
 
     @Label("Error")
@@ -113,7 +118,7 @@ final class OperationEvent extends Event {
         call = number;
         mode = kind.mode();
         operation = kind.operation();
-        backend = seen.backend().name();
+        device = seen.device().toString();
         rank = facts.topology().rank();
         format = facts.format();
         rowBytes = facts.rowBytes();

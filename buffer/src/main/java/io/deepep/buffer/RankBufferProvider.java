@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.BufferOptions;
 import io.deepep.Config;
@@ -19,7 +18,7 @@ public final class RankBufferProvider implements BufferProvider {
         BufferOptions options;
         BufferSizes sizes;
         try {
-            BufferOptions chosen = BackendChoice.resolve(given);
+            BufferOptions chosen = OptionsChecks.resolve(given);
             sizes = BufferSizes.of(chosen);
             options = sizes.applyTo(chosen);
         } catch (RuntimeException unusable) {
@@ -28,9 +27,9 @@ public final class RankBufferProvider implements BufferProvider {
         }
         Handshake.agree(options, sizes);
         Resources resources =
-                options.backend() == Backend.CUDA
-                        ? CudaResources.open(options, sizes)
-                        : HostResources.open(options, sizes);
+                options.device().isHost()
+                        ? HostResources.open(options, sizes)
+                        : CudaResources.open(options, sizes);
         return new RankBuffer(options, resources);
     }
 

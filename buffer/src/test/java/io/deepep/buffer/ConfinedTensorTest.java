@@ -3,7 +3,6 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.DType;
@@ -14,9 +13,11 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import java.lang.foreign.Arena;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+
+import java.lang.foreign.Arena;
 
 /** Asynchronous calls of the host backend refuse memory that the calling thread alone may touch. */
 @Timeout(value = 30, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -37,7 +38,6 @@ class ConfinedTensorTest {
                                 Arena shared = Arena.ofShared();
                                 Buffer buffer =
                                         Buffer.builder(communicator)
-                                                .backend(Backend.HOST)
                                                 .normal(
                                                         NormalLimits.of(
                                                                 NUM_TOKENS, HIDDEN, 1, NUM_EXPERTS))

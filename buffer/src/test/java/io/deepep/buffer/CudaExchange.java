@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.CombineRequest;
 import io.deepep.CombineResult;
@@ -21,6 +20,7 @@ import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
+
 import java.time.Duration;
 import java.util.List;
 import java.util.function.IntFunction;
@@ -50,10 +50,9 @@ final class CudaExchange implements AutoCloseable {
     private CudaExchange(Communicator communicator) {
         rank = communicator.rank();
         device = backend.device(rank, NUM_RANKS);
-        Config config = Config.recommendedForDispatch(NUM_RANKS).withNumSms(NUM_SMS);
+        Config config = Config.recommended(NUM_RANKS).withNumSms(NUM_SMS);
         buffer =
                 Buffer.builder(communicator)
-                        .backend(Backend.CUDA)
                         .device(device)
                         .normal(NormalLimits.of(TOKENS, HIDDEN, TOPK, EXPERTS))
                         .dispatchConfig(config)
@@ -70,7 +69,7 @@ final class CudaExchange implements AutoCloseable {
     /** Runs the body on every rank; skips the test without a GPU. */
     static void run(Body body) throws InterruptedException {
         String reason = new CudaTestBackend().unavailabilityReason().orElse("");
-        RequiredBackends.assume(Backend.CUDA, reason.isEmpty(), reason);
+        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(
                     communicator -> {

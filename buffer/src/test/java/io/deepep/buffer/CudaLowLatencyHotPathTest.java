@@ -3,7 +3,7 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
-import io.deepep.Backend;
+
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Communicator;
@@ -23,13 +23,15 @@ import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
-import java.lang.management.ManagementFactory;
-import java.util.IdentityHashMap;
-import java.util.concurrent.TimeUnit;
+
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+
+import java.lang.management.ManagementFactory;
+import java.util.IdentityHashMap;
+import java.util.concurrent.TimeUnit;
 
 /** Pairs whose requests have been used before allocate nothing, on the Java heap or on the GPU. */
 @Tag("manyCalls")
@@ -50,7 +52,7 @@ class CudaLowLatencyHotPathTest {
     @ValueSource(booleans = {false, true})
     void noGarbage(boolean hook) throws InterruptedException {
         String reason = backend.unavailabilityReason().orElse("");
-        RequiredBackends.assume(Backend.CUDA, reason.isEmpty(), reason);
+        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(communicator -> run(communicator, hook));
         }
@@ -60,7 +62,6 @@ class CudaLowLatencyHotPathTest {
         Device device = backend.device(communicator.rank(), NUM_RANKS);
         try (Buffer buffer =
                 Buffer.builder(communicator)
-                        .backend(Backend.CUDA)
                         .device(device)
                         .lowLatency(LIMITS)
                         .timeout(CudaExchange.TIMEOUT)

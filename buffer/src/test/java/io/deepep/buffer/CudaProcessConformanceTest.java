@@ -1,13 +1,15 @@
 package io.deepep.buffer;
 
-import io.deepep.Backend;
+import io.deepep.Device;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.RequiredBackends;
-import java.nio.file.Path;
+
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+
+import java.nio.file.Path;
 
 /**
  * The conformance suite of the CUDA backend with ranks in several processes, by either way of
@@ -20,7 +22,7 @@ class CudaProcessConformanceTest {
     @BeforeEach
     void requireGpu() {
         RequiredBackends.assume(
-                Backend.CUDA,
+                Device.Kind.CUDA,
                 CudaDriver.isAvailable(),
                 CudaDriver.unavailabilityReason().orElse(""));
     }

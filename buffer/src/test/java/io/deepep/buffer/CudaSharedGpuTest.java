@@ -2,7 +2,6 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.Config;
@@ -14,10 +13,12 @@ import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.conformance.RequiredBackends;
-import java.time.Duration;
+
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
 
 /** Ranks on one GPU whose kernels do not fit there at once. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -27,7 +28,7 @@ class CudaSharedGpuTest {
     @BeforeEach
     void requireGpu() {
         RequiredBackends.assume(
-                Backend.CUDA,
+                Device.Kind.CUDA,
                 CudaDriver.isAvailable(),
                 CudaDriver.unavailabilityReason().orElse(""));
     }
@@ -35,7 +36,6 @@ class CudaSharedGpuTest {
     private static Buffer.Builder onTheGpu(Communicator communicator) {
         return Buffer.builder(communicator)
                 .device(Device.cuda(0))
-                .backend(Backend.CUDA)
                 .normal(NormalLimits.of(8, 128, 2, 4))
                 .timeout(LONG);
     }
@@ -48,16 +48,14 @@ class CudaSharedGpuTest {
                     communicator -> {
                         Buffer.Builder builder =
                                 onTheGpu(communicator)
-                                        .combineConfig(
-                                                Config.recommendedForCombine(2)
-                                                        .withNumSms(half + 2));
+                                        .combineConfig(Config.recommended(2).withNumSms(half + 2));
                         assertThatThrownBy(builder::open)
                                 .isInstanceOf(IllegalArgumentException.class)
                                 .hasMessageContainingAll(
                                         "combineConfig needs " + (half + 2),
                                         "ranks [0, 1] that share one",
                                         "lower Config.numSms to " + half);
-                        builder.combineConfig(Config.recommendedForCombine(2).withNumSms(half))
+                        builder.combineConfig(Config.recommended(2).withNumSms(half))
                                 .open()
                                 .close();
                     });

@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.Backend;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
@@ -13,6 +12,7 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
@@ -63,8 +63,8 @@ final class CudaTestBackend implements TestBackend {
     }
 
     @Override
-    public Backend kind() {
-        return Backend.CUDA;
+    public Device.Kind kind() {
+        return Device.Kind.CUDA;
     }
 
     @Override

@@ -17,6 +17,9 @@ import io.deepep.testkit.TestStream;
 final class CudaTestStream implements TestStream {
     private final CudaStream stream;
 
+    /** The same as engines give it: by its handle. */
+    private final Stream given;
+
     /** A word that the stream waits for; kept, because freeing it would wait for all kernels. */
     private final PinnedMemory gate;
 
@@ -25,6 +28,7 @@ final class CudaTestStream implements TestStream {
     CudaTestStream(Device device) {
         CudaContext context = CudaContext.shared(CudaDevice.of(device.index()));
         stream = CudaStream.create(context);
+        given = Stream.cuda(device, stream.cudaHandle());
         gate = PinnedMemory.allocate(context, Integer.BYTES);
     }
 
@@ -48,7 +52,7 @@ final class CudaTestStream implements TestStream {
 
     @Override
     public Stream stream() {
-        return stream;
+        return given;
     }
 
     @Override

@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
+
 import io.deepep.Buffer;
 import io.deepep.CombineRequest;
 import io.deepep.DType;
@@ -11,16 +12,19 @@ import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingStream;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
 import java.lang.foreign.Arena;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
-import jdk.jfr.consumer.RecordedEvent;
-import jdk.jfr.consumer.RecordingStream;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /** What a flight recording shows of calls, and that calls cost no memory while there is none. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -95,7 +99,7 @@ class FlightRecorderTest {
         assertThat(events).hasSize(2 * NUM_RANKS);
         for (RecordedEvent event : events) {
             assertThat(event.getString("mode")).isEqualTo("normal");
-            assertThat(event.getString("backend")).isEqualTo("HOST");
+            assertThat(event.getString("device")).isEqualTo("host");
             assertThat(event.getString("format")).isEqualTo("bf16");
             assertThat(event.getLong("tokens")).isEqualTo(NUM_TOKENS);
             assertThat(event.getLong("receivedRows")).isEqualTo(NUM_TOKENS);

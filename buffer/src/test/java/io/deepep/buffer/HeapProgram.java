@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Config;
@@ -13,6 +12,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.CommunicatorProvider;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -124,7 +124,6 @@ final class HeapProgram {
         return new BufferOptions(
                 communicator,
                 new EpTopology(communicator.rank(), numRanks, numRanks),
-                Backend.CUDA,
                 Device.cuda(communicator.rank() % NUM_DEVICES),
                 null,
                 Network.auto(),
@@ -132,8 +131,8 @@ final class HeapProgram {
                 null,
                 NUM_BYTES,
                 0,
-                Config.recommendedForDispatch(numRanks),
-                Config.recommendedForCombine(numRanks),
+                Config.recommended(numRanks),
+                Config.recommended(numRanks),
                 LONG,
                 false,
                 List.of());

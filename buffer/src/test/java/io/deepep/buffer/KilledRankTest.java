@@ -3,11 +3,16 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.deepep.Backend;
+import io.deepep.Device;
 import io.deepep.buffer.KilledRankProgram.Where;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.KilledRank;
 import io.deepep.testkit.conformance.RequiredBackends;
+
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -16,9 +21,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * The process of a rank is killed in the middle of low-latency exchanges: the others report it, or
@@ -61,7 +63,7 @@ class KilledRankTest {
 
     private static void requireGpu() {
         RequiredBackends.assume(
-                Backend.CUDA,
+                Device.Kind.CUDA,
                 CudaDriver.isAvailable(),
                 CudaDriver.unavailabilityReason().orElse(""));
     }

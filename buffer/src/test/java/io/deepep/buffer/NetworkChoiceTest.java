@@ -11,10 +11,12 @@ import io.deepep.Network;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.error.DeepEpUnavailableException;
-import java.time.Duration;
-import java.util.List;
+
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
+
+import java.time.Duration;
+import java.util.List;
 
 /** Which network ranks get that have places on one host, or on several. */
 class NetworkChoiceTest {
@@ -63,7 +65,6 @@ class NetworkChoiceTest {
                     new BufferOptions(
                             communicator,
                             options.topology(),
-                            options.backend(),
                             options.device(),
                             null,
                             options.network(),

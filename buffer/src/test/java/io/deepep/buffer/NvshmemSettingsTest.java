@@ -14,14 +14,16 @@ import io.deepep.cuda.nvshmem.PeMap;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.sysfs.SysfsTree;
-import java.nio.file.Path;
-import java.util.Arrays;
-import java.util.List;
+
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
 
 /** What NVSHMEM is started with for a buffer: on a host whose devices were recorded. */
 class NvshmemSettingsTest {
@@ -77,7 +79,7 @@ class NvshmemSettingsTest {
     @Test
     void queuesFollowFromTheKernelsUnlessGiven() {
         Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
-        Config config = Config.recommendedForDispatch(16);
+        Config config = Config.recommended(16);
         assertThat(settings(0, network).numQpsPerPe()).isEqualTo(config.numSms());
         assertThat(settings(0, network).qpDepth()).isEqualTo(256);
         assertThat(settings(0, network.withQpDepth(2048)).qpDepth()).isEqualTo(2048);
@@ -88,7 +90,7 @@ class NvshmemSettingsTest {
     /** A ring told in single rows takes more entries; so does a token for each rank. */
     @Test
     void queuesGrowWithWhatABlockPosts() {
-        Config single = new Config(24, 6, 256, 1, 256);
+        Config single = new Config(24, 1, 256);
         assertThat(NvshmemQueues.normal(single)).isEqualTo(new NvshmemQueues(24, 4096));
         assertThat(NvshmemQueues.lowLatency(LOW_LATENCY, 16))
                 .isEqualTo(new NvshmemQueues(16, 1024));

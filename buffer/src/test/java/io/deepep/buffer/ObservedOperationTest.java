@@ -3,7 +3,6 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
 import io.deepep.Config;
@@ -24,11 +23,13 @@ import io.deepep.spi.CallFacts;
 import io.deepep.spi.CallKind;
 import io.deepep.spi.ObservedCall;
 import io.deepep.spi.Operation;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.Test;
 
 /** When observers are told of runs, also of those whose end the host never asks for, as on GPUs. */
 class ObservedOperationTest {
@@ -165,7 +166,6 @@ class ObservedOperationTest {
                 new BufferOptions(
                         group.communicator(0),
                         new EpTopology(0, 1, 1),
-                        Backend.HOST,
                         Device.host(),
                         null,
                         Network.auto(),
@@ -173,8 +173,8 @@ class ObservedOperationTest {
                         null,
                         0,
                         0,
-                        Config.recommendedForDispatch(1),
-                        Config.recommendedForCombine(1),
+                        Config.recommended(1),
+                        Config.recommended(1),
                         Duration.ofSeconds(1),
                         false,
                         List.of(told::add));

@@ -1,6 +1,5 @@
 package io.deepep.buffer;
 
-import io.deepep.Backend;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Config;
@@ -9,6 +8,7 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Network;
 import io.deepep.NormalLimits;
+
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
@@ -24,7 +24,6 @@ record Placed(int rank, int size, int localSize) implements Communicator {
         return new BufferOptions(
                 place,
                 new EpTopology(place.rank(), place.size(), ranksPerNode),
-                Backend.CUDA,
                 Device.cuda(0),
                 null,
                 network,
@@ -32,8 +31,8 @@ record Placed(int rank, int size, int localSize) implements Communicator {
                 lowLatency,
                 0,
                 0,
-                Config.recommendedForDispatch(place.size()),
-                Config.recommendedForCombine(place.size()),
+                Config.recommended(place.size()),
+                Config.recommended(place.size()),
                 Duration.ofSeconds(5),
                 false,
                 List.of());

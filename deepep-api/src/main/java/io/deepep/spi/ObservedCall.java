@@ -1,6 +1,6 @@
 package io.deepep.spi;
 
-import io.deepep.Backend;
+import io.deepep.Device;
 
 /**
  * One dispatch or combine of one rank, told when it is over. Every operation has two halves, and
@@ -19,7 +19,7 @@ import io.deepep.Backend;
  * </ul>
  *
  * @param kind which operation
- * @param backend who moved the bytes
+ * @param device where the rank's tensors lie
  * @param facts what was moved and waited for
  * @param beginNanos duration of the first half
  * @param completeNanos duration of the second half; 0 if it did not run
@@ -33,7 +33,7 @@ import io.deepep.Backend;
  */
 public record ObservedCall(
         CallKind kind,
-        Backend backend,
+        Device device,
         CallFacts facts,
         long beginNanos,
         long completeNanos,

@@ -1,9 +1,11 @@
 package io.deepep.djl;
 
 import io.deepep.Buffer;
+
 import java.lang.management.ManagementFactory;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
+
 import javax.management.JMException;
 import javax.management.ObjectName;
 
@@ -84,8 +86,8 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
     }
 
     @Override
-    public String getBackend() {
-        return buffer.options().backend().name();
+    public String getDevice() {
+        return buffer.options().device().toString();
     }
 
     @Override

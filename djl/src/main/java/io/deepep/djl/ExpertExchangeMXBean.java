@@ -12,8 +12,8 @@ public interface ExpertExchangeMXBean {
     /** Ranks of the group. */
     int getNumRanks();
 
-    /** {@code HOST} or {@code CUDA}. */
-    String getBackend();
+    /** {@code host}, or {@code cuda:} and the number of the GPU. */
+    String getDevice();
 
     /** {@code normal} or {@code low-latency}. */
     String getMode();

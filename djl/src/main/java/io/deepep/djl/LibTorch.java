@@ -4,15 +4,16 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.NativeLibrary;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
-import java.util.Optional;
 
 /**
  * The C functions of libtorch that this package needs, of the libtorch that DJL has loaded. A
@@ -21,15 +22,11 @@ import java.util.Optional;
  * <p>A call that fails prints libtorch's reason on stderr.
  */
 final class LibTorch {
-    private static final NativeLibrary LIBRARY =
-            find("torch_cpu")
-                    .orElseThrow(
-                            () ->
-                                    new DeepEpUnavailableException(
-                                            System.mapLibraryName("torch_cpu") + " is not loaded",
-                                            "use DJL's PyTorch engine (ai.djl.pytorch:pytorch-engine), and make"
-                                                    + " an NDManager first",
-                                            null));
+    private static final SymbolLookup LIBRARY =
+            load(
+                    "torch_cpu",
+                    "use DJL's PyTorch engine (ai.djl.pytorch:pytorch-engine), and make an"
+                        + " NDManager first");
 
     static final int CPU = constant("aoti_torch_device_type_cpu");
     static final int CUDA = constant("aoti_torch_device_type_cuda");
@@ -81,12 +78,32 @@ final class LibTorch {
     private LibTorch() {}
 
     /** A library that DJL has loaded is found by its bare name. */
-    private static Optional<NativeLibrary> find(String name) {
-        return NativeLibrary.find(System.mapLibraryName(name));
+    private static SymbolLookup load(String name, String cure) {
+        String file = System.mapLibraryName(name);
+        try {
+            return SymbolLookup.libraryLookup(file, Arena.global());
+        } catch (IllegalArgumentException missing) {
+            throw new DeepEpUnavailableException(file + " is not loaded", cure, missing);
+        }
     }
 
     private static MethodHandle bind(String name, MemoryLayout... parameters) {
-        return LIBRARY.bind(name, FunctionDescriptor.of(JAVA_INT, parameters));
+        return bind(LIBRARY, name, parameters);
+    }
+
+    private static MethodHandle bind(
+            SymbolLookup library, String name, MemoryLayout... parameters) {
+        MemorySegment function =
+                library.find(name)
+                        .orElseThrow(
+                                () ->
+                                        new DeepEpUnavailableException(
+                                                "libtorch has no function " + name,
+                                                "take the libtorch of DJL's version that the guide"
+                                                    + " names",
+                                                null));
+        return Linker.nativeLinker()
+                .downcallHandle(function, FunctionDescriptor.of(JAVA_INT, parameters));
     }
 
     private static int constant(String name) {
@@ -223,17 +240,11 @@ final class LibTorch {
     /** What only a libtorch with CUDA has. */
     private static final class CudaPart {
         private static final MethodHandle CURRENT_STREAM =
-                find("torch_cuda")
-                        .orElseThrow(
-                                () ->
-                                        new DeepEpUnavailableException(
-                                                System.mapLibraryName("torch_cuda")
-                                                        + " is not loaded",
-                                                "use DJL with a libtorch for CUDA",
-                                                null))
-                        .bind(
-                                "aoti_torch_get_current_cuda_stream",
-                                FunctionDescriptor.of(JAVA_INT, JAVA_INT, ADDRESS));
+                bind(
+                        load("torch_cuda", "use DJL with a libtorch for CUDA"),
+                        "aoti_torch_get_current_cuda_stream",
+                        JAVA_INT,
+                        ADDRESS);
 
         private CudaPart() {}
 

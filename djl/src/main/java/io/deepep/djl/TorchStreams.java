@@ -1,11 +1,10 @@
 package io.deepep.djl;
 
 import ai.djl.Device;
+
 import io.deepep.CallOptions;
 import io.deepep.Event;
-import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaStream;
+import io.deepep.Stream;
 
 /**
  * Ordering of calls against libtorch's operations. On a GPU those are enqueued on the current
@@ -20,15 +19,15 @@ public final class TorchStreams {
      * @param device a GPU
      * @throws io.deepep.error.DeepEpUnavailableException if libtorch has no CUDA
      */
-    public static CudaStream current(Device device) {
+    public static Stream current(Device device) {
         if (!device.isGpu()) {
             throw new IllegalArgumentException(
                     "device="
                             + device
                             + " has no streams; its operations are done when they return");
         }
-        CudaContext context = CudaContext.shared(CudaDevice.of(device.getDeviceId()));
-        return CudaStream.wrap(context, LibTorch.currentCudaStream(device.getDeviceId()));
+        int index = device.getDeviceId();
+        return Stream.cuda(io.deepep.Device.cuda(index), LibTorch.currentCudaStream(index));
     }
 
     /** A call that comes between this thread's libtorch operations so far and its later ones. */

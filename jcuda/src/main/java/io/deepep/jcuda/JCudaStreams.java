@@ -3,11 +3,7 @@ package io.deepep.jcuda;
 import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
-import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaEvent;
-import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.DeviceEvent;
+
 import jcuda.NativePointerObject;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUstream;
@@ -36,29 +32,23 @@ public final class JCudaStreams {
      * @throws IllegalArgumentException if the stream belongs to another context
      * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
      */
-    public static CudaStream streamOf(Device device, CUstream stream) {
-        return CudaStream.wrap(context(device), NativePointers.get(stream));
+    public static Stream streamOf(Device device, CUstream stream) {
+        return Stream.cuda(device, NativePointers.get(stream));
     }
 
     /** {@link #streamOf(Device, CUstream)} for a stream of the runtime API. */
-    public static CudaStream streamOf(Device device, cudaStream_t stream) {
-        return CudaStream.wrap(context(device), NativePointers.get(stream));
+    public static Stream streamOf(Device device, cudaStream_t stream) {
+        return Stream.cuda(device, NativePointers.get(stream));
     }
 
     /**
      * A stream of the library, such as {@link io.deepep.Buffer#communicationStream}, for JCuda's
      * calls.
      *
-     * @throws IllegalArgumentException if it is no stream of a GPU
+     * @throws UnsupportedOperationException if it is no stream of a GPU
      */
     public static CUstream cuStreamOf(Stream stream) {
-        if (!(stream instanceof CudaStream cudaStream)) {
-            throw new IllegalArgumentException(
-                    "stream "
-                            + stream
-                            + " is not of a GPU; open the buffer with Backend.CUDA on a device");
-        }
-        return NativePointers.set(new CUstream(), cudaStream.handle());
+        return NativePointers.set(new CUstream(), stream.cudaHandle());
     }
 
     /**
@@ -69,29 +59,23 @@ public final class JCudaStreams {
      * @throws IllegalArgumentException if it was never created
      * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
      */
-    public static CudaEvent eventOf(Device device, CUevent event) {
-        return CudaEvent.wrap(context(device), created(event));
+    public static Event eventOf(Device device, CUevent event) {
+        return Event.cuda(device, created(event));
     }
 
     /** {@link #eventOf(Device, CUevent)} for an event of the runtime API. */
-    public static CudaEvent eventOf(Device device, cudaEvent_t event) {
-        return CudaEvent.wrap(context(device), created(event));
+    public static Event eventOf(Device device, cudaEvent_t event) {
+        return Event.cuda(device, created(event));
     }
 
     /**
      * A result's event for JCuda's {@code cuStreamWaitEvent}. Keep the result reachable until the
      * wait is enqueued. What went wrong in the call only {@link Event#synchronize} tells.
      *
-     * @throws IllegalArgumentException if it is no event of a GPU
+     * @throws UnsupportedOperationException if it is no event of a GPU
      */
     public static CUevent cuEventOf(Event event) {
-        if (!(event instanceof DeviceEvent deviceEvent)) {
-            throw new IllegalArgumentException(
-                    "event of "
-                            + event.getClass().getName()
-                            + " is not a GPU's; synchronize() it instead");
-        }
-        return NativePointers.set(new CUevent(), deviceEvent.cudaEvent().handle());
+        return NativePointers.set(new CUevent(), event.cudaHandle());
     }
 
     private static long created(NativePointerObject event) {
@@ -101,13 +85,5 @@ public final class JCudaStreams {
                     "event " + event + " was not created; call cuEventCreate or cudaEventCreate");
         }
         return handle;
-    }
-
-    private static CudaContext context(Device device) {
-        if (device.isHost()) {
-            throw new IllegalArgumentException(
-                    "device=host has no CUDA streams; give the GPU, Device.cuda(ordinal)");
-        }
-        return CudaContext.shared(CudaDevice.of(device.index()));
     }
 }

@@ -3,11 +3,12 @@ package io.deepep.jcuda;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
-import io.deepep.cuda.PointerInfo;
-import java.util.Arrays;
-import java.util.Objects;
+
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
+
+import java.util.Arrays;
+import java.util.Objects;
 
 /**
  * Tensors over memory that JCuda allocated, and JCuda pointers to tensors.
@@ -29,19 +30,7 @@ public final class JCudaTensors {
      * @throws io.deepep.error.DeepEpUnavailableException if CUDA cannot be used here
      */
     public static Tensor tensorOf(Pointer pointer, DType dtype, long... shape) {
-        long address = NativePointers.address(pointer);
-        PointerInfo info =
-                PointerInfo.of(address)
-                        .filter(found -> !found.device().isHost())
-                        .orElseThrow(
-                                () ->
-                                        new IllegalArgumentException(
-                                                "pointer "
-                                                        + pointer
-                                                        + " is no device memory that the CUDA driver knows;"
-                                                        + " for other memory name its device and size"));
-        long numBytes = info.base() + info.numBytes() - address;
-        return tensorOf(info.device(), pointer, numBytes, dtype, shape);
+        return Tensor.cuda(NativePointers.address(pointer), pointer, dtype, shape);
     }
 
     /**

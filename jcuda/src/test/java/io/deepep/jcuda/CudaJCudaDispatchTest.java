@@ -3,7 +3,6 @@ package io.deepep.jcuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombineRequest;
@@ -15,16 +14,19 @@ import io.deepep.Device;
 import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
+import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaDriver;
-import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.conformance.RequiredBackends;
-import java.time.Duration;
-import java.util.concurrent.TimeUnit;
+
 import jcuda.driver.JCudaDriver;
+
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 
 /**
  * An engine that allocates with JCuda and computes on a JCuda stream, and dispatches through a
@@ -44,14 +46,14 @@ class CudaJCudaDispatchTest {
     void requireCuda() {
         // Before JCuda: the library sets the driver's environment when it loads the driver.
         String reason = CudaDriver.unavailabilityReason().orElse("");
-        RequiredBackends.assume(Backend.CUDA, reason.isEmpty(), reason);
+        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
     }
 
     @Test
     void dispatchesAndCombinesOnAJCudaStream() throws InterruptedException {
         runRanks(
                 (communicator, buffer, engine) -> {
-                    CudaStream stream = JCudaStreams.streamOf(engine.device(), engine.stream());
+                    Stream stream = JCudaStreams.streamOf(engine.device(), engine.stream());
                     CallOptions onStream = CallOptions.sync().on(stream);
                     for (int round = 1; round <= ROUNDS; round++) {
                         engine.writeTokens(round);
@@ -87,9 +89,9 @@ class CudaJCudaDispatchTest {
     void handlesGoBackToJCuda() throws InterruptedException {
         runRanks(
                 (_, buffer, engine) -> {
-                    CudaStream stream = (CudaStream) buffer.communicationStream();
+                    Stream stream = buffer.communicationStream();
                     assertThat(JCudaDriver.cuStreamQuery(JCudaStreams.cuStreamOf(stream))).isZero();
-                    assertThat(JCudaStreams.streamOf(engine.device(), engine.stream()).handle())
+                    assertThat(JCudaStreams.streamOf(engine.device(), engine.stream()).cudaHandle())
                             .isEqualTo(NativePointers.get(engine.stream()));
                     assertThat(NativePointers.address(JCudaTensors.pointerTo(engine.x())))
                             .isEqualTo(engine.x().address());
@@ -140,7 +142,7 @@ class CudaJCudaDispatchTest {
     }
 
     private static void runRanks(Body body) throws InterruptedException {
-        Config config = Config.recommendedForDispatch(NUM_RANKS).withNumSms(8);
+        Config config = Config.recommended(NUM_RANKS).withNumSms(8);
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(
                     communicator -> {
@@ -153,7 +155,6 @@ class CudaJCudaDispatchTest {
                                                         TOKENS, HIDDEN, TOPK, EXPERTS, NUM_RANKS));
                                 Buffer buffer =
                                         Buffer.builder(communicator)
-                                                .backend(Backend.CUDA)
                                                 .device(device)
                                                 .normal(
                                                         NormalLimits.of(

@@ -28,7 +28,7 @@ class NormalLayoutProperties {
                                 Arbitraries.integers().between(0, 200))
                         .as(
                                 (channels, chunk, more) ->
-                                        new Config(2 * channels, 4, 8, chunk, 2 * chunk + more));
+                                        new Config(2 * channels, chunk, 2 * chunk + more));
         Arbitrary<NormalLimits> limits =
                 Combinators.combine(
                                 Arbitraries.integers().between(1, 5000),

@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.CombineRequest;
 import io.deepep.DType;
+import io.deepep.Device;
 import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
@@ -21,10 +21,12 @@ import io.deepep.spi.ObservedCall;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.search.RequiredSearch;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
-import java.lang.foreign.Arena;
-import java.util.concurrent.TimeUnit;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+
+import java.lang.foreign.Arena;
+import java.util.concurrent.TimeUnit;
 
 /** The meters of real calls on the host, and of made-up ones. */
 @Timeout(60)
@@ -122,7 +124,7 @@ class DeepEpMetersTest {
                 .observe(
                         new ObservedCall(
                                 CallKind.LOW_LATENCY_DISPATCH,
-                                Backend.CUDA,
+                                Device.cuda(0),
                                 facts,
                                 4_000,
                                 0,
@@ -147,7 +149,7 @@ class DeepEpMetersTest {
         ObservedCall call =
                 new ObservedCall(
                         CallKind.NORMAL_COMBINE,
-                        Backend.HOST,
+                        Device.host(),
                         facts,
                         500,
                         500,

@@ -3,6 +3,7 @@ package io.deepep.cuda;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -23,8 +24,8 @@ final class CuLibrary {
     private static final System.Logger LOG = System.getLogger(CuLibrary.class.getName());
     private static final String FILE = "libcuda.so.1";
     private static final String CURE =
-            "install the NVIDIA driver (in a container: run it with --gpus all and the NVIDIA container"
-                    + " toolkit), or use backend=host";
+            "install the NVIDIA driver (in a container: run it with --gpus all and the NVIDIA"
+                + " container toolkit), or stay on the host (Device.host(), --backend host)";
     private static final MethodHandle THROW_UNAVAILABLE = throwUnavailableHandle();
 
     /** Why the library cannot be called, or null. */
@@ -104,8 +105,8 @@ final class CuLibrary {
             if (!given.equals(value)) {
                 LOG.log(
                         System.Logger.Level.WARNING,
-                        "{0}={1} is kept as given; {2} is recommended: waiting kernels that share a GPU can block"
-                                + " one another",
+                        "{0}={1} is kept as given; {2} is recommended: waiting kernels that share a"
+                            + " GPU can block one another",
                         name,
                         given,
                         value);

@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -119,19 +120,20 @@ public final class CudaDriver {
         String cure =
                 switch (code) {
                     case CuError.NO_DEVICE ->
-                            "make a GPU visible: check nvidia-smi, CUDA_VISIBLE_DEVICES and, in a container,"
-                                    + " --gpus all";
+                            "make a GPU visible: check nvidia-smi, CUDA_VISIBLE_DEVICES and, in a"
+                                + " container, --gpus all";
                     case CuError.STUB_LIBRARY ->
-                            "the loader found the toolkit's stub libcuda.so.1: take the stubs folder out of"
-                                    + " LD_LIBRARY_PATH";
+                            "the loader found the toolkit's stub libcuda.so.1: take the stubs"
+                                + " folder out of LD_LIBRARY_PATH";
                     case CuError.SYSTEM_NOT_READY ->
-                            "start the fabric manager, which GPUs behind NVSwitches need: sudo systemctl start"
-                                    + " nvidia-fabricmanager";
+                            "start the fabric manager, which GPUs behind NVSwitches need: sudo"
+                                + " systemctl start nvidia-fabricmanager";
                     case CuError.SYSTEM_DRIVER_MISMATCH ->
-                            "libcuda.so.1 and the kernel module are of different versions: reboot or reinstall the"
-                                    + " driver";
+                            "libcuda.so.1 and the kernel module are of different versions: reboot"
+                                + " or reinstall the driver";
                     default ->
-                            "check nvidia-smi and the kernel log (dmesg | grep NVRM), or use backend=host";
+                            "check nvidia-smi and the kernel log (dmesg | grep NVRM), or stay on"
+                                + " the host (Device.host(), --backend host)";
                 };
         return new DeepEpUnavailableException(reason, cure, cause);
     }

@@ -8,6 +8,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
+
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
@@ -100,8 +101,9 @@ public final class CudaStream implements Stream, AutoCloseable {
                                 + Long.toHexString(handle)
                                 + " is not of the primary context of "
                                 + context.device()
-                                + "; create it there: with that GPU chosen by the runtime API (cudaSetDevice),"
-                                + " or in the context of cuDevicePrimaryCtxRetain instead of cuCtxCreate");
+                                + "; create it there: with that GPU chosen by the runtime API"
+                                + " (cudaSetDevice), or in the context of cuDevicePrimaryCtxRetain"
+                                + " instead of cuCtxCreate");
             }
         }
         return new CudaStream(context, handle, false);
@@ -110,6 +112,11 @@ public final class CudaStream implements Stream, AutoCloseable {
     /** The context it belongs to. */
     public CudaContext context() {
         return context;
+    }
+
+    @Override
+    public long cudaHandle() {
+        return handle();
     }
 
     @Override

@@ -6,4 +6,9 @@ import io.deepep.Event;
 public interface DeviceEvent extends Event {
     /** The driver's event beneath this one. */
     CudaEvent cudaEvent();
+
+    @Override
+    default long cudaHandle() {
+        return cudaEvent().handle();
+    }
 }

@@ -1,9 +1,9 @@
 package io.deepep.testkit;
 
-import io.deepep.Backend;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -13,8 +13,8 @@ public final class HostTestBackend implements TestBackend {
     public HostTestBackend() {}
 
     @Override
-    public Backend kind() {
-        return Backend.HOST;
+    public Device.Kind kind() {
+        return Device.Kind.HOST;
     }
 
     @Override

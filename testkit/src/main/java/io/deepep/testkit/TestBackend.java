@@ -1,11 +1,11 @@
 package io.deepep.testkit;
 
-import io.deepep.Backend;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
 import io.deepep.Tensor;
+
 import java.util.Optional;
 
 /**
@@ -13,8 +13,8 @@ import java.util.Optional;
  * threads at once.
  */
 public interface TestBackend {
-    /** The backend that buffers are opened with. */
-    Backend kind();
+    /** The kind of device that tensors lie on. */
+    Device.Kind kind();
 
     /** The device of one of {@code numRanks} ranks. */
     Device device(int rank, int numRanks);

@@ -1,6 +1,5 @@
 package io.deepep.bench.jmh;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.CombineRequest;
 import io.deepep.CombineResult;
@@ -14,8 +13,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import java.lang.foreign.Arena;
-import java.util.concurrent.TimeUnit;
+
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
@@ -28,6 +26,9 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
+
+import java.lang.foreign.Arena;
+import java.util.concurrent.TimeUnit;
 
 /**
  * What a warmed call costs beyond the rows that it moves: one rank on the host sends one short row
@@ -59,7 +60,6 @@ public class BufferCallBenchmark {
         group = InProcessGroup.of(1);
         Buffer.Builder builder =
                 Buffer.builder(group.communicator(0))
-                        .backend(Backend.HOST)
                         .normal(NormalLimits.of(1, HIDDEN, 1, 1))
                         .lowLatency(new LowLatencyLimits(1, HIDDEN, 1, 1));
         buffer = (observed ? builder.observer(call -> told++) : builder).open();

@@ -1,7 +1,9 @@
 package io.deepep.bench.measure;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
+
 import io.deepep.bench.run.Job;
+
 import java.time.Instant;
 import java.util.Locale;
 
@@ -110,7 +112,7 @@ public record OperationRecord(
                 Double memoryCopyShare,
                 GpuFigures gpu) {
             return new OperationRecord(
-                    job.placement().backend().name().toLowerCase(Locale.ROOT),
+                    job.placement().kind().name().toLowerCase(Locale.ROOT),
                     job.numRanks(),
                     job.topology().numRdmaRanks(),
                     job.routing().maxTokens(),

@@ -91,7 +91,6 @@ record WireFormat(
 
     /** The configuration that a buffer is laid out for when none is given. */
     static Config configFor(EpTopology topology) {
-        return Config.recommendedForDispatch(topology.numRanks())
-                .covering(Config.recommendedForCombine(topology.numRanks()));
+        return Config.recommended(topology.numRanks());
     }
 }

@@ -6,6 +6,7 @@ import io.deepep.Fp8E4m3;
 import io.deepep.Network;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
+
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
@@ -74,12 +75,12 @@ public record Job(
 
     /** The configuration of dispatches. */
     public Config dispatchConfig() {
-        return withSms(Config.recommendedForDispatch(numRanks()));
+        return withSms(Config.recommended(numRanks()));
     }
 
     /** The configuration of combines. */
     public Config combineConfig() {
-        return withSms(Config.recommendedForCombine(numRanks()));
+        return withSms(Config.recommended(numRanks()));
     }
 
     /** The first given number, else the recommended one as far as ranks that share a GPU let it. */

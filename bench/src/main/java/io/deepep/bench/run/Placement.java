@@ -1,6 +1,5 @@
 package io.deepep.bench.run;
 
-import io.deepep.Backend;
 import io.deepep.Device;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
@@ -8,14 +7,14 @@ import io.deepep.cuda.CudaDriver;
 /**
  * Who moves the bytes, and on which GPU each rank lives: ranks go round the GPUs.
  *
- * @param backend HOST or CUDA
+ * @param kind of the devices of all ranks
  * @param numGpus GPUs in use, 0 on the host
  * @param note why it is this backend, if somebody should know; else empty
  */
-public record Placement(Backend backend, int numGpus, String note) {
+public record Placement(Device.Kind kind, int numGpus, String note) {
     /** Ranks without GPUs. */
     public static Placement host(String note) {
-        return new Placement(Backend.HOST, 0, note);
+        return new Placement(Device.Kind.HOST, 0, note);
     }
 
     /**
@@ -31,12 +30,12 @@ public record Placement(Backend backend, int numGpus, String note) {
             throw new UsageException(
                     "--gpus=" + wanted + " is not in [1, " + found + "], the GPUs visible here");
         }
-        return new Placement(Backend.CUDA, wanted == 0 ? found : wanted, "");
+        return new Placement(Device.Kind.CUDA, wanted == 0 ? found : wanted, "");
     }
 
     /** Whether ranks live on GPUs. */
     public boolean isCuda() {
-        return backend == Backend.CUDA;
+        return kind == Device.Kind.CUDA;
     }
 
     /** Where a rank lives. */
@@ -67,6 +66,6 @@ public record Placement(Backend backend, int numGpus, String note) {
     /** The backend in a few words, for the first line of a report. */
     public String describe() {
         String where = isCuda() ? " on " + numGpus + " x " + gpu().name() : "";
-        return backend + " backend" + where + (note.isEmpty() ? "" : " (" + note + ")");
+        return kind + " backend" + where + (note.isEmpty() ? "" : " (" + note + ")");
     }
 }

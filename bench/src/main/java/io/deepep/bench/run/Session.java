@@ -4,6 +4,7 @@ import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpUnavailableException;
+
 import java.util.List;
 import java.util.function.Consumer;
 
@@ -87,7 +88,6 @@ public final class Session implements AutoCloseable {
         Buffer.Builder builder =
                 Buffer.builder(ranks.communicator(rank))
                         .ranksPerNode(job.topology().numNvlRanks())
-                        .backend(job.placement().backend())
                         .device(job.placement().device(rank))
                         .network(job.network())
                         .dispatchConfig(job.dispatchConfig().withNumSms(job.mostSms()))
@@ -143,7 +143,7 @@ public final class Session implements AutoCloseable {
         return ranks.localRanks().contains(0);
     }
 
-    /** Backend, shape and processes in a line. */
+    /** Device, shape and processes in a line. */
     public String describe() {
         return job.placement().describe()
                 + ", "

@@ -8,6 +8,7 @@ import io.deepep.NormalLimits;
 import io.deepep.RankFailedException;
 import io.deepep.Tensor;
 import io.deepep.testkit.TestBackend;
+
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -54,7 +55,6 @@ final class CaseRunner {
         Buffer.Builder builder =
                 Buffer.builder(communicator)
                         .ranksPerNode(parity.topology().numNvlRanks())
-                        .backend(backend.kind())
                         .device(backend.device(communicator.rank(), communicator.size()));
         int maxTokens = parity.number("max_tokens");
         int hidden = parity.number("hidden");

@@ -2,6 +2,7 @@ package io.deepep.djl.serving;
 
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
+
 import java.util.List;
 import java.util.Map;
 
@@ -15,7 +16,7 @@ final class HealthJson {
             JsonObject rank = new JsonObject();
             rank.addProperty("rank", (Integer) exchange.get("Rank"));
             rank.addProperty("numRanks", (Integer) exchange.get("NumRanks"));
-            rank.addProperty("backend", (String) exchange.get("Backend"));
+            rank.addProperty("device", (String) exchange.get("Device"));
             rank.addProperty("mode", (String) exchange.get("Mode"));
             rank.addProperty("healthy", (Boolean) exchange.get("Healthy"));
             rank.addProperty("exchanges", (Long) exchange.get("Exchanges"));

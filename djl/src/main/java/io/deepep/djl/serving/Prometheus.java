@@ -57,10 +57,10 @@ final class Prometheus {
         String labels =
                 String.format(
                         Locale.ROOT,
-                        "rank=\"%s\",mode=\"%s\",backend=\"%s\",id=\"%s\"",
+                        "rank=\"%s\",mode=\"%s\",device=\"%s\",id=\"%s\"",
                         exchange.get("Rank"),
                         exchange.get("Mode"),
-                        exchange.get("Backend"),
+                        exchange.get("Device"),
                         exchange.get("Id"));
         switch (value) {
             case long[] perExpert -> {

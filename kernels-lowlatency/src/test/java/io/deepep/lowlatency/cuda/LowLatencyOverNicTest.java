@@ -3,8 +3,8 @@ package io.deepep.lowlatency.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Backend;
 import io.deepep.DType;
+import io.deepep.Device;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
@@ -18,6 +18,13 @@ import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.nic.NicFaults;
 import io.deepep.testkit.nic.SoftwareNic;
 import io.deepep.testkit.nic.WorkEntry;
+
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -26,11 +33,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.atomic.AtomicLong;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * The low-latency kernels with a network between the nodes: queues that the GPU writes, and the
@@ -64,7 +66,7 @@ class LowLatencyOverNicTest {
                                 "/io/deepep/lowlatency/lowlatency_ibgda_dispatch.fatbin")
                         != null;
         String reason = CudaDriver.unavailabilityReason().orElse(built ? "" : "built without nvcc");
-        RequiredBackends.assume(Backend.CUDA, reason.isEmpty(), reason);
+        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
     }
 
     @AfterEach

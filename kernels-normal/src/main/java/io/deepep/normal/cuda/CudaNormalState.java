@@ -10,6 +10,7 @@ import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalChecks;
+
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 
@@ -54,9 +55,8 @@ final class CudaNormalState implements AutoCloseable {
         this.topology = place.topology();
         this.limits = limits;
         this.ranksOnDevice = place.ranksOnDevice();
-        this.dispatchConfig =
-                fit(dispatchConfig, Config.recommendedForDispatch(topology.numRanks()));
-        this.combineConfig = fit(combineConfig, Config.recommendedForCombine(topology.numRanks()));
+        this.dispatchConfig = fit(dispatchConfig, Config.recommended(topology.numRanks()));
+        this.combineConfig = fit(combineConfig, Config.recommended(topology.numRanks()));
         this.timeoutNanos = place.timeoutNanos();
         this.peersReachPlainMemory = place.peersReachPlainMemory();
         this.heaps = place.heaps();

@@ -18,6 +18,9 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 
+import java.util.ArrayList;
+import java.util.List;
+
 /** The RDMA buffer of the CUDA backend, and the rings that calls make of it. */
 class InternodeLayoutProperties {
     record Case(Config config, NormalLimits limits, EpTopology topology) {}
@@ -28,9 +31,7 @@ class InternodeLayoutProperties {
                         Arbitraries.integers().between(1, 40),
                         Arbitraries.integers().between(1, 64),
                         Arbitraries.integers().between(0, 200))
-                .as(
-                        (channels, chunk, more) ->
-                                new Config(2 * channels, 4, 8, chunk, 2 * chunk + more));
+                .as((channels, chunk, more) -> new Config(2 * channels, chunk, 2 * chunk + more));
     }
 
     @Provide

@@ -18,12 +18,14 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.spi.Operation;
-import java.lang.foreign.Arena;
-import java.time.Duration;
-import java.util.function.Consumer;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+
+import java.lang.foreign.Arena;
+import java.time.Duration;
+import java.util.function.Consumer;
 
 /** Faults of one rank reach every rank, and the next call works. */
 class HostNormalErrorsTest {
@@ -162,7 +164,8 @@ class HostNormalErrorsTest {
                 failure ->
                         assertThat(failure)
                                 .hasMessageContaining(
-                                        "rank 1 would receive 12 tokens, it has room for 3; raise numWorstTokens"));
+                                        "rank 1 would receive 12 tokens, it has room for 3; raise"
+                                            + " numWorstTokens"));
     }
 
     @Test
@@ -255,7 +258,8 @@ class HostNormalErrorsTest {
                                                                     .build()))
                                     .isInstanceOf(RankMismatchException.class)
                                     .hasMessageContaining(
-                                            "dispatch of the handle: rank 0 has operation 1, rank 1 has operation 2");
+                                            "dispatch of the handle: rank 0 has operation 1, rank 1"
+                                                + " has operation 2");
                             RankGroup.combine(
                                     kernels,
                                     CombineRequest.builder(second.recvX(), first.handle()).build());
@@ -265,7 +269,7 @@ class HostNormalErrorsTest {
     @Test
     void aRankThatNeverComes() throws Exception {
         RankGroup group =
-                new RankGroup(2, 2, limits(), new Config(2, 1, 2, 1, 2), Duration.ofMillis(300));
+                new RankGroup(2, 2, limits(), new Config(2, 1, 2), Duration.ofMillis(300));
         group.run(
                 (topology, kernels) -> {
                     if (topology.rank() != 3) {

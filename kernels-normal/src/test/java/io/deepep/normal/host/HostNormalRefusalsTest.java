@@ -12,8 +12,10 @@ import io.deepep.DispatchResult;
 import io.deepep.NormalLimits;
 import io.deepep.RankFailedException;
 import io.deepep.Tensor;
-import java.lang.foreign.Arena;
+
 import org.junit.jupiter.api.Test;
+
+import java.lang.foreign.Arena;
 
 /** What is refused before anything starts. */
 class HostNormalRefusalsTest {
@@ -77,8 +79,7 @@ class HostNormalRefusalsTest {
                                     "numWorstTokens=99 exceeds the buffer's 12 rows");
                             refuse(
                                     kernels,
-                                    request(topology.rank(), 2, 4)
-                                            .config(new Config(8, 1, 2, 2, 4)),
+                                    request(topology.rank(), 2, 4).config(new Config(8, 2, 4)),
                                     "numChannels=4 exceeds the 3");
                             refuse(
                                     kernels,

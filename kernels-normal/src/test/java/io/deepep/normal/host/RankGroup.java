@@ -15,6 +15,7 @@ import io.deepep.host.HostWait;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.Operation;
+
 import java.time.Duration;
 
 /**
@@ -31,7 +32,7 @@ record RankGroup(
     static RankGroup of(int numNodes, int numNvlRanks, NormalLimits limits) {
         // Short rings: they run full and around many times.
         return new RankGroup(
-                numNodes, numNvlRanks, limits, new Config(6, 1, 2, 2, 4), Duration.ofSeconds(20));
+                numNodes, numNvlRanks, limits, new Config(6, 2, 4), Duration.ofSeconds(20));
     }
 
     int numRanks() {

@@ -1,8 +1,9 @@
 package io.deepep.cuda.ibgda;
 
-import io.deepep.Backend;
+import io.deepep.Device;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.RequiredBackends;
+
 import org.junit.jupiter.api.BeforeAll;
 
 /** Device code on a GPU, with warps and memory as they are. */
@@ -16,7 +17,7 @@ class IbgdaOnGpuTest extends IbgdaConformance {
                         ? "nic_checks.fatbin is missing: built without nvcc"
                         : "";
         String reason = CudaDriver.unavailabilityReason().orElse(missing);
-        RequiredBackends.assume(Backend.CUDA, reason.isEmpty(), reason);
+        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
     }
 
     @Override

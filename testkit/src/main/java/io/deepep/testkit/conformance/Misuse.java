@@ -1,6 +1,5 @@
 package io.deepep.testkit.conformance;
 
-import io.deepep.Backend;
 import io.deepep.Device;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
@@ -33,7 +32,7 @@ record Misuse<R>(String name, Class<? extends Throwable> type, String mentions, 
 
     /** A tensor of the same shape that lies elsewhere. Nothing may read it. */
     static Tensor elsewhere(RankContext context, Tensor tensor) {
-        if (context.backend().kind() == Backend.CUDA) {
+        if (context.backend().kind() == Device.Kind.CUDA) {
             return HostTensors.allocate(tensor.dtype(), tensor.shape());
         }
         long bytes = tensor.capacityBytes();

@@ -17,16 +17,18 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.SplittableRandom;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentMap;
+
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 
 /**
  * Normal mode against the oracle: dispatch bit for bit, combine within the rounding that its
@@ -34,7 +36,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 public abstract class NormalConformance extends NormalCombineConformance {
     private static final int SOAK_ITERATIONS = 200;
-    private static final Config TINY = new Config(2, 1, 2, 1, 2);
+    private static final Config TINY = new Config(2, 1, 2);
 
     /** Each call starts after the one before it, and nobody waits on the way. */
     @ParameterizedTest
@@ -219,7 +221,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
     @ParameterizedTest
     @MethodSource(ALL)
     public void exactSizeHints(NormalShape shape) {
-        Config config = new Config(4, 2, 8, 2, 16);
+        Config config = new Config(4, 2, 16);
         requireHintsSuffice(shape, config, config);
     }
 
@@ -227,7 +229,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
     @ParameterizedTest
     @MethodSource(FEW)
     public void largerOfTwoSizeHints(NormalShape shape) {
-        requireHintsSuffice(shape, new Config(4, 2, 8, 2, 16), new Config(8, 4, 6, 3, 6));
+        requireHintsSuffice(shape, new Config(4, 2, 16), new Config(8, 3, 6));
     }
 
     private void requireHintsSuffice(NormalShape shape, Config dispatch, Config combine) {

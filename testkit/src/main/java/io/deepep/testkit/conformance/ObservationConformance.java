@@ -3,10 +3,10 @@ package io.deepep.testkit.conformance;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.Backend;
 import io.deepep.CallOptions;
 import io.deepep.CombineRequest;
 import io.deepep.DType;
+import io.deepep.Device;
 import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
@@ -24,16 +24,18 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.Traffic;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.Arrays;
-import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.CopyOnWriteArrayList;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /** What observers are told of calls agrees with the oracle, on every backend. */
 @Timeout(60)
@@ -66,12 +68,12 @@ public abstract class ObservationConformance {
 
     private static void requireFinished(ObservedCall call, CallKind kind, TestBackend backend) {
         assertThat(call.kind()).isEqualTo(kind);
-        assertThat(call.backend()).isEqualTo(backend.kind());
+        assertThat(call.device().kind()).isEqualTo(backend.kind());
         assertThat(call.failure()).isNull();
         assertThat(call.finished()).isTrue();
         assertThat(call.beginNanos()).isPositive();
         assertThat(call.spanNanos()).isGreaterThanOrEqualTo(call.hostNanos());
-        if (backend.kind() == Backend.CUDA) {
+        if (backend.kind() == Device.Kind.CUDA) {
             assertThat(call.deviceNanos()).as("time on the GPU").isPositive();
         } else {
             assertThat(call.deviceNanos()).isEqualTo(CallFacts.UNKNOWN);

@@ -6,9 +6,11 @@ import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.RankFailedException;
 import io.deepep.testkit.TestBackend;
+
+import org.junit.jupiter.api.Assumptions;
+
 import java.time.Duration;
 import java.util.function.Consumer;
-import org.junit.jupiter.api.Assumptions;
 
 /**
  * Runs a test body on every rank of a group, each on its thread; with {@link ProcessRanks} on those
@@ -85,7 +87,6 @@ final class Ranks {
             TestBackend backend, Communicator communicator, EpTopology topology) {
         return Buffer.builder(communicator)
                 .ranksPerNode(topology.numNvlRanks())
-                .backend(backend.kind())
                 .device(backend.device(communicator.rank(), communicator.size()))
                 .network(backend.network())
                 .timeout(TIMEOUT);

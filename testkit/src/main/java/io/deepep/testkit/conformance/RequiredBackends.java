@@ -2,10 +2,12 @@ package io.deepep.testkit.conformance;
 
 import static org.junit.jupiter.api.Assertions.fail;
 
-import io.deepep.Backend;
+import io.deepep.Device;
+
+import org.junit.jupiter.api.Assumptions;
+
 import java.util.Arrays;
 import java.util.Locale;
-import org.junit.jupiter.api.Assumptions;
 
 /**
  * Reads {@code -Ddeepep.require=host,cuda}: tests of a backend named there fail where they would be
@@ -18,7 +20,7 @@ public final class RequiredBackends {
     private RequiredBackends() {}
 
     /** Whether {@code backend} is named by the property. */
-    public static boolean isRequired(Backend backend) {
+    public static boolean isRequired(Device.Kind backend) {
         String name = backend.name().toLowerCase(Locale.ROOT);
         return Arrays.stream(System.getProperty(PROPERTY, "").split(","))
                 .map(part -> part.strip().toLowerCase(Locale.ROOT))
@@ -29,7 +31,7 @@ public final class RequiredBackends {
      * Skips the calling test, or fails it where {@code backend} is required, unless it is {@code
      * usable}.
      */
-    public static void assume(Backend backend, boolean usable, String reason) {
+    public static void assume(Device.Kind backend, boolean usable, String reason) {
         if (!usable && isRequired(backend)) {
             fail(PROPERTY + " names " + backend + ", which cannot be used here: " + reason);
         }
