@@ -147,6 +147,11 @@ class ObservedOperationTest {
         }
 
         @Override
+        public OwnMemory ownMemory() {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
         public Tensor localTensor(DType dtype, long numElements, long offset, boolean rdma) {
             throw new UnsupportedOperationException();
         }
