@@ -1,5 +1,6 @@
 package io.deepep;
 
+import io.deepep.spi.BufferProvider;
 import java.util.Objects;
 
 /**
@@ -36,6 +37,15 @@ public record Device(Kind kind, int index) {
     /** The GPU with the given CUDA ordinal. */
     public static Device cuda(int index) {
         return new Device(Kind.CUDA, index);
+    }
+
+    /**
+     * GPUs that buffers can use in this process: those of {@code cuda(0)} up to this number. 0
+     * without a driver, or without {@code --enable-native-access}. Starts the driver with the
+     * settings that ranks which share a GPU need, so call it before anything else starts it.
+     */
+    public static int numCudaDevices() {
+        return BufferProvider.load().numCudaDevices();
     }
 
     /** Whether tensors of this device can be read by Java directly. */

@@ -6,6 +6,7 @@ import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.cuda.CudaDriver;
 import io.deepep.spi.BufferProvider;
 
 /** Opens {@link RankBuffer}s. */
@@ -46,5 +47,10 @@ public final class RankBufferProvider implements BufferProvider {
     @Override
     public long lowLatencyRdmaBytes(LowLatencyLimits limits, EpTopology topology) {
         return BufferSizes.lowLatencyRdma(limits, topology);
+    }
+
+    @Override
+    public int numCudaDevices() {
+        return CudaDriver.isAvailable() ? CudaDriver.numDevices() : 0;
     }
 }

@@ -23,6 +23,9 @@ public interface BufferProvider {
     /** Bytes of RDMA buffer that low-latency mode needs. */
     long lowLatencyRdmaBytes(LowLatencyLimits limits, EpTopology topology);
 
+    /** GPUs that the driver shows to this process; 0 without a driver. */
+    int numCudaDevices();
+
     /** The provider on the class path. */
     static BufferProvider load() {
         return ServiceLoader.load(BufferProvider.class, BufferProvider.class.getClassLoader())

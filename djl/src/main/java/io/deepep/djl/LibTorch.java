@@ -228,11 +228,17 @@ final class LibTorch {
         }
     }
 
-    /** The {@code cudaStream_t} that libtorch's operations on a GPU run on in this thread. */
+    /** Whether the libtorch that DJL has loaded computes on GPUs. */
     static boolean hasCuda() {
-        return find("torch_cuda").isPresent();
+        try {
+            SymbolLookup.libraryLookup(System.mapLibraryName("torch_cuda"), Arena.global());
+            return true;
+        } catch (IllegalArgumentException missing) {
+            return false;
+        }
     }
 
+    /** The {@code cudaStream_t} that libtorch's operations on a GPU run on in this thread. */
     static long currentCudaStream(int device) {
         return CudaPart.currentStream(device);
     }

@@ -2,7 +2,6 @@ package io.deepep.djl;
 
 import ai.djl.Device;
 import ai.djl.engine.Engine;
-import io.deepep.cuda.CudaDriver;
 
 /** The devices that ranks have, as DJL and this library call them. */
 public final class TorchDevices {
@@ -14,9 +13,9 @@ public final class TorchDevices {
      */
     public static int numGpus() {
         // Before libtorch starts the driver, so that it starts with the variables we want.
-        boolean driver = CudaDriver.isAvailable();
+        int numGpus = io.deepep.Device.numCudaDevices();
         Engine.getEngine("PyTorch");
-        return driver && LibTorch.hasCuda() ? CudaDriver.numDevices() : 0;
+        return LibTorch.hasCuda() ? numGpus : 0;
     }
 
     /** A GPU for each rank of this host in turn, or the CPU where there is none. */
