@@ -1,5 +1,6 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.RingShape;
 import io.deepep.CombineRequest;
 import io.deepep.CombineResult;
 import io.deepep.Config;
@@ -12,6 +13,7 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.StatusStruct;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
 import io.deepep.spi.CallFacts;
@@ -68,7 +70,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         this.status =
                 state.status(
                         state.slots.take(this, statusBytes, event.finished()),
-                        "combine",
+                        NormalCall.COMBINE,
                         handle.numExperts());
         Arena arena = Arena.ofAuto();
         int rowBytes = handle.hidden() * DType.BF16.sizeBytes();
@@ -251,7 +253,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(CallFacts facts, boolean completed) {
-        NormalRows.describe(facts, DType.BF16, handle.hidden());
+        NormalRows.describe(facts, RowFormat.bf16(handle.hidden()));
         facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
     }
 

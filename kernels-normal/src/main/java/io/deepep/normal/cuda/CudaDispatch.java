@@ -1,5 +1,7 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.RingShape;
+import io.deepep.normal.NormalNvlLayout;
 import io.deepep.Config;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchRequest;
@@ -12,6 +14,7 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
 import io.deepep.spi.CallFacts;
@@ -62,7 +65,10 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         PinnedSlots.Slot slot =
                 state.slots.take(this, DispatchOutputs.slotBytes(handle), event.finished());
         this.status =
-                state.status(slot, cached ? "cached dispatch" : "dispatch", handle.numExperts());
+                state.status(
+                        slot,
+                        cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH,
+                        handle.numExperts());
         this.outputs = new DispatchOutputs(state, handle, request, slot);
         this.expand = ExpandLaunch.of(state, handle, request, config, outputs, status);
         Arena arena = Arena.ofAuto();
@@ -149,7 +155,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     }
 
     /** Where peers' rows go. */
-    static void setLayout(Params params, CudaNvlLayout layout) {
+    static void setLayout(Params params, NormalNvlLayout layout) {
         params.set("recv_offset", layout.recvRows().offset())
                 .set("recv_src_offset", layout.recvSrc().offset())
                 .set("recv_topk_offset", layout.recvTopk().offset())
@@ -265,7 +271,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     /** How rows spread over the ranks is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(CallFacts facts, boolean completed) {
-        NormalRows.describe(facts, request.x().dtype(), handle.hidden());
+        NormalRows.describe(facts, new RowFormat(request.x().dtype(), handle.hidden()));
         boolean exact = handle.numWorstTokens() == 0;
         facts.tokens(
                 handle.numTokens(),

@@ -1,5 +1,7 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.NormalNvlLayout;
 import io.deepep.CombineRequest;
 import io.deepep.CombineResult;
 import io.deepep.Config;
@@ -34,8 +36,8 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      * @param stream the stream that all its operations are enqueued on
      * @param topology its place
      * @param heaps of every rank, the address as this GPU sees it; each holds a {@link
-     *     CudaNvlLayout}, its cleared part zeroed. Only those of its own node are used
-     * @param rdmaHeaps each a zeroed {@link CudaRdmaLayout}; none on one node
+     *     NormalNvlLayout}, its cleared part zeroed. Only those of its own node are used
+     * @param rdmaHeaps each a zeroed {@link NormalRdmaLayout}; none on one node
      * @param peersReachPlainMemory whether kernels of the ranks of this node can read what {@code
      *     cuMemAlloc} gives this process on its GPU
      * @param ranksOnDevice the most ranks that share a GPU; the same on all ranks

@@ -1,5 +1,7 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.FaultMessages;
+import io.deepep.normal.NormalNvlLayout;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -9,6 +11,7 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.PinnedSlots;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalChecks;
 
 import java.lang.foreign.ValueLayout;
@@ -20,7 +23,7 @@ final class CudaNormalState implements AutoCloseable {
     final CudaStream stream;
     final EpTopology topology;
     final NormalLimits limits;
-    final CudaNvlLayout nvlLayout;
+    final NormalNvlLayout nvlLayout;
     final NormalChecks checks;
     final NormalModule kernels;
     final Config dispatchConfig;
@@ -60,7 +63,7 @@ final class CudaNormalState implements AutoCloseable {
         this.timeoutNanos = place.timeoutNanos();
         this.peersReachPlainMemory = place.peersReachPlainMemory();
         this.heaps = place.heaps();
-        this.nvlLayout = CudaNvlLayout.of(limits, topology);
+        this.nvlLayout = NormalNvlLayout.of(limits, topology);
         this.checks = new NormalChecks(limits, topology, context.device());
         NormalGpu gpu = NormalGpu.of(context);
         this.kernels = gpu.kernels;
@@ -124,9 +127,9 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     /** The status of an operation, in its slot. */
-    StatusBlock status(PinnedSlots.Slot slot, String operation, int numExperts) {
+    StatusBlock status(PinnedSlots.Slot slot, NormalCall call, int numExperts) {
         return new StatusBlock(
-                slot, new FaultMessages(operation, topology.rank(), timeoutNanos, numExperts));
+                slot, new FaultMessages(call, topology.rank(), timeoutNanos, numExperts));
     }
 
     /** Fills the group at the beginning of {@code params}. */
@@ -142,7 +145,7 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     /** The part of the group that says where things lie; the heaps of one node. */
-    static void setLayout(Params group, CudaNvlLayout layout, List<Long> heaps) {
+    static void setLayout(Params group, NormalNvlLayout layout, List<Long> heaps) {
         for (int rank = 0; rank < heaps.size(); rank++) {
             group.set("heap", rank, heaps.get(rank));
         }

@@ -1,5 +1,7 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.RingShape;
+import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -16,7 +18,7 @@ import java.lang.foreign.ValueLayout;
 
 /** What the operations of one rank share beyond one node: its RDMA buffer and its peers'. */
 final class InternodeState {
-    final CudaRdmaLayout layout;
+    final NormalRdmaLayout layout;
     final InternodeKernels kernels;
     private final EpTopology topology;
     private final int maxTokens;
@@ -32,7 +34,7 @@ final class InternodeState {
     /**
      * Allocates scratch and tells the GPU where the peers are.
      *
-     * @param heaps each a {@link CudaRdmaLayout}, zeroed
+     * @param heaps each a {@link NormalRdmaLayout}, zeroed
      * @param module of this GPU
      */
     InternodeState(
@@ -44,7 +46,7 @@ final class InternodeState {
             DevicePool memory,
             CudaStream stream) {
         this.topology = topology;
-        this.layout = CudaRdmaLayout.of(envelope, limits, topology);
+        this.layout = NormalRdmaLayout.of(envelope, limits, topology);
         this.maxTokens = limits.maxTokens();
         this.heaps = heaps;
         this.kernels =
@@ -120,7 +122,7 @@ final class InternodeState {
                 .set("source_tokens", routing.sourceTokens().address())
                 .setInt("max_tokens", maxTokens)
                 .setInt("num_ranks", topology.numRanks())
-                .setInt("record_bytes", CudaRdmaLayout.recordBytes(numTopk))
+                .setInt("record_bytes", NormalRdmaLayout.recordBytes(numTopk))
                 .setInt("slot_bytes", slotBytes)
                 .setInt("num_channels", rings.numChannels())
                 .setInt("num_slots", rings.numSlots())

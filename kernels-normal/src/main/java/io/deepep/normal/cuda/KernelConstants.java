@@ -6,6 +6,7 @@ import io.deepep.cuda.KernelEnum;
 import io.deepep.cuda.KernelHeader;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
+import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.Layout;
 
 /**
@@ -24,7 +25,7 @@ final class KernelConstants {
     static final int WARPS = THREADS / WARP;
 
     /** Most blocks of a launch. */
-    static final int MAX_BLOCKS = 256;
+    static final int MAX_BLOCKS = NormalRdmaLayout.MAX_BLOCKS;
 
     /** Rows that a copy warp of a dispatch holds in shared memory. */
     static final int DISPATCH_STAGES = 2;
@@ -62,7 +63,7 @@ final class KernelConstants {
     static final int RING_STATE_BYTES = 32;
 
     /** A token's rows at the ranks of one node: {@code NodeRows}. */
-    static final int NODE_ROWS_BYTES = Integer.BYTES * EpTopology.MAX_NVL_RANKS;
+    static final int NODE_ROWS_BYTES = NormalRdmaLayout.NODE_ROWS_BYTES;
 
     /** Low bits of the key of a bad selection that {@code LayoutParams} brings back: its k. */
     static final int LAYOUT_KEY_BITS = 8;

@@ -1,5 +1,6 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.NormalNvlLayout;
 import io.deepep.EpTopology;
 import io.deepep.normal.HeaderWord;
 import io.deepep.spi.CallFacts;
@@ -32,7 +33,7 @@ final class PeerRows {
     /**
      * Reads them from what the dispatch's kernel left behind.
      *
-     * @param memory {@link CudaNvlLayout#headers}, then across nodes {@link
+     * @param memory {@link NormalNvlLayout#headers}, then across nodes {@link
      *     InternodeRouting#ownRows}
      */
     static PeerRows read(MemorySegment memory, Region headers, EpTopology topology, int numTokens) {

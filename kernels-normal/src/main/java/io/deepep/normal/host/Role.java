@@ -1,12 +1,13 @@
 package io.deepep.normal.host;
 
-import io.deepep.host.HostWait;
-
 /**
  * One of the parts that a rank plays in an operation, as a duty cycle: none ever blocks, so that
  * one thread can play them all.
  */
 interface Role {
+    /** Begins the part anew. */
+    void start();
+
     /** Does some of what can be done now; 0 if nothing could. */
     int doWork();
 
@@ -14,11 +15,14 @@ interface Role {
     boolean isDone();
 
     /** Waits for what {@link #doWork} lacked. */
-    void idle(HostWait waiter);
+    void idle();
 
-    /** Plays all parts to their end. */
-    static void play(Role[] roles, HostWait waiter) {
-        waiter.start();
+    /** Plays all parts to their end; what the first of those that wait lacks is waited for. */
+    static void play(Role[] roles, CallExchange exchange) {
+        for (Role role : roles) {
+            role.start();
+        }
+        exchange.startWait();
         while (true) {
             int work = 0;
             Role waiting = null;
@@ -32,9 +36,9 @@ interface Role {
                 return;
             }
             if (work > 0) {
-                waiter.progress();
+                exchange.progress();
             } else {
-                waiting.idle(waiter);
+                waiting.idle();
             }
         }
     }

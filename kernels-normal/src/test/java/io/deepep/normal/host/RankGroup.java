@@ -47,7 +47,7 @@ record RankGroup(
                                 new EpTopology(communicator.rank(), numRanks(), numNvlRanks);
                         Config envelope = config.covering(config);
                         long nvlBytes =
-                                NormalNvlLayout.of(envelope, limits, topology).layout().sizeBytes();
+                                NormalNvlLayout.of(limits, topology).layout().sizeBytes();
                         long rdmaBytes =
                                 NormalRdmaLayout.of(envelope, limits, topology)
                                         .layout()

@@ -1,62 +1,56 @@
-package io.deepep.normal.cuda;
+package io.deepep.normal;
 
 import io.deepep.cuda.FaultCode;
 import io.deepep.cuda.FaultPhase;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.StatusStruct;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
-import io.deepep.normal.HeaderWord;
-import io.deepep.normal.NormalCall;
-import io.deepep.normal.NormalHeader;
-import io.deepep.normal.NormalHeaders;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
+import java.util.Locale;
 
-/**
- * What a {@link FaultCode} and the fields beside it mean to the caller.
- *
- * @param operation which the launches are of
- * @param rank this rank
- * @param timeoutNanos how long its kernels wait
- * @param numExperts of the operation
- */
-record FaultMessages(String operation, int rank, long timeoutNanos, int numExperts) {
-    private static final KernelStruct STRUCT = StatusStruct.BLOCK;
+/** What a {@link Fault} of an operation means to the caller, on either backend. */
+public final class FaultMessages {
+    private final String operation;
+    private final int rank;
+    private final long timeoutNanos;
+    private final int numExperts;
+    private final String[] phases;
 
-    /** The fields of a fault. */
-    private record Fault(
-            String phase, int at, int peer, int token, int k, long expected, long seen) {
-        static Fault of(MemorySegment block) {
-            int phase = intOf(block, "phase");
-            return new Fault(
-                    FaultPhase.of(phase).text(),
-                    intOf(block, "rank"),
-                    intOf(block, "peer"),
-                    intOf(block, "token"),
-                    intOf(block, "k"),
-                    block.get(ValueLayout.JAVA_LONG, STRUCT.offset("expected")),
-                    block.get(ValueLayout.JAVA_LONG, STRUCT.offset("seen")));
-        }
-
-        private static int intOf(MemorySegment block, String field) {
-            return block.get(ValueLayout.JAVA_INT, STRUCT.offset(field));
+    /**
+     * Messages of one operation.
+     *
+     * @param call what it is
+     * @param rank this rank
+     * @param timeoutNanos how long it waits
+     * @param numExperts of the operation
+     */
+    public FaultMessages(NormalCall call, int rank, long timeoutNanos, int numExperts) {
+        this.operation = call.text();
+        this.rank = rank;
+        this.timeoutNanos = timeoutNanos;
+        this.numExperts = numExperts;
+        this.phases = new String[FaultPhase.values().length];
+        for (FaultPhase phase : FaultPhase.values()) {
+            phases[phase.value()] = operation + "." + phase.text();
         }
     }
 
-    /** The exception for {@code code} and the fields beside it. */
-    RuntimeException failure(int code, MemorySegment block) {
-        Fault fault = Fault.of(block);
-        return switch (FaultCode.of(code)) {
-            case EXPERT_OUT_OF_RANGE -> routing(fault, NormalHeader.STATUS_TOPK_RANGE);
+    /** What the operation waits for, as timeouts name it. */
+    public String phase(FaultPhase phase) {
+        return phases[phase.value()];
+    }
+
+    /** The exception for a fault. */
+    public RuntimeException failure(Fault fault) {
+        return switch (fault.code()) {
+            case EXPERT_OUT_OF_RANGE, LAYOUT_MASK, LAYOUT_RANK_COUNT, LAYOUT_EXPERT_COUNT ->
+                    new RoutingException(fault.at(), routing(fault, numExperts));
             case HEADER_MISMATCH -> mismatch(fault);
             case TOO_MANY_ROWS ->
                     capacity(
                             fault,
                             "raise NormalLimits.maxRecvTokens (or numWorstTokens of its request), or use WORST_CASE");
-            case TIMEOUT -> timeout(fault.peer(), operation + "." + fault.phase(), fault);
+            case TIMEOUT -> timeout(fault.peer(), phase(fault.phase()), fault);
             case PEER_ABORTED -> abandoned(fault);
             case OUT_OF_STEP ->
                     timeout(fault.peer(), operation + ", which that rank has left behind", fault);
@@ -68,31 +62,61 @@ record FaultMessages(String operation, int rank, long timeoutNanos, int numExper
                                     + ": the blocks of rank "
                                     + rank
                                     + " did not run together; lower Config.numSms or put fewer ranks on the GPU");
-            case LAYOUT_MASK -> routing(fault, NormalHeader.STATUS_LAYOUT_MASK);
-            case LAYOUT_RANK_COUNT -> routing(fault, NormalHeader.STATUS_LAYOUT_RANK_COUNT);
-            case LAYOUT_EXPERT_COUNT -> routing(fault, NormalHeader.STATUS_LAYOUT_EXPERT_COUNT);
             case HANDLE_INVALID ->
                     new RoutingException(
                             fault.at(),
                             operation
                                     + ": the dispatch of the handle has not run, or failed; dispatch its request again first");
             case OK, OPERATION_MISMATCH, SELECTION_CHANGED ->
-                    throw new IllegalArgumentException(code + " is no fault of normal mode");
+                    throw new IllegalArgumentException(fault + " is no fault of normal mode");
         };
     }
 
     /** Whether every rank gets the same failure, so that all are still in step. */
-    static boolean isAgreed(RuntimeException failure) {
+    public static boolean isAgreed(RuntimeException failure) {
         return failure instanceof RoutingException
                 || failure instanceof CapacityExceededException
                 || failure instanceof RankMismatchException;
     }
 
-    private RoutingException routing(Fault fault, int status) {
-        return new RoutingException(
-                fault.at(),
-                NormalHeaders.statusMessage(
-                        status, fault.token(), fault.k(), fault.seen(), numExperts));
+    /**
+     * Whether a rank that has such a fault leaves the call in the middle, so that its peers must
+     * not wait for it: {@code is_abort} of exchange.cuh.
+     */
+    public static boolean isAbort(FaultCode code) {
+        return switch (code) {
+            case TIMEOUT, PEER_ABORTED, OUT_OF_STEP, GRID_NOT_RESIDENT -> true;
+            default -> false;
+        };
+    }
+
+    /** What is wrong with a rank's routing. */
+    public static String routing(Fault fault, int numExperts) {
+        int token = fault.token(), k = fault.k();
+        long seen = fault.seen();
+        return switch (fault.code()) {
+            case EXPERT_OUT_OF_RANGE ->
+                    text(
+"topkIdx[%d][%d]=%d is not in [-1, numExperts=%d); use -1 for no selection",
+token, k, seen, numExperts);
+            case LAYOUT_MASK ->
+                    text(
+"layout.isTokenInRank[%d][%d]=%d but topkIdx says %d; take the layout from the same topkIdx",
+token, k, seen, 1 - seen);
+            case LAYOUT_RANK_COUNT ->
+                    text(
+"layout.numTokensPerRank[%d]=%d but layout.isTokenInRank names %d tokens; take both from one getDispatchLayout",
+token, k, seen);
+            case LAYOUT_EXPERT_COUNT ->
+                    text(
+"layout.numTokensPerExpert[%d]=%d but topkIdx selects it %d times; take the layout from the same topkIdx",
+token, k, seen);
+            default -> throw new IllegalArgumentException(fault + " is not about routing");
+        };
+    }
+
+    private static String text(String format, Object... values) {
+        return String.format(Locale.ROOT, format, values);
     }
 
     private static RankMismatchException mismatch(Fault fault) {
@@ -126,7 +150,7 @@ record FaultMessages(String operation, int rank, long timeoutNanos, int numExper
     /** A peer gave up on somebody before this rank could notice by itself. */
     private DeepEpTimeoutException abandoned(Fault fault) {
         int culprit = fault.k();
-        String phase = operation + "." + fault.phase() + ", in which rank " + fault.peer();
+        String phase = phase(fault.phase()) + ", in which rank " + fault.peer();
         return culprit == rank
                 ? timeout(fault.peer(), phase + " gave up waiting for rank " + rank, fault)
                 : timeout(culprit, phase + " gave up waiting for it", fault);

@@ -1,4 +1,4 @@
-package io.deepep.normal.cuda;
+package io.deepep.normal;
 
 import io.deepep.Config;
 
@@ -10,14 +10,14 @@ import io.deepep.Config;
  * @param sendChunk rows put, or taken, before the peer is told; at most half of the slots
  * @param numHomeBlocks combine: see {@link CombineRoles}
  */
-record RingShape(int numChannels, int numSlots, int sendChunk, int numHomeBlocks) {
+public record RingShape(int numChannels, int numSlots, int sendChunk, int numHomeBlocks) {
     /** Rings that a channel of the configuration is divided into at most. */
-    static final int MOST_RINGS = CudaRdmaLayout.MAX_COPY_WARPS;
+    public static final int MOST_RINGS = 4;
 
     private static final int FEWEST_SLOTS = 2;
 
     /** Rows that a channel of the configuration has room for: enough for the most rings. */
-    static int slotsOfChannel(Config config) {
+    public static int slotsOfChannel(Config config) {
         return Math.max(config.rdmaRecvChunk(), FEWEST_SLOTS * MOST_RINGS);
     }
 
@@ -27,7 +27,7 @@ record RingShape(int numChannels, int numSlots, int sendChunk, int numHomeBlocks
      * @param warps of a block that have a ring each; they share what the configuration gives a
      *     channel, see {@link #mostWarps}
      */
-    static RingShape ofDispatch(Config config, int warps) {
+    public static RingShape ofDispatch(Config config, int warps) {
         int chunk = Math.max(1, config.rdmaSendChunk() / warps);
         int slots = config.rdmaRecvChunk() / warps / chunk * chunk;
         return new RingShape(config.numChannels() * warps, slots, chunk, 0);
@@ -37,7 +37,7 @@ record RingShape(int numChannels, int numSlots, int sendChunk, int numHomeBlocks
      * The rings of a combine. Those of a block share what the configuration sends at once, so that
      * a row waits as long for its peer to be told as with one ring.
      */
-    static RingShape ofCombine(Config config, CombineRoles roles) {
+    public static RingShape ofCombine(Config config, CombineRoles roles) {
         int room = config.numChannels() * config.rdmaRecvChunk() / roles.numChannels();
         int slots = Math.max(FEWEST_SLOTS, room);
         int share = Math.ceilDiv(config.rdmaSendChunk(), roles.channelsPerSummingBlock());
@@ -47,7 +47,7 @@ record RingShape(int numChannels, int numSlots, int sendChunk, int numHomeBlocks
     }
 
     /** The most warps that can share a channel: each needs two slots. */
-    static int mostWarps(Config config) {
+    public static int mostWarps(Config config) {
         return config.rdmaRecvChunk() / 2;
     }
 }

@@ -1,4 +1,4 @@
-package io.deepep.normal.cuda;
+package io.deepep.normal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -6,35 +6,39 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
-import io.deepep.host.HostWait;
+import io.deepep.normal.CombineRoles;
+import io.deepep.normal.FaultMessages;
+import io.deepep.normal.HeaderWord;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
-import io.deepep.normal.NormalHeader;
-import io.deepep.normal.NormalHeaders;
 import io.deepep.normal.NormalRows;
+import io.deepep.normal.RingShape;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 
 /** A combine with the routing of a handle. */
-final class CombineOperation implements Operation<CombineResult> {
+final class HostCombine implements Operation<CombineResult> {
     private final HostNormalState state;
     private final CombineRequest request;
     private final Config config;
+    private final FaultMessages messages;
     private final HostDispatchHandle handle;
     private final int numRows;
     private final CombineInput input;
-    private final CombineSources sources;
-    private final CombineReducer reducer;
-    private final CombineForwarder forwarder;
+    private final OfferedRows offered;
+    private final RingShape ringShape;
+    private final Rings rings;
+    private final NodeWeights weights;
     private final Role[] roles;
     private final Tensor out;
     private final Tensor weightsOut;
     private CombineResult result;
 
-    CombineOperation(HostNormalState state, CombineRequest request) {
+    HostCombine(HostNormalState state, CombineRequest request) {
         this.state = state;
         this.request = request;
         this.handle = HostDispatchHandle.of(request.handle(), state);
@@ -45,20 +49,31 @@ final class CombineOperation implements Operation<CombineResult> {
                     "out lies in the buffer, which peers read during a combine; give memory of your own");
         }
         this.config = NormalConfigs.choose(request.config(), state.combineConfig, state.envelope);
+        this.messages = state.messages(NormalCall.COMBINE, handle.numExperts());
         this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
         this.weightsOut =
                 request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
         this.input = new CombineInput(state, handle, request);
-        this.sources = new CombineSources(state);
-        this.reducer = new CombineReducer(state, handle, config, sources, request, out, weightsOut);
-        if (state.topology.isInternode()) {
-            int numWeights = weightsOut == null ? 0 : handle.numTopk();
-            forwarder = new CombineForwarder(state, handle, config, sources, numWeights);
-            roles = new Role[] {forwarder, reducer};
+        this.offered = new OfferedRows(state);
+        Routing routing = handle.routing();
+        boolean internode = state.topology.isInternode();
+        if (internode) {
+            CombineRoles blocks = CombineRoles.of(config.numSms(), state.topology);
+            ringShape = RingShape.ofCombine(config, blocks);
+            rings = new Rings(state, ringShape, RowFormat.bf16(handle.hidden()).strideBytes());
         } else {
-            forwarder = null;
-            roles = new Role[] {reducer};
+            ringShape = null;
+            rings = null;
         }
+        weights =
+                weightsOut == null
+                        ? null
+                        : new NodeWeights(state, handle, ringShape, offered, weightsOut);
+        TokenReducer home = new TokenReducer(state, handle, rings, offered, request, out);
+        roles =
+                internode
+                        ? new Role[] {new NodeReducer(state, handle, rings, offered), home}
+                        : new Role[] {home};
     }
 
     private Tensor allocate(DType dtype, int columns) {
@@ -74,52 +89,46 @@ final class CombineOperation implements Operation<CombineResult> {
             state.checks.combineRows(request, handle.numResultRows());
         }
         input.stage();
-        HeaderExchange exchange = state.exchange;
-        exchange.start(NormalHeader.OP_COMBINE, (int) NormalHeader.tokensOffset(0));
-        exchange.set(NormalHeader.HIDDEN, handle.hidden());
-        exchange.set(NormalHeader.DTYPE, NormalHeader.dtypeCode(DType.BF16));
-        exchange.set(NormalHeader.HAS_WEIGHTS, weightsOut == null ? 0 : 1);
-        exchange.set(NormalHeader.HANDLE_EPOCH, handle.epoch());
-        exchange.set(NormalHeader.NUM_CHANNELS, config.numChannels());
-        exchange.set(NormalHeader.RDMA_RECV_CHUNK, config.rdmaRecvChunk());
-        exchange.set(NormalHeader.X_OFFSET, input.offset());
-        exchange.set(NormalHeader.X_ROW_BYTES, input.rowBytes());
-        NormalHeaders headers = exchange.exchange("combine.header");
-        headers.check(state.nvlLayout.capacity());
-        sources.read(headers);
+        HeaderExchange headers = state.headers;
+        headers.start(NormalCall.COMBINE);
+        headers.set(HeaderWord.HIDDEN, handle.hidden());
+        headers.set(HeaderWord.TOPK, weightsOut == null ? 0 : handle.numTopk());
+        headers.set(HeaderWord.HANDLE_EPOCH, handle.epoch());
+        if (state.topology.isInternode()) {
+            headers.set(HeaderWord.NUM_BLOCKS, config.numSms());
+            headers.set(HeaderWord.NUM_SLOTS, ringShape.numSlots());
+        } else {
+            headers.offerInPlace();
+        }
+        input.offer(headers);
+        headers.open(messages);
+        offered.learn(headers);
     }
 
     @Override
     public void complete() {
-        reducer.start();
-        if (forwarder != null) {
-            forwarder.start();
+        try {
+            if (rings != null) {
+                rings.start();
+            }
+            if (weights != null) {
+                weights.run();
+            }
+            Role.play(roles, state.exchange);
+            state.exchange.leave(false); // nobody overwrites its input before all have read it
+        } catch (RuntimeException failure) {
+            throw state.exchange.abandon(failure);
         }
-        Role.play(roles, state.context.waiter());
-        awaitReaders();
-    }
-
-    /** Nobody may overwrite its input before the ranks of its node have read it. */
-    private void awaitReaders() {
-        HostHeap nvl = state.context.nvl();
-        HostWait waiter = state.context.waiter();
-        long epoch = state.exchange.epoch();
-        long mine = state.nvlLayout.combineFlags().at(state.topology.rank());
-        for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
-            nvl.signal(
-                    state.nodeRank(nvlRank), mine, epoch); // release; pairs with untilAtLeast below
-        }
-        for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
-            int peer = state.nodeRank(nvlRank);
-            waiter.untilAtLeast(
-                    nvl, state.nvlLayout.combineFlags().at(peer), epoch, peer, "combine.end");
+        RuntimeException failure = state.exchange.failure();
+        if (failure != null) {
+            throw failure;
         }
     }
 
     /** Rows take the ways of the dispatch back. */
     @Override
     public void describe(CallFacts facts, boolean completed) {
-        NormalRows.describe(facts, DType.BF16, handle.hidden());
+        NormalRows.describe(facts, RowFormat.bf16(handle.hidden()));
         facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
         if (completed) {
             int[] home = handle.routing().scan().tokensPerRank();

@@ -1,4 +1,4 @@
-package io.deepep.normal.cuda;
+package io.deepep.normal;
 
 import io.deepep.EpTopology;
 import java.util.Comparator;
@@ -17,7 +17,7 @@ import java.util.stream.IntStream;
  *
  * @param numHomeBlocks the first ones of the launch
  */
-record CombineRoles(int numHomeBlocks, int numSummingBlocks) {
+public record CombineRoles(int numHomeBlocks, int numSummingBlocks) {
     /** Selections of a token; more or fewer shift the balance little. */
     private static final int TYPICAL_TOPK = 8;
 
@@ -34,7 +34,7 @@ record CombineRoles(int numHomeBlocks, int numSummingBlocks) {
      * with the most to load per block has the least. Of nearly equal ones that with the fewest
      * rings.
      */
-    static CombineRoles of(int numSms, EpTopology topology) {
+    public static CombineRoles of(int numSms, EpTopology topology) {
         int mostChannels = numSms / 2 * RingShape.MOST_RINGS;
         List<CombineRoles> all =
                 IntStream.range(1, numSms)
@@ -63,7 +63,7 @@ record CombineRoles(int numHomeBlocks, int numSummingBlocks) {
     }
 
     /** Rings for each peer: the least common multiple, so that each has one writer and reader. */
-    int numChannels() {
+    public int numChannels() {
         int a = numHomeBlocks, b = numSummingBlocks;
         while (b != 0) {
             int rest = a % b;
@@ -74,12 +74,12 @@ record CombineRoles(int numHomeBlocks, int numSummingBlocks) {
     }
 
     /** Channels of a summing block. */
-    int channelsPerSummingBlock() {
+    public int channelsPerSummingBlock() {
         return numChannels() / numSummingBlocks;
     }
 
     /** The most channels of one block. */
-    int mostChannels() {
+    public int mostChannels() {
         return numChannels() / Math.min(numHomeBlocks, numSummingBlocks);
     }
 }

@@ -5,10 +5,10 @@ import io.deepep.DispatchHandle;
 import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
-import io.deepep.Fp8E4m3;
 import io.deepep.Tensor;
-import io.deepep.normal.NormalHeaders;
 import io.deepep.spi.CallFacts;
+import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -17,17 +17,18 @@ import java.lang.foreign.ValueLayout;
  * The tensors of a dispatch's result: views of the receive region or memory of the request's own.
  * Made anew only when the number of rows changes.
  */
-final class DispatchOutputs {
+final class HostDispatchOutputs {
+    private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
+    private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
+
     private final HostNormalState state;
     private final HostDispatchHandle handle;
-    private final DType dtype;
-    private final int hidden;
-    private final int numScales;
+    private final RowFormat row;
+    private final Region receivedRows;
     private final int numTopk;
     private final boolean weighted;
     private final boolean view;
     private final int alignment;
-    private final int firstExpert;
     private final OutputMemory xMemory = new OutputMemory();
     private final OutputMemory scaleMemory = new OutputMemory();
     private final OutputMemory topkMemory = new OutputMemory();
@@ -42,22 +43,17 @@ final class DispatchOutputs {
     private Tensor weights;
     private DispatchResult result;
 
-    DispatchOutputs(HostNormalState state, HostDispatchHandle handle, DispatchRequest request) {
+    HostDispatchOutputs(HostNormalState state, HostDispatchHandle handle, DispatchRequest request) {
         this.state = state;
         this.handle = handle;
-        this.dtype = request.x().dtype();
-        this.hidden = (int) request.x().size(1);
-        this.numScales = dtype == DType.FP8_E4M3 ? hidden / Fp8E4m3.CHANNELS_PER_SCALE : 0;
+        this.row = new RowFormat(request.x().dtype(), (int) request.x().size(1));
+        this.receivedRows = state.nvlLayout.recvRows().of(row.strideBytes());
         this.numTopk = request.topkIdx() == null ? 0 : handle.numTopk();
         this.weighted = request.topkWeights() != null;
         this.view = handle.groups() == null && request.receive() == DispatchRequest.Receive.VIEW;
         this.alignment = request.expertAlignment();
-        this.zeros =
-                handle.expanded()
-                        ? Arena.ofAuto().allocate((long) dtype.sizeBytes() * hidden)
-                        : null;
+        this.zeros = handle.expanded() ? Arena.ofAuto().allocate(row.dataBytes()) : null;
         int numLocalExperts = handle.numExperts() / state.topology.numRanks();
-        this.firstExpert = numLocalExperts * state.topology.rank();
         this.countsPerExpert =
                 numTopk == 0 ? null : Tensor.allocate(Arena.ofAuto(), DType.I32, numLocalExperts);
         this.expertOffsets =
@@ -73,12 +69,13 @@ final class DispatchOutputs {
         }
         rows = numRows;
         result = null;
-        x = view ? regionView(dtype, hidden, 0) : own(xMemory, dtype, hidden);
-        if (numScales > 0) {
+        DType dtype = row.dtype();
+        x = view ? regionView(dtype, row.hidden(), 0) : own(xMemory, dtype, row.hidden());
+        if (row.numScales() > 0) {
             scales =
                     view
-                            ? regionView(DType.F32, numScales, hidden)
-                            : own(scaleMemory, DType.F32, numScales);
+                            ? regionView(DType.F32, row.numScales(), row.elementBytes())
+                            : own(scaleMemory, DType.F32, row.numScales());
         }
         if (numTopk > 0 && !handle.expanded()) {
             topkIdx = own(topkMemory, DType.I64, numTopk);
@@ -98,21 +95,24 @@ final class DispatchOutputs {
 
     /** Columns of the receive region from {@code rowOffset} bytes into each row. */
     private Tensor regionView(DType type, int columns, long rowOffset) {
-        var region = state.nvlLayout.dispatchRows();
         MemorySegment memory =
-                state.context.nvl().local().asSlice(region.offset(), region.sizeBytes());
-        long[] strides = {region.recordBytes() / type.sizeBytes(), 1};
+                state.context
+                        .nvl()
+                        .local()
+                        .asSlice(receivedRows.offset(), receivedRows.sizeBytes());
+        long[] strides = {row.strideBytes() / type.sizeBytes(), 1};
         return Tensor.strided(memory.asSlice(rowOffset), type, new long[] {rows, columns}, strides);
     }
 
     /** Fills in the counts that the headers brought. */
-    void setCounts(NormalHeaders headers) {
+    void setCounts(HeaderExchange headers) {
         if (countsPerExpert == null) {
             return;
         }
         for (int e = 0; e < countsPerExpert.size(0); e++) {
-            int count = ExpertGroups.align(headers.numSelections(firstExpert + e), alignment);
-            countsPerExpert.segment().set(ValueLayout.JAVA_INT, 4L * e, count);
+            long count = ExpertGroups.align(headers.selections(e), alignment);
+            int shown = (int) Math.min(count, Integer.MAX_VALUE);
+            countsPerExpert.segment().set(ValueLayout.JAVA_INT, 4L * e, shown);
         }
     }
 
@@ -123,12 +123,12 @@ final class DispatchOutputs {
             expand();
         } else {
             if (!view) {
-                for (int row = 0; row < handle.numReceived(); row++) {
-                    copyRow(row, row);
+                for (int i = 0; i < handle.numReceived(); i++) {
+                    copyRow(i, i);
                 }
             }
             if (numTopk > 0) {
-                localise();
+                copyMetadata();
             }
         }
     }
@@ -143,81 +143,60 @@ final class DispatchOutputs {
         ExpertGroups groups = handle.groups();
         MemorySegment memory = state.context.nvl().local();
         int numRows = groups.numRows();
-        for (int row = 0; row < numRows; row++) {
-            int received = groups.receivedRow(row);
+        for (int to = 0; to < numRows; to++) {
+            int received = groups.receivedRow(to);
             if (received < 0) {
-                clearRow(row);
+                copyRow(zeros, 0, to);
             } else {
-                copyRow(received, row);
+                copyRow(received, to);
             }
             if (weighted) {
                 float weight =
                         received < 0
                                 ? 0
                                 : memory.get(
-                                        ValueLayout.JAVA_FLOAT_UNALIGNED,
-                                        weightOffset(received, groups.selection(row)));
-                weightMemory.segment().set(ValueLayout.JAVA_FLOAT, 4L * row, weight);
+                                        FLOAT,
+                                        handle.recvWeights().at(received)
+                                                + 4L * groups.selection(to));
+                weightMemory.segment().set(ValueLayout.JAVA_FLOAT, 4L * to, weight);
             }
         }
         if (weighted) {
-            for (int row = numRows; row < rows; row++) {
-                weightMemory.segment().set(ValueLayout.JAVA_FLOAT, 4L * row, 0);
+            for (int to = numRows; to < rows; to++) {
+                weightMemory.segment().set(ValueLayout.JAVA_FLOAT, 4L * to, 0);
             }
         }
     }
 
-    private void copyRow(int received, int row) {
-        MemorySegment memory = state.context.nvl().local();
-        long from = state.nvlLayout.dispatchRows().at(received);
-        long elementBytes = (long) dtype.sizeBytes() * hidden;
-        MemorySegment.copy(memory, from, xMemory.segment(), row * elementBytes, elementBytes);
-        if (numScales > 0) {
+    private void copyRow(int received, int to) {
+        copyRow(state.context.nvl().local(), receivedRows.at(received), to);
+    }
+
+    private void copyRow(MemorySegment memory, long from, int to) {
+        long elements = row.elementBytes();
+        MemorySegment.copy(memory, from, xMemory.segment(), to * elements, elements);
+        if (row.numScales() > 0) {
+            long scaleBytes = row.scaleBytes();
             MemorySegment.copy(
-                    memory,
-                    from + elementBytes,
-                    scaleMemory.segment(),
-                    4L * row * numScales,
-                    4L * numScales);
+                    memory, from + elements, scaleMemory.segment(), to * scaleBytes, scaleBytes);
         }
     }
 
-    private void clearRow(int row) {
-        long elementBytes = (long) dtype.sizeBytes() * hidden;
-        MemorySegment.copy(zeros, 0, xMemory.segment(), row * elementBytes, elementBytes);
-        if (numScales > 0) {
-            MemorySegment.copy(
-                    zeros, 0, scaleMemory.segment(), 4L * row * numScales, 4L * numScales);
-        }
-    }
-
-    private long weightOffset(int received, int k) {
-        return state.nvlLayout.recvMeta().at(received) + 4 + 4L * (numTopk + k);
-    }
-
-    /** Expert indices as this rank's own, -1 for the others and for rows that did not come. */
-    private void localise() {
+    /** Local experts and their weights; -1 and 0 for rows that did not come. */
+    private void copyMetadata() {
         MemorySegment memory = state.context.nvl().local();
         MemorySegment target = topkMemory.segment();
-        int numLocalExperts = (int) countsPerExpert.size(0);
-        for (int row = 0; row < rows; row++) {
-            boolean received = row < handle.numReceived();
+        for (int i = 0; i < rows; i++) {
+            boolean received = i < handle.numReceived();
+            long topkAt = received ? handle.recvTopk().at(i) : 0;
+            long weightsAt = received ? handle.recvWeights().at(i) : 0;
             for (int k = 0; k < numTopk; k++) {
-                int local = -1;
-                if (received) {
-                    long at = state.nvlLayout.recvMeta().at(row) + 4 + 4L * k;
-                    int expert = memory.get(ValueLayout.JAVA_INT_UNALIGNED, at) - firstExpert;
-                    local = expert >= 0 && expert < numLocalExperts ? expert : -1;
-                }
-                long out = (long) row * numTopk + k;
-                target.set(ValueLayout.JAVA_LONG, 8 * out, local);
+                long to = (long) i * numTopk + k;
+                int expert = received ? memory.get(INT, topkAt + 4L * k) : -1;
+                target.set(ValueLayout.JAVA_LONG, 8 * to, expert);
                 if (weighted) {
-                    float weight =
-                            local < 0
-                                    ? 0
-                                    : memory.get(
-                                            ValueLayout.JAVA_FLOAT_UNALIGNED, weightOffset(row, k));
-                    weightMemory.segment().set(ValueLayout.JAVA_FLOAT, 4 * out, weight);
+                    float weight = received ? memory.get(FLOAT, weightsAt + 4L * k) : 0;
+                    weightMemory.segment().set(ValueLayout.JAVA_FLOAT, 4 * to, weight);
                 }
             }
         }
