@@ -170,9 +170,9 @@ __device__ inline void send_metadata(const DispatchParams& p, const int32_t* bas
         }
 }
 
-// Waits for everybody's metadata. All meta warps of the block; false after a fault.
-__device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch, int num_meta_threads,
-                                         bool first_warp) {
+// Waits for everybody's metadata, at most timeout_ns. All meta warps of the block; false after a fault.
+__device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch, uint64_t timeout_ns,
+                                         int num_meta_threads, bool first_warp) {
     __shared__ bool arrived;
     LocalState* state = state_of(p.group);
     int lane = threadIdx.x % 32;
@@ -194,7 +194,7 @@ __device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch
             if (last)
                 store_release_sys(meta_flag(p.group, lane, p.group.rank),
                                   pack_word(epoch, is_abort(code) ? code : kOk));
-            ok = wait_peers(p.group, epoch, kPhaseMeta, now_ns() + p.group.timeout_ns, lane);
+            ok = wait_peers(p.group, epoch, kPhaseMeta, now_ns() + timeout_ns, lane);
         }
         ok = __all_sync(~0u, ok);
         if (lane == 0) arrived = ok;

@@ -238,10 +238,10 @@ __device__ __forceinline__ void tell_more(const Group& g, uint64_t* more) {
     store_relaxed_sys(more + 1, state_of(g)->culprit);
 }
 
-// Tells every peer that this rank is done with the epoch (or has given up), and waits until all are. All threads of the
-// block that leaves last. Nothing waits in a call that never got past the headers: there was no data, and a peer that
+// Tells every peer that this rank is done with the epoch (or has given up), and waits until all are, each at most
+// timeout_ns. All threads of the block that leaves last. Nothing waits in a call that never got past the headers: there was no data, and a peer that
 // is still on its way concludes the same from the headers or reads it in the done flag.
-__device__ inline void exchange_done(const Group& g, uint32_t epoch, bool ok) {
+__device__ inline void exchange_done(const Group& g, uint32_t epoch, bool ok, uint64_t timeout_ns) {
     uint32_t code = told_code(g, epoch);
     if (threadIdx.x < g.num_ranks) {
         uint64_t* flag = done_flag(g, threadIdx.x, g.rank);
@@ -250,7 +250,7 @@ __device__ inline void exchange_done(const Group& g, uint32_t epoch, bool ok) {
         store_release_sys(flag, pack_word(epoch, code));
         if (ok && !is_abort(code)) {
             uint64_t begin = now_ns();
-            wait_peers(g, epoch, kPhaseDone, begin + g.timeout_ns, threadIdx.x);
+            wait_peers(g, epoch, kPhaseDone, begin + timeout_ns, threadIdx.x);
             tell_wait(g, kWaitForEnd, g.first_rank + threadIdx.x, begin);
         }
     }
@@ -266,14 +266,14 @@ __device__ inline uint32_t close_call(const Group& g, uint32_t epoch) {
         state->cursor = 0;
         state->stage_cursor = 0;
         state->meta_arrivals = 0;  // a block that gave up has not counted
-        code = state->claimed_epoch == epoch ? atomicOr(&state->code, 0) : kOk;
+        code = state->claimed_epoch == epoch ? atomicExch(&state->code, kOk) : kOk;
         store_release_sys(&at<StatusBlock>(g.status)->done, pack_word(epoch, code));  // release; pairs with the host
     }
     return code;
 }
 
-__device__ inline uint32_t finish_call(const Group& g, uint32_t epoch, bool ok) {
-    exchange_done(g, epoch, ok);
+__device__ inline uint32_t finish_call(const Group& g, uint32_t epoch, bool ok, uint64_t timeout_ns) {
+    exchange_done(g, epoch, ok, timeout_ns);
     return close_call(g, epoch);
 }
 

@@ -77,7 +77,7 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
             send_records<Net>(params, epoch, lists[warp], meta_warp, num_meta_warps);
             forward_records(params, epoch, lists[warp], meta_warp, num_meta_warps);
         }
-        if (!ok || exchange_metadata(p, epoch, num_meta_warps * 32, meta_warp == 0)) {
+        if (!ok || exchange_metadata(p, epoch, patience(g, 3), num_meta_warps * 32, meta_warp == 0)) {
             int thread = (blockIdx.x * num_meta_warps + meta_warp) * 32 + threadIdx.x % 32;
             write_outputs(p, plan_of(b)->num_rows, thread, gridDim.x * num_meta_warps * 32);
         }

@@ -4,12 +4,22 @@
 // rank finds the words of all ranks in its heap, as on one node. One block of a rank, the leader, does this and judges;
 // the others wait for its verdict. Once all ranks have announced a call they have all entered it: rings are empty, and
 // what the call before received may be overwritten. Counts of rings begin at 0 with each epoch.
+//
+// A rank that gives up tells its neighbours by its done flag and its peers by its ending, and whom it gave up on. So that
+// this comes before they give up on it, a rank that may itself be waiting is waited for longer (patience): for room in a
+// ring once the timeout; for rows, whose sender may wait for room, one and a half times; for the end of a neighbour's
+// call, who may wait for rows, twice.
 #pragma once
 
 #include "exchange.cuh"
 #include "internode_params.cuh"
 
 namespace deepep::normal {
+
+// How long to wait for a rank, in halves of the timeout.
+__device__ __forceinline__ uint64_t patience(const Group& g, int half_timeouts) {
+    return half_timeouts * (g.timeout_ns / 2);
+}
 
 __device__ __forceinline__ Plan* plan_of(const Internode& b) { return at<Plan>(b.plan); }
 
@@ -76,6 +86,18 @@ __device__ inline void announce(const Internode& b, const Group& g, uint32_t epo
     }
 }
 
+// The fault of a wait for the peer on `node`, or the one by which that tells on whom it has given up itself.
+__device__ inline Fault peer_fault(const Internode& b, const Group& g, Code code, Phase phase, int node, uint32_t epoch,
+                                   uint64_t seen) {
+    auto ending = at<const uint64_t>(incoming(b.network, b.endings, node));
+    uint64_t word = load_acquire_sys(ending);  // acquire; pairs with exchange_endings
+    bool told = word_epoch(word) == epoch && is_abort(word_value(word));
+    Fault fault = told ? told_fault(g, word_value(word), ending + 1, phase, 0, epoch)
+                       : wait_fault(g, code, phase, 0, epoch, seen);
+    fault.peer = node * g.num_ranks + g.rank;
+    return fault;
+}
+
 // Hands the header of the peer on `node` to the ranks of this node, each with the counts of its own experts. One warp.
 __device__ inline bool relay_header(const Internode& b, const Group& g, uint32_t epoch, int node) {
     int lane = threadIdx.x % 32, source = node * g.num_ranks + g.rank;
@@ -85,9 +107,7 @@ __device__ inline bool relay_header(const Internode& b, const Group& g, uint32_t
         Code code = wait_word<true>(flag, epoch, begin + g.timeout_ns, seen);  // acquire; pairs with announce
         if (lane == 0) tell_wait(g, kWaitForHeader, source, begin);
         if (code != kOk) {  // each lane for itself, because one alone may have given up
-            Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
-            fault.peer = source;
-            record_fault(g, epoch, fault);
+            record_fault(g, epoch, peer_fault(b, g, code, kPhaseHeader, node, epoch, seen));
             return false;
         }
     }
@@ -214,14 +234,13 @@ __device__ inline bool await_record(const Internode& b, const Group& g, uint32_t
     uint64_t seen;
     Code code = wait_word<true>(flag, epoch, now_ns() + g.timeout_ns, seen);  // acquire; pairs with that put_signal
     if (code == kOk) return true;
-    Fault fault = wait_fault(g, code, kPhaseMeta, 0, epoch, seen);
-    fault.peer = node * g.num_ranks + g.rank;
-    record_fault(g, epoch, fault);
+    record_fault(g, epoch, peer_fault(b, g, code, kPhaseMeta, node, epoch, seen));
     return false;
 }
 
 // Where some rank takes only so many expanded rows, all nodes learn whether they all fit: peers tell each other before
-// the ranks of each node do. All threads of the block that leaves last.
+// the ranks of each node do. A rank that has given up tells its peers in any case, and waits for nobody. All threads of
+// the block that leaves last.
 template <class Net>
 __device__ inline void exchange_endings(const Internode& b, const Group& g, uint32_t epoch) {
     const Network& net = b.network;
@@ -230,7 +249,7 @@ __device__ inline void exchange_endings(const Internode& b, const Group& g, uint
         int node = first + threadIdx.x;
         bool sends = node < net.num_nodes && node != net.node;
         if (sends) tell_more(g, at<uint64_t>(Net::outgoing(net, b.endings, node)) + 1);
-        // release; pairs with the acquire below
+        // release; pairs with the acquires below and in peer_fault
         Net::put_signal(net, sends, node, b.endings, sizeof(uint64_t), 2 * sizeof(uint64_t), b.endings, 0,
                         pack_word(epoch, code));
     }
@@ -238,7 +257,7 @@ __device__ inline void exchange_endings(const Internode& b, const Group& g, uint
         if (node == net.node) continue;
         auto ending = at<const uint64_t>(incoming(net, b.endings, node));
         uint64_t seen, begin = now_ns();
-        Code waited = wait_word<true>(ending, epoch, begin + g.timeout_ns, seen);  // acquire
+        Code waited = wait_word<true>(ending, epoch, begin + patience(g, 4), seen);  // acquire
         tell_wait(g, kWaitForEnd, node * g.num_ranks + g.rank, begin);
         uint32_t told = word_value(seen);
         if (waited == kOk && told == kOk) continue;
@@ -254,24 +273,31 @@ __device__ inline void exchange_endings(const Internode& b, const Group& g, uint
 template <class Net>
 __device__ inline uint32_t finish_everywhere(const Internode& b, const Group& g, uint32_t epoch, bool ok) {
     if (threadIdx.x == 0) Net::quiet(b.network);
-    if (ok && plan_of(b)->ends_together) exchange_endings<Net>(b, g, epoch);
-    return finish_call(g, epoch, ok);
+    if ((ok && plan_of(b)->ends_together) || is_abort(told_code(g, epoch))) exchange_endings<Net>(b, g, epoch);
+    return finish_call(g, epoch, ok, patience(g, 4));
+}
+
+// Whether another thread of this rank has given up on somebody: then nothing else need be waited for.
+__device__ __forceinline__ bool has_given_up(const Group& g, uint32_t epoch) {
+    auto state = static_cast<const volatile LocalState*>(state_of(g));
+    return state->claimed_epoch == epoch && is_abort(state->code);
 }
 
 // Waits until a count that another rank or node reports for this epoch exceeds `count`; counts of earlier epochs are 0.
-// Returns the count, or `count` after the deadline.
-__device__ inline uint32_t await_count(const uint64_t* word, uint32_t epoch, uint32_t count, uint64_t deadline) {
+// Returns the count, or `count` after the deadline, or once this rank has given up.
+__device__ inline uint32_t await_count(const Group& g, const uint64_t* word, uint32_t epoch, uint32_t count,
+                                       uint64_t deadline) {
     for (uint32_t spins = 0;; ++spins) {
         uint64_t seen = load_acquire_sys(word);
         if (word_epoch(seen) == epoch && word_value(seen) > count) return word_value(seen);
-        if ((spins & 63) == 63 && now_ns() > deadline) return count;
+        if ((spins & 63) == 63 && (now_ns() > deadline || has_given_up(g, epoch))) return count;
     }
 }
 
 __device__ inline void record_count_fault(const Internode& b, const Group& g, uint32_t epoch, Phase phase, int node,
                                           uint32_t count) {
-    Fault fault = wait_fault(g, kTimeout, phase, 0, count + 1, count);
-    fault.peer = node * g.num_ranks + g.rank;
+    Fault fault = peer_fault(b, g, kTimeout, phase, node, epoch, count);
+    if (fault.code == kTimeout) fault.expected = count + 1ll;
     record_fault(g, epoch, fault);
 }
 

@@ -35,8 +35,8 @@ __device__ inline bool await_parts(const InternodeCombineParams& params, uint32_
     if (!__any_sync(~0u, looks)) return true;
     if (looks) {
         auto word = at<const uint64_t>(incoming(b.network, b.tails, node)) + channel;
-        uint64_t deadline = now_ns() + params.local.group.timeout_ns;
-        head.put = await_count(word, epoch, head.taken, deadline);  // acquire; pairs with tell_peers
+        const Group& g = params.local.group;
+        head.put = await_count(g, word, epoch, head.taken, now_ns() + patience(g, 3));  // acquire; pairs with tell_peers
         arrived = head.put != head.taken;
         if (!arrived) record_count_fault(b, params.local.group, epoch, kPhaseRows, node, head.taken);
     }

@@ -80,7 +80,7 @@ __device__ inline bool await_room(const Internode& b, const Group& g, uint32_t e
     auto word = at<const uint64_t>(incoming(b.network, b.heads, node)) + channel;
     note_more(state, 1);
     // acquire; pairs with the signal in tell_peers
-    tail.taken = await_count(word, epoch, full, now_ns() + g.timeout_ns);
+    tail.taken = await_count(g, word, epoch, full, now_ns() + patience(g, 2));
     note_more(state, ~0u);
     if (tail.taken != full) return true;
     record_count_fault(b, g, epoch, kPhaseRows, node, full);

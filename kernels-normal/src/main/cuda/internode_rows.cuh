@@ -144,7 +144,8 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
     const Internode& b = params.between;
     const Network& net = b.network;
     int lane = threadIdx.x % 32;
-    uint64_t deadline = now_ns() + params.local.group.timeout_ns;
+    const Group& g = params.local.group;
+    uint64_t deadline = now_ns() + patience(g, 3);
     for (uint32_t spins = 0;; ++spins) {
         bool looked = false;
         int late = -1, before = -1, after = -1;  // a peer that still has to send; ready ones up to, and past, the last
@@ -176,8 +177,8 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
         if (late < 0) return kAllTaken;
         if (!waits) return kNoneReady;
         // One lane may see the deadline pass before another does: all leave, or none.
-        if ((spins & 63) == 63 && __any_sync(~0u, now_ns() > deadline)) {
-            if (lane == 0) record_count_fault(b, params.local.group, epoch, kPhaseRows, late, rings[late].taken);
+        if ((spins & 63) == 63 && __any_sync(~0u, now_ns() > deadline || has_given_up(g, epoch))) {
+            if (lane == 0) record_count_fault(b, g, epoch, kPhaseRows, late, rings[late].taken);
             return kGaveUp;
         }
     }

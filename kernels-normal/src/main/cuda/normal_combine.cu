@@ -232,7 +232,7 @@ extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers,
             sum_chunks(p, shared.ring, slots, p.num_slots, consumers, TokenSink{p});
         }
     }
-    if (arrive_last(&state->exit_arrivals)) finish_call(p.group, epoch, ok);
+    if (arrive_last(&state->exit_arrivals)) finish_call(p.group, epoch, ok, p.group.timeout_ns);
 }
 
 }  // namespace deepep::normal

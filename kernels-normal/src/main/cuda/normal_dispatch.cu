@@ -54,13 +54,13 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
                           {num_ranks, kHeaderCounts + p.group.rank, kHeaderWords, p.num_experts / num_ranks, true});
         }
         if (ok) send_metadata(p, bases[blockIdx.x], lists[warp], meta_warp, num_meta_warps);
-        if (!ok || exchange_metadata(p, epoch, num_meta_warps * 32, meta_warp == 0)) {
+        if (!ok || exchange_metadata(p, epoch, p.group.timeout_ns, num_meta_warps * 32, meta_warp == 0)) {
             int thread = (blockIdx.x * num_meta_warps + meta_warp) * 32 + threadIdx.x % 32;
             write_outputs(p, table.num_rows, thread, gridDim.x * num_meta_warps * 32);
         }
     }
     if (arrive_last(&state->exit_arrivals)) {
-        uint32_t code = finish_call(p.group, epoch, ok);
+        uint32_t code = finish_call(p.group, epoch, ok, p.group.timeout_ns);
         if (threadIdx.x == 0 && !p.cached) *at<uint64_t>(p.handle_epoch) = code == kOk ? epoch : 0;
     }
 }

@@ -7,7 +7,6 @@ import io.deepep.spi.CallKind;
 import io.deepep.spi.ObservedCall;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RunObservation;
-
 import java.util.ArrayDeque;
 import java.util.Deque;
 

@@ -23,13 +23,11 @@ import io.deepep.spi.CallFacts;
 import io.deepep.spi.CallKind;
 import io.deepep.spi.ObservedCall;
 import io.deepep.spi.Operation;
-
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.Test;
-
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
 
 /** When observers are told of runs, also of those whose end the host never asks for, as on GPUs. */
 class ObservedOperationTest {

@@ -97,20 +97,20 @@ public final class FaultMessages {
         return switch (fault.code()) {
             case EXPERT_OUT_OF_RANGE ->
                     text(
-"topkIdx[%d][%d]=%d is not in [-1, numExperts=%d); use -1 for no selection",
-token, k, seen, numExperts);
+                            "topkIdx[%d][%d]=%d is not in [-1, numExperts=%d); use -1 for no selection",
+                            token, k, seen, numExperts);
             case LAYOUT_MASK ->
                     text(
-"layout.isTokenInRank[%d][%d]=%d but topkIdx says %d; take the layout from the same topkIdx",
-token, k, seen, 1 - seen);
+                            "layout.isTokenInRank[%d][%d]=%d but topkIdx says %d; take the layout from the same topkIdx",
+                            token, k, seen, 1 - seen);
             case LAYOUT_RANK_COUNT ->
                     text(
-"layout.numTokensPerRank[%d]=%d but layout.isTokenInRank names %d tokens; take both from one getDispatchLayout",
-token, k, seen);
+                            "layout.numTokensPerRank[%d]=%d but layout.isTokenInRank names %d tokens; take both from one getDispatchLayout",
+                            token, k, seen);
             case LAYOUT_EXPERT_COUNT ->
                     text(
-"layout.numTokensPerExpert[%d]=%d but topkIdx selects it %d times; take the layout from the same topkIdx",
-token, k, seen);
+                            "layout.numTokensPerExpert[%d]=%d but topkIdx selects it %d times; take the layout from the same topkIdx",
+                            token, k, seen);
             default -> throw new IllegalArgumentException(fault + " is not about routing");
         };
     }

@@ -24,7 +24,8 @@ import io.deepep.spi.RowFormat;
  *
  * The row of a token of source rank {@code s} lies after all rows of the ranks before it, in the
  * order of its tokens, so rows need no slots and no second copy. Rows and metadata of a call lie as
- * dense as its own hidden size and K allow. {@code R} counts all ranks, {@code N} those of the node.
+ * dense as its own hidden size and K allow. {@code R} counts all ranks, {@code N} those of the
+ * node.
  */
 public record NormalNvlLayout(
         Layout layout,
@@ -39,8 +40,11 @@ public record NormalNvlLayout(
         Region recvWeights,
         Region combineRows,
         Region combineWeights) {
-    /** Words of a done flag: the flag, its detail, and the rank that it is about. */
-    public static final int DONE_WORDS = 3;
+    /**
+     * Words of a done flag: the flag, its detail, and the rank that it is about; then the word by
+     * which a rank of the host says that it waits.
+     */
+    public static final int DONE_WORDS = 4;
 
     /** The layout for a buffer; the topology's rank does not matter. */
     public static NormalNvlLayout of(NormalLimits limits, EpTopology topology) {
@@ -51,10 +55,7 @@ public record NormalNvlLayout(
         Layout.Builder builder = Layout.builder("NormalNvlLayout");
         Region headers =
                 builder.region(
-                        "headers",
-                        Layout.alignToLine((long) Long.BYTES * numWords),
-                        2,
-                        numRanks);
+                        "headers", Layout.alignToLine((long) Long.BYTES * numWords), 2, numRanks);
         int onNode = topology.numNvlRanks();
         Region metaFlags = builder.region("metaFlags", Layout.LINE_BYTES, onNode);
         Region doneFlags = builder.region("doneFlags", Layout.LINE_BYTES, onNode);

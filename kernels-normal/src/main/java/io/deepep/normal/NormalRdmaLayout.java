@@ -8,14 +8,14 @@ import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 
 /**
- * Each rank's RDMA buffer in normal mode; empty when the group is one node. Every region has a
- * cell for each node, written by the rank with the same nvlRank there.
+ * Each rank's RDMA buffer in normal mode; empty when the group is one node. Every region has a cell
+ * for each node, written by the rank with the same nvlRank there.
  *
  * <pre>
  *   headers      [nodes][2]           32 + R + experts per node words i32 by parity of the epoch, relayed to the node
  *   records      [nodes][maxTokens]   dispatch: a token's rows on this node, experts, weights; combine: f32 [maxTokens][K]
  *   slots        [nodes][channels][rdmaRecvChunk, at least 8]  rows; a call divides its cell among its rings
- *   endings      [nodes]              epoch | code &lt;&lt; 32, what the code is about
+ *   endings      [nodes]              as a done flag
  *   outbox       all above once more: what a network that reads registered memory sends from
  *   headerFlags  [nodes][2]           epoch
  *   recordFlags  [nodes][256]         epoch, by block of the sender
@@ -73,8 +73,7 @@ public record NormalRdmaLayout(
         Region outbox = builder.region("outbox", endings.end(), nodes == 0 ? 0 : 1);
         int rings = channels * RingShape.MOST_RINGS;
         Region headerFlags = builder.region("headerFlags", Long.BYTES, nodes, 2);
-        Region recordFlags =
-                builder.region("recordFlags", Long.BYTES, nodes, MAX_BLOCKS);
+        Region recordFlags = builder.region("recordFlags", Long.BYTES, nodes, MAX_BLOCKS);
         Region tails = builder.region("tails", Long.BYTES, nodes, rings);
         Region heads = builder.region("heads", Long.BYTES, nodes, rings);
         return new NormalRdmaLayout(

@@ -35,9 +35,7 @@ class NormalLayoutProperties {
                         Arbitraries.integers().between(1, 40),
                         Arbitraries.integers().between(1, 64),
                         Arbitraries.integers().between(0, 200))
-                .as(
-                        (channels, chunk, more) ->
-                                new Config(2 * channels, chunk, 2 * chunk + more));
+                .as((channels, chunk, more) -> new Config(2 * channels, chunk, 2 * chunk + more));
     }
 
     @Provide
@@ -103,13 +101,11 @@ class NormalLayoutProperties {
         int expertsPerRank = Math.ceilDiv(c.limits.maxExperts(), numRanks);
         int counted = HeaderWord.HEADER_WORDS + numRanks;
         assertThat(rdma.headerBytes())
-                .isGreaterThanOrEqualTo(
-                        4L * (counted + c.topology.numNvlRanks() * expertsPerRank));
+                .isGreaterThanOrEqualTo(4L * (counted + c.topology.numNvlRanks() * expertsPerRank));
         assertThat(rdma.headers().recordBytes()).isEqualTo(rdma.headerBytes());
         assertThat(rdma.records().recordBytes() % 16).isZero();
         assertThat(rdma.records().recordBytes())
-                .isGreaterThanOrEqualTo(
-                        NormalRdmaLayout.NODE_ROWS_BYTES + 8L * c.limits.maxTopk());
+                .isGreaterThanOrEqualTo(NormalRdmaLayout.NODE_ROWS_BYTES + 8L * c.limits.maxTopk());
         boolean internode = c.topology.isInternode();
         assertThat(c.nvl().headers().recordBytes())
                 .isGreaterThanOrEqualTo(

@@ -1,8 +1,8 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.CombineRoles;
 import io.deepep.Config;
 import io.deepep.cuda.CudaFunction;
+import io.deepep.normal.CombineRoles;
 import io.deepep.spi.Layout;
 
 /**

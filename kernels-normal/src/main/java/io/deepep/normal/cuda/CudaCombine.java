@@ -1,6 +1,5 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.RingShape;
 import io.deepep.CombineRequest;
 import io.deepep.CombineResult;
 import io.deepep.Config;
@@ -16,6 +15,7 @@ import io.deepep.cuda.StatusStruct;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
+import io.deepep.normal.RingShape;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;

@@ -1,7 +1,5 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.RingShape;
-import io.deepep.normal.NormalNvlLayout;
 import io.deepep.Config;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchRequest;
@@ -16,7 +14,9 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
+import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRows;
+import io.deepep.normal.RingShape;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;

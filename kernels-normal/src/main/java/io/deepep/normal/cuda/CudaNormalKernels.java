@@ -1,7 +1,5 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.NormalRdmaLayout;
-import io.deepep.normal.NormalNvlLayout;
 import io.deepep.CombineRequest;
 import io.deepep.CombineResult;
 import io.deepep.Config;
@@ -22,6 +20,8 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.RdmaHeaps;
 import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalKernels;
+import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;

@@ -1,7 +1,5 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.FaultMessages;
-import io.deepep.normal.NormalNvlLayout;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -11,9 +9,10 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.PinnedSlots;
+import io.deepep.normal.FaultMessages;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalChecks;
-
+import io.deepep.normal.NormalNvlLayout;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 

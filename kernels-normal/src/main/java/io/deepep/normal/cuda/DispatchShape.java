@@ -1,9 +1,9 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.RingShape;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaFunction;
+import io.deepep.normal.RingShape;
 import io.deepep.spi.Layout;
 
 /**

@@ -1,7 +1,5 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.RingShape;
-import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -11,6 +9,8 @@ import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.RdmaHeaps;
+import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.RingShape;
 import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -1,6 +1,5 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.CombineRoles;
 import io.deepep.cuda.KernelHeader;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.NetworkStructs;

@@ -1,8 +1,8 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.NormalNvlLayout;
 import io.deepep.EpTopology;
 import io.deepep.normal.HeaderWord;
+import io.deepep.normal.NormalNvlLayout;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;

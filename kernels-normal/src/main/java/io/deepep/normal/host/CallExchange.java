@@ -20,24 +20,16 @@ import java.lang.foreign.ValueLayout;
  * How a rank waits for others within a call, learns that one gave up, and leaves: exchange.cuh and
  * internode_exchange.cuh in Java. {@link HeaderExchange} opens the call.
  *
- * <p>A rank leaves by a done flag at every rank of its node. One that gives up does so early, with a
- * code and with whom it gave up on, and tells its peers on other nodes by their ending; whoever
- * waits for it then ends too and blames the same rank. Waits for a rank that may itself be waiting
- * have more patience than those, so that it can tell first.
+ * <p>A rank leaves by a done flag at every rank of its node. One that gives up does so early, with
+ * a code and with whom it gave up on, and tells its peers on other nodes by their ending; whoever
+ * waits for it then ends too and blames the same rank. A rank that has waited for half of its time
+ * says so; whoever waits for such a rank gives it as much time again to tell whom it lacks, so that
+ * in a chain of ranks that wait for each other all blame the silent one at its end.
  */
 final class CallExchange {
-    /** How many halves of the timeout a wait goes on after it, for a word from whom it waits. */
-    enum Patience {
-        /** Nothing but the awaited rank itself can hold it up. */
-        NONE,
-        /** It may be waiting for room at a third. */
-        HALF,
-        /** It may be waiting for such a one. */
-        WHOLE
-    }
-
     private static final long DETAIL_OFFSET = Long.BYTES;
     private static final long CULPRIT_OFFSET = 2 * Long.BYTES;
+    private static final long WAITING_OFFSET = 3 * Long.BYTES;
 
     private final EpTopology topology;
     private final HostHeap nvl;
@@ -48,6 +40,8 @@ final class CallExchange {
     private FaultMessages messages;
     private Fault fault;
     private int epoch;
+    private long waitingSince;
+    private boolean saidToWait;
 
     CallExchange(HostContext context, NormalNvlLayout nvlLayout, NormalRdmaLayout rdmaLayout) {
         topology = context.topology();
@@ -67,6 +61,7 @@ final class CallExchange {
     void enter(FaultMessages ofCall) {
         messages = ofCall;
         fault = null;
+        saidToWait = false;
         epoch++;
     }
 
@@ -75,11 +70,13 @@ final class CallExchange {
     /** Begins a wait. */
     void startWait() {
         waiter.start();
+        waitingSince = System.nanoTime();
     }
 
     /** Something came: the time allowed starts again. */
     void progress() {
         waiter.progress();
+        waitingSince = System.nanoTime();
     }
 
     /**
@@ -87,12 +84,15 @@ final class CallExchange {
      *
      * @throws DeepEpTimeoutException if nothing came for the time allowed, or somebody gave up
      */
-    void idle(int peer, FaultPhase phase, long expected, long seen, Patience patience) {
+    void idle(int peer, FaultPhase phase, long expected, long seen) {
         requireNobodyGaveUp(phase);
+        if (!saidToWait && System.nanoTime() - waitingSince > waiter.timeoutNanos() / 2) {
+            sayToWait();
+        }
         try {
             waiter.idle(peer, messages.phase(phase), expected, seen);
         } catch (DeepEpTimeoutException late) {
-            long end = System.nanoTime() + patience.ordinal() * waiter.timeoutNanos() / 2;
+            long end = System.nanoTime() + (isSilent(late.peer()) ? 0 : waiter.timeoutNanos());
             while (System.nanoTime() < end) {
                 requireNobodyGaveUp(phase);
                 waiter.pause();
@@ -102,25 +102,55 @@ final class CallExchange {
     }
 
     /**
+     * Whether a rank has not said that it waits itself. Only those of this node, and the peers on
+     * others, can say so.
+     */
+    boolean isSilent(int rank) {
+        int node = rank / topology.numNvlRanks();
+        int nvlRank = rank % topology.numNvlRanks();
+        if (node == topology.rdmaRank()) {
+            return Word.epoch(nvl.flag(doneFlags.at(nvlRank) + WAITING_OFFSET)) != epoch;
+        }
+        return nvlRank != topology.nvlRank()
+                || Word.epoch(rdma.flag(endings.at(node) + WAITING_OFFSET)) != epoch;
+    }
+
+    /** Pairs with isSilent. */
+    private void sayToWait() {
+        saidToWait = true;
+        long word = Word.of(epoch, 0);
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            long at = doneFlags.at(topology.nvlRank()) + WAITING_OFFSET;
+            nvl.signal(nodeRank(nvlRank), at, word);
+        }
+        for (int node = 0; topology.isInternode() && node < topology.numRdmaRanks(); node++) {
+            if (node != topology.rdmaRank()) {
+                long at = endings.at(topology.rdmaRank()) + WAITING_OFFSET;
+                rdma.signal(peerOn(node), at, word);
+            }
+        }
+    }
+
+    /**
      * Waits until the flag at {@code offset} of this rank's part of {@code heap} belongs to this
      * call (acquire); pairs with {@link HostHeap#signal}.
      *
      * @return the flag
      */
-    long await(HostHeap heap, long offset, int peer, FaultPhase phase, Patience patience) {
-        waiter.start();
+    long await(HostHeap heap, long offset, int peer, FaultPhase phase) {
+        startWait();
         long flag = heap.flag(offset);
         for (; Word.ahead(flag, epoch) < 0; flag = heap.flag(offset)) {
-            idle(peer, phase, Integer.toUnsignedLong(epoch), flag, patience);
+            idle(peer, phase, Integer.toUnsignedLong(epoch), flag);
         }
         requireInStep(flag, peer, phase);
         return flag;
     }
 
     /** Waits for a flag of every rank of this node, itself included. */
-    void awaitNode(Region flags, FaultPhase phase, Patience patience) {
+    void awaitNode(Region flags, FaultPhase phase) {
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            await(nvl, flags.at(nvlRank), nodeRank(nvlRank), phase, patience);
+            await(nvl, flags.at(nvlRank), nodeRank(nvlRank), phase);
         }
     }
 
@@ -213,7 +243,7 @@ final class CallExchange {
                 if (node != topology.rdmaRank()) {
                     int peer = peerOn(node);
                     long at = endings.at(node);
-                    noteEnd(await(rdma, at, peer, FaultPhase.DONE, Patience.WHOLE), rdma, at, peer);
+                    noteEnd(await(rdma, at, peer, FaultPhase.DONE), rdma, at, peer);
                 }
             }
         }
@@ -221,7 +251,7 @@ final class CallExchange {
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
             int peer = nodeRank(nvlRank);
             long at = doneFlags.at(nvlRank);
-            noteEnd(await(nvl, at, peer, FaultPhase.DONE, Patience.WHOLE), nvl, at, peer);
+            noteEnd(await(nvl, at, peer, FaultPhase.DONE), nvl, at, peer);
         }
     }
 

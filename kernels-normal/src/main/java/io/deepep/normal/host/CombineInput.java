@@ -55,9 +55,7 @@ final class CombineInput {
         long heap = state.context.nvl().local().address();
         headers.set(HeaderWord.ROW_LIMIT, handle.numReceived());
         headers.setLong(
-                HeaderWord.X_LOW,
-                HeaderWord.X_HIGH,
-                inPlace ? x.address() - heap : rows.offset());
+                HeaderWord.X_LOW, HeaderWord.X_HIGH, inPlace ? x.address() - heap : rows.offset());
         headers.set(HeaderWord.X_STRIDE, (int) (inPlace ? rowBytes : rows.recordBytes()));
         headers.setLong(
                 HeaderWord.WEIGHTS_LOW,

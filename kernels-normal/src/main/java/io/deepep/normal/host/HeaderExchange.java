@@ -12,7 +12,6 @@ import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Word;
-import io.deepep.normal.host.CallExchange.Patience;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -134,9 +133,7 @@ final class HeaderExchange {
     }
 
     private int expertsPerRank(int[] words) {
-        return hasCounts(words)
-                ? words[HeaderWord.NUM_EXPERTS.value()] / topology.numRanks()
-                : 0;
+        return hasCounts(words) ? words[HeaderWord.NUM_EXPERTS.value()] / topology.numRanks() : 0;
     }
 
     private int firstExpertOf(int node, int[] words) {
@@ -198,7 +195,7 @@ final class HeaderExchange {
                 int missing = absentRank(numSeen);
                 long seen = nvl.flag(slots.at(parity(), missing));
                 long epoch = Integer.toUnsignedLong(exchange.epoch());
-                exchange.idle(missing, FaultPhase.HEADER, epoch, seen, Patience.NONE);
+                exchange.idle(missing, FaultPhase.HEADER, epoch, seen);
             }
         }
     }
@@ -209,8 +206,7 @@ final class HeaderExchange {
         for (int node = 0; node < relayed.length; node++) {
             if (!relayed[node] && isHere(rdma.flag(imageFlags.at(node, parity())))) {
                 long at = images.at(node, parity());
-                MemorySegment.copy(
-                        rdma.local(), ValueLayout.JAVA_INT, at, image, 0, image.length);
+                MemorySegment.copy(rdma.local(), ValueLayout.JAVA_INT, at, image, 0, image.length);
                 deliver(topology.rankOf(node, topology.nvlRank()), image, numWords(image));
                 relayed[node] = true;
                 worked = true;

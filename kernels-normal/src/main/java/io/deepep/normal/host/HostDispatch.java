@@ -177,8 +177,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         outputs.setCounts(state.headers);
         if (handle.groups() != null) {
             long rows = handle.groups().place(state.headers);
-            int limit =
-                    request.numWorstTokens() > 0 ? request.numWorstTokens() : Integer.MAX_VALUE;
+            int limit = request.numWorstTokens() > 0 ? request.numWorstTokens() : Integer.MAX_VALUE;
             if (rows > limit) {
                 // Only this rank sees it: the others learn it when the call ends.
                 state.exchange.record(
@@ -230,10 +229,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         }
         if (handle.groups() != null && !isCached()) {
             handle.groups()
-                    .assign(
-                            state.context.nvl().local(),
-                            handle.recvTopk(),
-                            handle.numReceived());
+                    .assign(state.context.nvl().local(), handle.recvTopk(), handle.numReceived());
         }
         outputs.finish();
     }

@@ -3,7 +3,6 @@ package io.deepep.normal.host;
 import io.deepep.cuda.FaultPhase;
 import io.deepep.host.HostHeap;
 import io.deepep.normal.NormalRdmaLayout;
-import io.deepep.normal.host.CallExchange.Patience;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -31,10 +30,7 @@ final class MetadataExchange {
      * @param numSms into how many blocks tokens are divided
      */
     MetadataExchange(
-            HostNormalState state,
-            HostDispatchHandle handle,
-            TokenMetadata metadata,
-            int numSms) {
+            HostNormalState state, HostDispatchHandle handle, TokenMetadata metadata, int numSms) {
         this.state = state;
         this.routing = handle.routing();
         this.metadata = metadata;
@@ -66,7 +62,7 @@ final class MetadataExchange {
             }
         }
         state.exchange.signalNode(state.nvlLayout.metaFlags(), 0);
-        state.exchange.awaitNode(state.nvlLayout.metaFlags(), FaultPhase.META, Patience.HALF);
+        state.exchange.awaitNode(state.nvlLayout.metaFlags(), FaultPhase.META);
     }
 
     private int perBlock(int numTokens) {
@@ -108,8 +104,7 @@ final class MetadataExchange {
                         rdma,
                         flags.at(node, token / perBlock),
                         state.peerOn(node),
-                        FaultPhase.META,
-                        Patience.NONE);
+                        FaultPhase.META);
             }
             long at = records[node].at(token);
             for (int nvlRank = 0; nvlRank < NodeRows.WIDTH; nvlRank++) {

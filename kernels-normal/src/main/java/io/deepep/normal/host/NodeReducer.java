@@ -17,14 +17,14 @@ final class NodeReducer implements Role {
     private final int numNodes;
     private final int[] next;
     private int numOpen;
-    private int blockedChannel;
-    private int blockedNode;
+    private final Blocked blocked;
 
     NodeReducer(
             HostNormalState state, HostDispatchHandle handle, Rings rings, OfferedRows offered) {
         this.state = state;
         this.routing = handle.routing();
         this.rings = rings;
+        this.blocked = new Blocked(state);
         this.offered = offered;
         this.hidden = handle.hidden();
         this.sum = new RowSum(state.topology.numNvlRanks(), hidden);
@@ -42,6 +42,7 @@ final class NodeReducer implements Role {
 
     @Override
     public int doWork() {
+        blocked.clear();
         int done = 0;
         for (int channel = 0; channel < rings.numChannels(); channel++) {
             for (int node = 0; node < numNodes; node++) {
@@ -63,8 +64,7 @@ final class NodeReducer implements Role {
                 continue;
             }
             if (!rings.hasRoom(channel, node)) {
-                blockedChannel = channel;
-                blockedNode = node;
+                blocked.by(channel, node);
                 break;
             }
             sum.clear();
@@ -89,7 +89,12 @@ final class NodeReducer implements Role {
     }
 
     @Override
+    public int awaited() {
+        return state.peerOn(blocked.node());
+    }
+
+    @Override
     public void idle() {
-        rings.idleForRoom(blockedChannel, blockedNode);
+        rings.idleForRoom(blocked.channel(), blocked.node());
     }
 }

@@ -46,6 +46,11 @@ final class NodeRowSender implements Role {
     }
 
     @Override
+    public int awaited() {
+        return state.topology.rank();
+    }
+
+    @Override
     public void idle() {
         throw new AssertionError("a sender within the node never waits");
     }

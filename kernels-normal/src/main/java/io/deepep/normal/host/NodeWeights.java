@@ -5,7 +5,6 @@ import io.deepep.cuda.FaultPhase;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowSum;
 import io.deepep.normal.RingShape;
-import io.deepep.normal.host.CallExchange.Patience;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 
@@ -42,8 +41,7 @@ final class NodeWeights {
         this.flags = state.rdmaLayout.recordFlags();
         this.sums = new Region[shape == null ? 0 : state.topology.numRdmaRanks()];
         for (int node = 0; node < sums.length; node++) {
-            sums[node] =
-                    state.rdmaLayout.records().cell(node).of((long) Float.BYTES * numTopk);
+            sums[node] = state.rdmaLayout.records().cell(node).of((long) Float.BYTES * numTopk);
         }
         this.sum = new RowSum(state.topology.numNvlRanks() + state.topology.numRdmaRanks(), 0);
     }
@@ -91,8 +89,7 @@ final class NodeWeights {
                     rdma,
                     flags.at(node, block),
                     state.peerOn(node),
-                    FaultPhase.META,
-                    Patience.NONE);
+                    FaultPhase.META);
         }
     }
 

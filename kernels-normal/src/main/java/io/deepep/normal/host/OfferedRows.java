@@ -7,7 +7,9 @@ import io.deepep.host.RowSum;
 import io.deepep.normal.Fault;
 import io.deepep.normal.HeaderWord;
 
-/** The rows that each rank of this node offers to the current combine: combine_peers.cuh in Java. */
+/**
+ * The rows that each rank of this node offers to the current combine: combine_peers.cuh in Java.
+ */
 final class OfferedRows {
     private final HostNormalState state;
     private final HostHeap nvl;
@@ -45,7 +47,9 @@ final class OfferedRows {
         for (int nvlRank = 0; nvlRank < x.length; nvlRank++) {
             int row = rows.row(node, token, nvlRank);
             if (row >= 0 && isOffered(nvlRank, row, token)) {
-                sum.add(nvl.of(state.nodeRank(nvlRank)), x[nvlRank] + (long) row * xStride[nvlRank]);
+                sum.add(
+                        nvl.of(state.nodeRank(nvlRank)),
+                        x[nvlRank] + (long) row * xStride[nvlRank]);
             }
         }
     }

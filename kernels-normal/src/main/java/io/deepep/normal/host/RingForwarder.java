@@ -19,13 +19,13 @@ final class RingForwarder implements Role {
     private final int numNodes;
     private final int[] next;
     private int numOpen;
-    private int blockedChannel;
-    private int blockedNode;
+    private final Blocked blocked;
 
     RingForwarder(HostNormalState state, Routing routing, RowFormat format, Rings rings) {
         this.state = state;
         this.routing = routing;
         this.rings = rings;
+        this.blocked = new Blocked(state);
         this.format = format;
         this.rows = state.nvlLayout.recvRows().of(format.strideBytes());
         this.nvl = state.context.nvl();
@@ -43,6 +43,7 @@ final class RingForwarder implements Role {
 
     @Override
     public int doWork() {
+        blocked.clear();
         int done = 0;
         for (int channel = 0; channel < rings.numChannels(); channel++) {
             for (int node = 0; node < numNodes; node++) {
@@ -64,8 +65,7 @@ final class RingForwarder implements Role {
                 continue;
             }
             if (!rings.hasRow(channel, node)) {
-                blockedChannel = channel;
-                blockedNode = node;
+                blocked.by(channel, node);
                 break;
             }
             copy(token, node, rings.readSlot(channel, node));
@@ -98,7 +98,12 @@ final class RingForwarder implements Role {
     }
 
     @Override
+    public int awaited() {
+        return state.peerOn(blocked.node());
+    }
+
+    @Override
     public void idle() {
-        rings.idleForRow(blockedChannel, blockedNode);
+        rings.idleForRow(blocked.channel(), blocked.node());
     }
 }

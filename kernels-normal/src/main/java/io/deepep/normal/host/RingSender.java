@@ -13,14 +13,14 @@ final class RingSender implements Role {
     private final int numNodes;
     private final int[] next;
     private int numOpen;
-    private int blockedChannel;
-    private int blockedNode;
+    private final Blocked blocked;
 
     RingSender(HostNormalState state, Routing routing, TokenRows tokens, Rings rings) {
         this.state = state;
         this.routing = routing;
         this.tokens = tokens;
         this.rings = rings;
+        this.blocked = new Blocked(state);
         this.numNodes = state.topology.numRdmaRanks();
         this.next = new int[rings.numChannels() * numNodes];
     }
@@ -35,6 +35,7 @@ final class RingSender implements Role {
 
     @Override
     public int doWork() {
+        blocked.clear();
         int sent = 0;
         for (int channel = 0; channel < rings.numChannels(); channel++) {
             for (int node = 0; node < numNodes; node++) {
@@ -56,8 +57,7 @@ final class RingSender implements Role {
                 continue;
             }
             if (!rings.hasRoom(channel, node)) {
-                blockedChannel = channel;
-                blockedNode = node;
+                blocked.by(channel, node);
                 break;
             }
             tokens.write(token, rings.peerMemory(node), rings.writeSlot(channel, node));
@@ -80,7 +80,12 @@ final class RingSender implements Role {
     }
 
     @Override
+    public int awaited() {
+        return state.peerOn(blocked.node());
+    }
+
+    @Override
     public void idle() {
-        rings.idleForRoom(blockedChannel, blockedNode);
+        rings.idleForRoom(blocked.channel(), blocked.node());
     }
 }

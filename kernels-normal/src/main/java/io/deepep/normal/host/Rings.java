@@ -5,7 +5,6 @@ import io.deepep.host.HostHeap;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.Word;
-import io.deepep.normal.host.CallExchange.Patience;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 
@@ -124,8 +123,7 @@ final class Rings {
     /** Waits for room in the ring at {@code node}. */
     void idleForRoom(int channel, int node) {
         int taken = count(rdma.flag(heads.at(node, channel)));
-        state.exchange.idle(
-                state.peerOn(node), FaultPhase.ROWS, taken + 1L, taken, Patience.NONE);
+        state.exchange.idle(state.peerOn(node), FaultPhase.ROWS, taken + 1L, taken);
     }
 
     // ---- the emptying side ----
@@ -159,7 +157,7 @@ final class Rings {
     /** Waits for a row of {@code node}. */
     void idleForRow(int channel, int node) {
         int seen = read[ring(channel, node)];
-        state.exchange.idle(state.peerOn(node), FaultPhase.ROWS, seen + 1L, seen, Patience.HALF);
+        state.exchange.idle(state.peerOn(node), FaultPhase.ROWS, seen + 1L, seen);
     }
 
     private void signal(int node, long flag, int count) {

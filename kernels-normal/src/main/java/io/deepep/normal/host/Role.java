@@ -14,10 +14,13 @@ interface Role {
     /** Whether the part is played. */
     boolean isDone();
 
-    /** Waits for what {@link #doWork} lacked. */
+    /** The rank that {@link #doWork} lacked something of; rather one that is silent. */
+    int awaited();
+
+    /** Waits for it. */
     void idle();
 
-    /** Plays all parts to their end; what the first of those that wait lacks is waited for. */
+    /** Plays all parts to their end. Of the ranks that are waited for a silent one is blamed. */
     static void play(Role[] roles, CallExchange exchange) {
         for (Role role : roles) {
             role.start();
@@ -29,7 +32,9 @@ interface Role {
             for (Role role : roles) {
                 if (!role.isDone()) {
                     work += role.doWork();
-                    waiting = waiting == null && !role.isDone() ? role : waiting;
+                    if (!role.isDone() && isBetterToBlame(role, waiting, exchange)) {
+                        waiting = role;
+                    }
                 }
             }
             if (waiting == null) {
@@ -41,5 +46,10 @@ interface Role {
                 waiting.idle();
             }
         }
+    }
+
+    private static boolean isBetterToBlame(Role role, Role other, CallExchange exchange) {
+        return other == null
+                || (!exchange.isSilent(other.awaited()) && exchange.isSilent(role.awaited()));
     }
 }

@@ -69,10 +69,7 @@ final class RoutingScan {
         }
         count();
         if (layout != null && fault == null) {
-            compare(
-                    layout.numTokensPerRank(),
-                    tokensPerRank,
-                    FaultCode.LAYOUT_RANK_COUNT);
+            compare(layout.numTokensPerRank(), tokensPerRank, FaultCode.LAYOUT_RANK_COUNT);
             if (topkIdx != null && layout.numTokensPerExpert() != null) {
                 compare(
                         layout.numTokensPerExpert(),

@@ -24,8 +24,7 @@ final class TokenReducer implements Role {
     private final int numNodes;
     private final int[] next;
     private int numOpen;
-    private int blockedChannel;
-    private int blockedNode;
+    private final Blocked blocked;
 
     /**
      * A reducer.
@@ -42,6 +41,7 @@ final class TokenReducer implements Role {
         this.state = state;
         this.routing = handle.routing();
         this.rings = rings;
+        this.blocked = new Blocked(state);
         this.offered = offered;
         this.hidden = handle.hidden();
         this.bias0 = request.bias0();
@@ -63,6 +63,7 @@ final class TokenReducer implements Role {
 
     @Override
     public int doWork() {
+        blocked.clear();
         int done = 0;
         for (int channel = 0; channel < next.length; channel++) {
             if (next[channel] < routing.numTokens()) {
@@ -91,8 +92,7 @@ final class TokenReducer implements Role {
     private boolean hasArrived(int channel, int token) {
         for (int node = 0; node < numNodes; node++) {
             if (routing.crosses(token, node) && !rings.hasRow(channel, node)) {
-                blockedChannel = channel;
-                blockedNode = node;
+                blocked.by(channel, node);
                 return false;
             }
         }
@@ -129,7 +129,12 @@ final class TokenReducer implements Role {
     }
 
     @Override
+    public int awaited() {
+        return state.peerOn(blocked.node());
+    }
+
+    @Override
     public void idle() {
-        rings.idleForRow(blockedChannel, blockedNode);
+        rings.idleForRow(blocked.channel(), blocked.node());
     }
 }

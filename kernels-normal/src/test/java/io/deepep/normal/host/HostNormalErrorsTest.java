@@ -18,14 +18,12 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.spi.Operation;
-
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Faults of one rank reach every rank, and the next call works. */
 class HostNormalErrorsTest {
@@ -165,7 +163,7 @@ class HostNormalErrorsTest {
                         assertThat(failure)
                                 .hasMessageContaining(
                                         "rank 1 would receive 12 tokens, it has room for 3; raise"
- + " NormalLimits.maxRecvTokens (or numWorstTokens"));
+                                                + " NormalLimits.maxRecvTokens (or numWorstTokens"));
     }
 
     @Test
@@ -259,7 +257,7 @@ class HostNormalErrorsTest {
                                     .isInstanceOf(RankMismatchException.class)
                                     .hasMessageContaining(
                                             "dispatch of the handle: rank 0 has call 1, rank 1"
- + " has call 2");
+                                                    + " has call 2");
                             RankGroup.combine(
                                     kernels,
                                     CombineRequest.builder(second.recvX(), first.handle()).build());

@@ -12,10 +12,8 @@ import io.deepep.DispatchResult;
 import io.deepep.NormalLimits;
 import io.deepep.RankFailedException;
 import io.deepep.Tensor;
-
-import org.junit.jupiter.api.Test;
-
 import java.lang.foreign.Arena;
+import org.junit.jupiter.api.Test;
 
 /** What is refused before anything starts. */
 class HostNormalRefusalsTest {

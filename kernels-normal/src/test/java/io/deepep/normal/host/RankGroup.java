@@ -15,7 +15,6 @@ import io.deepep.host.HostWait;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.Operation;
-
 import java.time.Duration;
 
 /**
@@ -46,8 +45,7 @@ record RankGroup(
                         EpTopology topology =
                                 new EpTopology(communicator.rank(), numRanks(), numNvlRanks);
                         Config envelope = config.covering(config);
-                        long nvlBytes =
-                                NormalNvlLayout.of(limits, topology).layout().sizeBytes();
+                        long nvlBytes = NormalNvlLayout.of(limits, topology).layout().sizeBytes();
                         long rdmaBytes =
                                 NormalRdmaLayout.of(envelope, limits, topology)
                                         .layout()
