@@ -1,5 +1,8 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.cuda.kernels.InternodeStructs;
+import io.deepep.normal.cuda.kernels.NormalStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.CombineRequest;
 import io.deepep.CombineResult;
 import io.deepep.Config;
@@ -264,7 +267,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         return (facts, completed) -> {
             describe(facts, completed);
             waits.describe(facts);
-            PeerRows rows = trace == null ? null : trace.rows();
+            RowSpread rows = trace == null ? null : trace.rows();
             if (rows != null) {
                 rows.describeCombine(facts, handle.numTokens());
             }

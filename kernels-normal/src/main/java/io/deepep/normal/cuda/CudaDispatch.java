@@ -1,5 +1,8 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.cuda.kernels.InternodeStructs;
+import io.deepep.normal.cuda.kernels.NormalStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.Config;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchRequest;
@@ -34,13 +37,13 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     private final CudaDispatchHandle handle;
     private final StatusBlock status;
     private final CallEvent event;
-    private final DispatchOutputs outputs;
+    private final CudaDispatchOutputs outputs;
     private final ExpandLaunch expand;
     private final DispatchShape shape;
     private final Params params;
     private final LaunchConfig launch;
     private final WaitTimes waits;
-    private final HostWaiter waiter;
+    private final CountsWait waiter;
 
     /** Taken with the first run that is observed. */
     private PinnedSlots.Slot traceSlot;
@@ -63,13 +66,13 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.handle = cached ? given : newHandle(state, request);
         this.event = new CallEvent(state.stream);
         PinnedSlots.Slot slot =
-                state.slots.take(this, DispatchOutputs.slotBytes(handle), event.finished());
+                state.slots.take(this, CudaDispatchOutputs.slotBytes(handle), event.finished());
         this.status =
                 state.status(
                         slot,
                         cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH,
                         handle.numExperts());
-        this.outputs = new DispatchOutputs(state, handle, request, slot);
+        this.outputs = new CudaDispatchOutputs(state, handle, request, slot);
         this.expand = ExpandLaunch.of(state, handle, request, config, outputs, status);
         Arena arena = Arena.ofAuto();
         RowFormat row = new RowFormat(request.x().dtype(), handle.hidden());
@@ -80,7 +83,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.launch =
                 new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS)
                         .sharedBytes(shape.sharedBytes());
-        this.waiter = new HostWaiter(state, status);
+        this.waiter = new CountsWait(state, status);
         fillParams(row);
         if (state.internode != null) {
             state.internode.fill(
@@ -296,7 +299,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         return (facts, completed) -> {
             describe(facts, completed);
             waits.describe(facts);
-            PeerRows rows = trace == null ? null : trace.rows();
+            RowSpread rows = trace == null ? null : trace.rows();
             if (rows != null) {
                 rows.describeDispatch(facts, handle.numTokens());
             }

@@ -1,5 +1,8 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.cuda.kernels.InternodeKernels;
+import io.deepep.normal.cuda.kernels.NormalStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.CombineRequest;
 import io.deepep.CombineResult;
 import io.deepep.Config;
@@ -43,7 +46,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      * @param ranksOnDevice the most ranks that share a GPU; the same on all ranks
      * @param timeoutNanos how long a kernel waits for a peer
      */
-    public record Place(
+    public record RankSetup(
             CudaContext context,
             CudaStream stream,
             EpTopology topology,
@@ -60,8 +63,8 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      * while no kernel on this GPU waits for another rank.
      */
     public CudaNormalKernels(
-            Place place, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
-        this.state = new CudaNormalState(place, limits, dispatchConfig, combineConfig);
+            RankSetup setup, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
+        this.state = new CudaNormalState(setup, limits, dispatchConfig, combineConfig);
     }
 
     /**

@@ -1,5 +1,7 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.cuda.kernels.NormalModule;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -48,20 +50,20 @@ final class CudaNormalState implements AutoCloseable {
     private final DevicePool.Block localState;
 
     CudaNormalState(
-            CudaNormalKernels.Place place,
+            CudaNormalKernels.RankSetup setup,
             NormalLimits limits,
             Config dispatchConfig,
             Config combineConfig) {
-        this.context = place.context();
-        this.stream = place.stream();
-        this.topology = place.topology();
+        this.context = setup.context();
+        this.stream = setup.stream();
+        this.topology = setup.topology();
         this.limits = limits;
-        this.ranksOnDevice = place.ranksOnDevice();
+        this.ranksOnDevice = setup.ranksOnDevice();
         this.dispatchConfig = fit(dispatchConfig, Config.recommended(topology.numRanks()));
         this.combineConfig = fit(combineConfig, Config.recommended(topology.numRanks()));
-        this.timeoutNanos = place.timeoutNanos();
-        this.peersReachPlainMemory = place.peersReachPlainMemory();
-        this.heaps = place.heaps();
+        this.timeoutNanos = setup.timeoutNanos();
+        this.peersReachPlainMemory = setup.peersReachPlainMemory();
+        this.heaps = setup.heaps();
         this.nvlLayout = NormalNvlLayout.of(limits, topology);
         this.checks = new NormalChecks(limits, topology, context.device());
         NormalGpu gpu = NormalGpu.of(context);
@@ -78,7 +80,7 @@ final class CudaNormalState implements AutoCloseable {
                                 topology,
                                 limits,
                                 dispatchConfig.covering(combineConfig),
-                                place.rdmaHeaps(),
+                                setup.rdmaHeaps(),
                                 kernels,
                                 memory,
                                 stream)

@@ -1,5 +1,6 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.EpTopology;
 import io.deepep.cuda.DevicePool;
 

@@ -1,5 +1,6 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.PinnedSlots;
 import java.util.Map;

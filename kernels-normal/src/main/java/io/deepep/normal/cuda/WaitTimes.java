@@ -1,5 +1,7 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.cuda.kernels.NormalStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.PinnedSlots;

@@ -1,5 +1,6 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -6,14 +6,14 @@ import io.deepep.error.DeepEpTimeoutException;
  * Waits on the host for the counts of a launch. The kernel itself gives up on absent peers; this
  * only guards against a GPU that does nothing at all.
  */
-final class HostWaiter {
+final class CountsWait {
     private static final int SPINS_BETWEEN_LOOKS = 4096;
     private static final long GRACE_NANOS = 10_000_000_000L;
 
     private final CudaNormalState state;
     private final StatusBlock status;
 
-    HostWaiter(CudaNormalState state, StatusBlock status) {
+    CountsWait(CudaNormalState state, StatusBlock status) {
         this.state = state;
         this.status = status;
     }

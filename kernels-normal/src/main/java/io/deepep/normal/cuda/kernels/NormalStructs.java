@@ -1,4 +1,4 @@
-package io.deepep.normal.cuda;
+package io.deepep.normal.cuda.kernels;
 
 import io.deepep.EpTopology;
 import io.deepep.cuda.KernelHeader;
@@ -9,8 +9,8 @@ import io.deepep.cuda.StatusStruct;
  * What the normal kernels and Java share: the definition of {@code normal_structs.cuh}. Every
  * offset and stride is computed here on the host; the device only indexes.
  */
-final class NormalStructs {
-    static final KernelStruct GROUP =
+public final class NormalStructs {
+    public static final KernelStruct GROUP =
             KernelStruct.builder(
                             "Group",
                             "A rank and its peers of one node; each call the same, but for the status.")
@@ -32,7 +32,7 @@ final class NormalStructs {
                     .i32("reserved", "")
                     .build();
 
-    static final KernelStruct LOCAL_STATE =
+    public static final KernelStruct LOCAL_STATE =
             KernelStruct.builder("LocalState", "A rank's own; zeroed once by the host.")
                     .u64("barrier", "generation of the grid barrier of expand")
                     .u64("bad_selection", "~(token << 8 | k) of the first bad one, or 0")
@@ -55,7 +55,7 @@ final class NormalStructs {
                             EpTopology.MAX_NVL_RANKS)
                     .build();
 
-    static final KernelStruct DISPATCH =
+    public static final KernelStruct DISPATCH =
             KernelStruct.builder("DispatchParams", "See normal_dispatch.cu.")
                     .struct("group", GROUP)
                     .u64("recv_offset", "rows: [capacity][row_stride]")
@@ -104,7 +104,7 @@ final class NormalStructs {
                     .i32("stages_offset", "likewise")
                     .build();
 
-    static final KernelStruct COMBINE =
+    public static final KernelStruct COMBINE =
             KernelStruct.builder("CombineParams", "See normal_combine.cu.")
                     .struct("group", GROUP)
                     .u64("x", "rows this rank offers: heap offset, or address if x_absolute")
@@ -141,7 +141,7 @@ final class NormalStructs {
                     .i32("reserved", "")
                     .build();
 
-    static final KernelStruct EXPAND =
+    public static final KernelStruct EXPAND =
             KernelStruct.builder("ExpandParams", "See normal_expand.cu. Addresses, not offsets.")
                     .struct("group", GROUP)
                     .u64("rows", "received rows: [*num_rows][row_stride]")
@@ -171,7 +171,7 @@ final class NormalStructs {
                     .i32("reserved", "")
                     .build();
 
-    static final KernelStruct STAGE =
+    public static final KernelStruct STAGE =
             KernelStruct.builder("StageParams", "See normal_stage.cu. Addresses, not offsets.")
                     .u64("x", "bf16 [rows][hidden]")
                     .u64("x_stride", "bytes")
@@ -192,7 +192,7 @@ final class NormalStructs {
                     .i32("reserved", "")
                     .build();
 
-    static final KernelStruct LAYOUT =
+    public static final KernelStruct LAYOUT =
             KernelStruct.builder("LayoutParams", "See normal_layout.cu. Counters start zeroed.")
                     .u64("topk_idx", "i64 [num_tokens][topk]")
                     .u64("out_tokens_per_rank", "i32 [num_ranks]")
@@ -209,7 +209,7 @@ final class NormalStructs {
                     .build();
 
     /** {@code normal_structs.cuh}. */
-    static final KernelHeader HEADER =
+    public static final KernelHeader HEADER =
             KernelConstants.addTo(
                             new KernelHeader(
                                             "deepep::normal",

@@ -1,5 +1,6 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.EpTopology;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalNvlLayout;
@@ -10,7 +11,7 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
 /** How the rows of one dispatch spread over the ranks, for observers. */
-final class PeerRows {
+final class RowSpread {
     /** [R] This rank's rows at each rank. */
     private final int[] sent;
 
@@ -23,7 +24,7 @@ final class PeerRows {
     /** Rows of this rank's tokens that pass between nodes. */
     private final long rdmaRows;
 
-    private PeerRows(int[] sent, int[] received, long nvlinkRows, long rdmaRows) {
+    private RowSpread(int[] sent, int[] received, long nvlinkRows, long rdmaRows) {
         this.sent = sent;
         this.received = received;
         this.nvlinkRows = nvlinkRows;
@@ -36,7 +37,7 @@ final class PeerRows {
      * @param memory {@link NormalNvlLayout#headers}, then across nodes {@link
      *     InternodeRouting#ownRows}
      */
-    static PeerRows read(MemorySegment memory, Region headers, EpTopology topology, int numTokens) {
+    static RowSpread read(MemorySegment memory, Region headers, EpTopology topology, int numTokens) {
         int me = topology.rank();
         int numRanks = topology.numRanks();
         int firstCount =
@@ -52,7 +53,7 @@ final class PeerRows {
             received[rank] = word(memory, at(headers, parity, rank, firstCount + me));
         }
         if (!topology.isInternode()) {
-            return new PeerRows(sent, received, Arrays.stream(sent).sum() - sent[me], 0);
+            return new RowSpread(sent, received, Arrays.stream(sent).sum() - sent[me], 0);
         }
         long nvlink = 0;
         for (int rank = 0; rank < numRanks; rank++) {
@@ -60,7 +61,7 @@ final class PeerRows {
             nvlink += rank % topology.numNvlRanks() == topology.nvlRank() ? 0 : sent[rank];
         }
         MemorySegment rows = memory.asSlice(headers.sizeBytes());
-        return new PeerRows(sent, received, nvlink, rdmaRows(rows, topology, numTokens));
+        return new RowSpread(sent, received, nvlink, rdmaRows(rows, topology, numTokens));
     }
 
     private static long at(Region headers, int parity, int source, int word) {

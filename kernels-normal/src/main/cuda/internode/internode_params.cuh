@@ -1,9 +1,9 @@
 // What the kernels across nodes share besides their structs: rows of a token by node.
 #pragma once
 
+#include "../shared/normal_params.cuh"
 #include "deepep/network.cuh"
 #include "internode_structs.cuh"
-#include "normal_params.cuh"
 
 namespace deepep::normal {
 

@@ -1,4 +1,4 @@
-package io.deepep.normal.cuda;
+package io.deepep.normal.cuda.kernels;
 
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -13,66 +13,66 @@ import io.deepep.spi.Layout;
  * The numbers that the normal kernels are built with and that launches are computed from. Kernels
  * find them in {@code normal_structs.cuh}, under its hash.
  */
-final class KernelConstants {
-    static final int WARP = 32;
+public final class KernelConstants {
+    public static final int WARP = 32;
 
     /** Of a block of dispatch, expand and layout. */
-    static final int THREADS = 512;
+    public static final int THREADS = 512;
 
     /** Most threads of a block of stage and layout. */
-    static final int MAX_THREADS = 1024;
+    public static final int MAX_THREADS = 1024;
 
-    static final int WARPS = THREADS / WARP;
+    public static final int WARPS = THREADS / WARP;
 
     /** Most blocks of a launch. */
-    static final int MAX_BLOCKS = NormalRdmaLayout.MAX_BLOCKS;
+    public static final int MAX_BLOCKS = NormalRdmaLayout.MAX_BLOCKS;
 
     /** Rows that a copy warp of a dispatch holds in shared memory. */
-    static final int DISPATCH_STAGES = 2;
+    public static final int DISPATCH_STAGES = 2;
 
     /** Likewise, across nodes. */
-    static final int ROW_STAGES = 3;
+    public static final int ROW_STAGES = 3;
 
     /** Bytes that one of combine's consumers sums of a chunk: vectors of 16 bytes. */
-    static final int VECTORS = 2;
+    public static final int VECTORS = 2;
 
-    static final int VECTOR_BYTES = 16;
+    public static final int VECTOR_BYTES = 16;
 
     /** Most threads of a block that sum. */
-    static final int MAX_CONSUMERS = 512;
+    public static final int MAX_CONSUMERS = 512;
 
     /** Warps of a combining block that do not sum. */
-    static final int SERVICE_WARPS = 2;
+    public static final int SERVICE_WARPS = 2;
 
     /** Likewise, across nodes. */
-    static final int INTERNODE_SERVICE_WARPS = 3;
+    public static final int INTERNODE_SERVICE_WARPS = 3;
 
     /** Most chunks that combine holds in shared memory. */
-    static final int MAX_SLOTS = 64;
+    public static final int MAX_SLOTS = 64;
 
     /** Warps of a staging block, each for itself. */
-    static final int STAGE_WARPS = 4;
+    public static final int STAGE_WARPS = 4;
 
     /** Chunks that such a warp has in flight. */
-    static final int STAGE_DEPTH = 3;
+    public static final int STAGE_DEPTH = 3;
 
     /** A batch that is staged has so many, or one row where a row has more. */
-    static final int CHUNKS_PER_BATCH = 8;
+    public static final int CHUNKS_PER_BATCH = 8;
 
     /** Of a ring, in shared memory: {@code RingTail} and {@code RingHead}. */
-    static final int RING_STATE_BYTES = 32;
+    public static final int RING_STATE_BYTES = 32;
 
     /** A token's rows at the ranks of one node: {@code NodeRows}. */
-    static final int NODE_ROWS_BYTES = NormalRdmaLayout.NODE_ROWS_BYTES;
+    public static final int NODE_ROWS_BYTES = NormalRdmaLayout.NODE_ROWS_BYTES;
 
     /** Low bits of the key of a bad selection that {@code LayoutParams} brings back: its k. */
-    static final int LAYOUT_KEY_BITS = 8;
+    public static final int LAYOUT_KEY_BITS = 8;
 
     /** Times that observers get for each rank. */
-    static final int WAITS_PER_RANK = WaitIdx.values().length;
+    public static final int WAITS_PER_RANK = WaitIdx.values().length;
 
     /** What a rank waits for, of each other rank. */
-    enum WaitIdx implements KernelEnum {
+    public enum WaitIdx implements KernelEnum {
         HEADER,
         END;
 
@@ -83,7 +83,7 @@ final class KernelConstants {
     }
 
     /** What the launch that copies received rows out does. */
-    enum ExpandMode implements KernelEnum {
+    public enum ExpandMode implements KernelEnum {
         COPY_ROWS,
         BUILD_MAP,
         USE_MAP;
@@ -96,7 +96,7 @@ final class KernelConstants {
 
     private KernelConstants() {}
 
-    static KernelHeader addTo(KernelHeader header) {
+    public static KernelHeader addTo(KernelHeader header) {
         return header.constant("kMaxRanks", EpTopology.MAX_NVL_RANKS)
                 .constant("kMaxTopk", NormalLimits.MAX_TOPK)
                 .constant("kMaxBlocks", MAX_BLOCKS)

@@ -1,7 +1,7 @@
 // First phase of a dispatch across nodes: who gets which token, and where among this rank's tokens it stands there.
 #pragma once
 
-#include "dispatch_notify.cuh"
+#include "../shared/dispatch_notify.cuh"
 #include "internode_exchange.cuh"
 
 namespace deepep::normal {

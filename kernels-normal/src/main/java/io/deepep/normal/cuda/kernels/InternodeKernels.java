@@ -1,15 +1,15 @@
-package io.deepep.normal.cuda;
+package io.deepep.normal.cuda.kernels;
 
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.NetworkLibrary;
 
 /** The kernels of normal mode across nodes, for one way to reach them. */
-record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
+public record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
     private static final String FOLDER = "/io/deepep/normal/nvshmem/";
 
     /** Those that call a library. */
-    static InternodeKernels over(NetworkLibrary library, int sharedBytes) {
+    public static InternodeKernels over(NetworkLibrary library, int sharedBytes) {
         InternodeKernels kernels =
                 new InternodeKernels(
                         load(library, "internode_dispatch_nvshmem"),
@@ -20,14 +20,14 @@ record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
     }
 
     private static CudaFunction load(NetworkLibrary library, String name) {
-        CudaModule module = library.load(CudaNormalKernels.class, FOLDER + name + ".fatbin");
+        CudaModule module = library.load(InternodeKernels.class, FOLDER + name + ".fatbin");
         InternodeStructs.HEADER.requireSame(module);
         return module.function("deepep_" + name);
     }
 
     /** Whether this build has them. */
-    static boolean areBuilt() {
-        return CudaNormalKernels.class.getResource(FOLDER + "internode_dispatch_nvshmem.fatbin")
+    public static boolean areBuilt() {
+        return InternodeKernels.class.getResource(FOLDER + "internode_dispatch_nvshmem.fatbin")
                 != null;
     }
 }

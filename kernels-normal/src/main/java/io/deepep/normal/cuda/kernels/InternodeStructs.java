@@ -1,4 +1,4 @@
-package io.deepep.normal.cuda;
+package io.deepep.normal.cuda.kernels;
 
 import io.deepep.cuda.KernelHeader;
 import io.deepep.cuda.KernelStruct;
@@ -8,8 +8,8 @@ import io.deepep.cuda.NetworkStructs;
  * What the normal kernels across nodes and Java share: the definition of {@code
  * internode_structs.cuh}. Those of one node come first, with the same fields.
  */
-final class InternodeStructs {
-    static final KernelStruct INTERNODE =
+public final class InternodeStructs {
+    public static final KernelStruct INTERNODE =
             KernelStruct.builder("Internode", "What lies between nodes, and the routing.")
                     .struct("network", NetworkStructs.NETWORK)
                     .struct("headers", NetworkStructs.CELLS)
@@ -37,30 +37,30 @@ final class InternodeStructs {
                     .i32("num_home_blocks", "combine: the first blocks, see CombineRoles")
                     .build();
 
-    static final KernelStruct PLAN =
+    public static final KernelStruct PLAN =
             KernelStruct.builder("Plan", "What one block concludes for all blocks of its rank.")
                     .u64("verdict", "epoch | code << 32")
                     .i32("num_rows", "dispatch: rows that this rank receives")
                     .i32("ends_together", "all nodes tell each other how the call ended")
                     .build();
 
-    static final KernelStruct DISPATCH =
+    public static final KernelStruct DISPATCH =
             KernelStruct.builder("InternodeDispatchParams", "See internode_dispatch.cuh.")
                     .struct("local", NormalStructs.DISPATCH)
                     .struct("between", INTERNODE)
                     .build();
 
-    static final KernelStruct COMBINE =
+    public static final KernelStruct COMBINE =
             KernelStruct.builder("InternodeCombineParams", "See internode_combine.cuh.")
                     .struct("local", NormalStructs.COMBINE)
                     .struct("between", INTERNODE)
                     .build();
 
     /** {@code internode_structs.cuh}. */
-    static final KernelHeader HEADER =
+    public static final KernelHeader HEADER =
             new KernelHeader("deepep::normal", "deepep_internode_structs", InternodeStructs.class)
                     .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
-                    .include("normal_structs.cuh", NormalStructs.HEADER)
+                    .include("../shared/normal_structs.cuh", NormalStructs.HEADER)
                     .struct(INTERNODE)
                     .struct(PLAN)
                     .struct(DISPATCH)

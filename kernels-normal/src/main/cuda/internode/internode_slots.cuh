@@ -1,8 +1,8 @@
 // Combine across nodes: the slots of shared memory through which rows come, and the sums that leave.
 #pragma once
 
-#include "combine_peers.cuh"
-#include "combine_sum.cuh"
+#include "../shared/combine_peers.cuh"
+#include "../shared/combine_sum.cuh"
 #include "internode_rings.cuh"
 
 namespace deepep::normal {

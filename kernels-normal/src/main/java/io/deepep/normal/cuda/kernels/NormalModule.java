@@ -1,4 +1,4 @@
-package io.deepep.normal.cuda;
+package io.deepep.normal.cuda.kernels;
 
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
@@ -9,22 +9,22 @@ import io.deepep.cuda.KernelHeader;
  * The kernels of normal mode, loaded onto one GPU. Loaded whole when the first buffer opens: a
  * first launch must not wait behind a kernel that waits for it.
  */
-final class NormalModule {
+public final class NormalModule {
     /** Static shared memory and what the driver reserves stay below this. */
     private static final int RESERVED_SHARED_BYTES = 4096;
 
-    final CudaFunction dispatch;
-    final CudaFunction combine;
-    final CudaFunction expand;
-    final CudaFunction stage;
-    final CudaFunction layout;
-    final CudaFunction offsets;
-    final InternodeKernels overPeerMemory;
+    public final CudaFunction dispatch;
+    public final CudaFunction combine;
+    public final CudaFunction expand;
+    public final CudaFunction stage;
+    public final CudaFunction layout;
+    public final CudaFunction offsets;
+    public final InternodeKernels overPeerMemory;
 
     /** Dynamic shared memory a block can have. */
-    final int sharedBytes;
+    public final int sharedBytes;
 
-    NormalModule(CudaContext context) {
+    public NormalModule(CudaContext context) {
         sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
         dispatch = load(context, "normal_dispatch", NormalStructs.HEADER);
         combine = load(context, "normal_combine", NormalStructs.HEADER);
@@ -46,7 +46,7 @@ final class NormalModule {
     private static CudaFunction load(CudaContext context, String name, KernelHeader header) {
         CudaModule module =
                 CudaModule.loadResource(
-                        context, CudaNormalKernels.class, "/io/deepep/normal/" + name + ".fatbin");
+                        context, NormalModule.class, "/io/deepep/normal/" + name + ".fatbin");
         header.requireSame(module);
         return module.function("deepep_" + name);
     }

@@ -13,10 +13,10 @@
 // Launch: any number of blocks up to 256, all of them resident together, kThreads threads each. Dynamic shared memory:
 // u32 [num_experts]; at bases_offset i32 [number of blocks][8]; at stages_offset num_copy_warps * 2 * row_stride.
 // The outputs topk_idx and topk_weights are 16-byte aligned.
+#include "../shared/dispatch_layout.cuh"
+#include "../shared/dispatch_notify.cuh"
+#include "../shared/dispatch_send.cuh"
 #include "deepep/block.cuh"
-#include "dispatch_layout.cuh"
-#include "dispatch_notify.cuh"
-#include "dispatch_send.cuh"
 
 namespace deepep::normal {
 

@@ -1,4 +1,4 @@
-// Generated from io.deepep.normal.cuda.NormalStructs, which a test compares with this file: do not edit.
+// Generated from io.deepep.normal.cuda.kernels.NormalStructs, which a test compares with this file: do not edit.
 // clang-format off
 #pragma once
 

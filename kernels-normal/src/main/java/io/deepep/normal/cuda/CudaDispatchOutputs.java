@@ -19,7 +19,7 @@ import java.lang.foreign.ValueLayout;
 /**
  * What a dispatch hands out: views of the heap, or memory of its own that grows with what arrives.
  */
-final class DispatchOutputs {
+final class CudaDispatchOutputs {
     /** Of the counts per expert, behind the status block in the slot. */
     private static final long COUNTS_OFFSET = StatusStruct.BLOCK.numBytes();
 
@@ -45,7 +45,7 @@ final class DispatchOutputs {
     private Tensor recvTopkWeights;
     private DispatchResult result;
 
-    DispatchOutputs(
+    CudaDispatchOutputs(
             CudaNormalState state,
             CudaDispatchHandle handle,
             DispatchRequest request,

@@ -14,13 +14,13 @@
 // Launch: any number of blocks up to 256, more than num_stage_blocks, all of them resident together. Threads: 64 +
 // consumers, where consumers is a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 sums
 // weights, the others sum rows; in blocks that stage, warps 0 to 3 do. Dynamic shared memory: num_slots * chunk_bytes.
-#include "combine_peers.cuh"
+#include "../shared/combine_peers.cuh"
+#include "../shared/combine_sum.cuh"
+#include "../shared/exchange.cuh"
+#include "../shared/normal_params.cuh"
 #include "combine_stage.cuh"
-#include "combine_sum.cuh"
 #include "deepep/block.cuh"
 #include "deepep/bulk_copy.cuh"
-#include "exchange.cuh"
-#include "normal_params.cuh"
 
 namespace deepep::normal {
 

@@ -1,4 +1,4 @@
-package io.deepep.normal.cuda;
+package io.deepep.normal.cuda.kernels;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -24,8 +24,8 @@ class NormalStructsTest {
 
     static Stream<Arguments> headers() {
         return Stream.of(
-                Arguments.of("normal_structs.cuh", NormalStructs.HEADER),
-                Arguments.of("internode_structs.cuh", InternodeStructs.HEADER));
+                Arguments.of("shared/normal_structs.cuh", NormalStructs.HEADER),
+                Arguments.of("internode/internode_structs.cuh", InternodeStructs.HEADER));
     }
 
     private static Path file(String name) {
@@ -51,7 +51,7 @@ class NormalStructsTest {
     @ParameterizedTest
     @MethodSource("numbers")
     void anotherNumberIsRefused(String number) throws IOException {
-        Matcher built = HASH.matcher(Files.readString(file("normal_structs.cuh")));
+        Matcher built = HASH.matcher(Files.readString(file("shared/normal_structs.cuh")));
         assertThat(built.find()).isTrue();
         long hash = Long.parseUnsignedLong(built.group(1), 16);
         NormalStructs.HEADER.requireSame("normal_dispatch", hash);

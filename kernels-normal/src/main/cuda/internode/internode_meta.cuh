@@ -7,8 +7,8 @@
 // its tokens with one flag, and forwards those of every peer's block b.
 #pragma once
 
+#include "../shared/dispatch_send.cuh"
 #include "deepep/block.cuh"
-#include "dispatch_send.cuh"
 #include "internode_counts.cuh"
 
 namespace deepep::normal {

@@ -11,9 +11,9 @@
 // so these are not staged.
 #pragma once
 
+#include "../shared/exchange.cuh"
+#include "../shared/normal_params.cuh"
 #include "deepep/bulk_copy.cuh"
-#include "exchange.cuh"
-#include "normal_params.cuh"
 
 namespace deepep::normal {
 

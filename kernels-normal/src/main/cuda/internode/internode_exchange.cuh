@@ -11,7 +11,7 @@
 // call, who may wait for rows, twice.
 #pragma once
 
-#include "exchange.cuh"
+#include "../shared/exchange.cuh"
 #include "internode_params.cuh"
 
 namespace deepep::normal {

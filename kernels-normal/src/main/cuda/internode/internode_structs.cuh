@@ -1,4 +1,4 @@
-// Generated from io.deepep.normal.cuda.InternodeStructs, which a test compares with this file: do not edit.
+// Generated from io.deepep.normal.cuda.kernels.InternodeStructs, which a test compares with this file: do not edit.
 // clang-format off
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "deepep/network_structs.cuh"
-#include "normal_structs.cuh"
+#include "../shared/normal_structs.cuh"
 
 namespace deepep::normal {
 
