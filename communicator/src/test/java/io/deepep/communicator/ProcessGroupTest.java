@@ -131,6 +131,39 @@ class ProcessGroupTest {
                 .contains("for rank 0 in communicator exchange");
     }
 
+    /** The survivors do not wait for it as long as they would for one that is late. */
+    @Test
+    void aRankThatIsKilledWhileOthersJoinIsNamedByAll() throws Exception {
+        int port = Groups.freePort();
+        RankProcess victim = start(variables(1, 4, port));
+        List<RankProcess> survivors =
+                List.of(start(variables(0, 4, port)), start(variables(2, 4, port)));
+        Thread.sleep(5000); // long enough to meet, while rank 3 is missing
+        victim.kill();
+        for (RankProcess survivor : survivors) {
+            assertThat(survivor.hear())
+                    .startsWith("DeepEpTimeoutException: ")
+                    .contains("for rank 1 in communicator start, in vain: rank 1 was lost");
+        }
+    }
+
+    @Test
+    void aRankThatThrowsTellsTheOthersWhy() throws Exception {
+        List<RankProcess> ranks = startAll(3, "127.0.0.1", Groups.freePort());
+        assertJoined(ranks);
+        ranks.get(0).tell("waiting");
+        ranks.get(1).tell("waiting");
+        assertThat(ranks.get(2).ask("fail disk full")).isEqualTo("failed");
+        for (int rank = 0; rank < 2; rank++) {
+            assertThat(ranks.get(rank).hear())
+                    .startsWith("DeepEpTimeoutException: ")
+                    .contains(
+                            "rank 2 in communicator exchange, in vain: rank 2 failed:"
+                                    + " java.io.IOException: disk full");
+            assertThat(ranks.get(rank).ask("alive 2")).isEqualTo("false");
+        }
+    }
+
     @Test
     void aRankThatHangsIsTakenForDead() throws Exception {
         int port = Groups.freePort();
@@ -189,6 +222,20 @@ class ProcessGroupTest {
         }
     }
 
+    /** Ranks of one user on one host need no secret from the launcher: they have one in a file. */
+    @Test
+    void withoutASecretOnLoopbackTheUsersOwnIsTaken() throws Exception {
+        int port = Groups.freePort();
+        Map<String, String> zero = variables(0, 2, port);
+        Map<String, String> one = variables(1, 2, port);
+        zero.remove("DEEPEP_SECRET");
+        one.remove("DEEPEP_SECRET");
+        List<RankProcess> ranks = List.of(start(zero), start(one));
+        assertJoined(ranks);
+        assertExchange(ranks);
+        assertLeave(ranks);
+    }
+
     @Test
     void withoutASecretOnlyOnLoopback() throws Exception {
         String address = ownAddress();
@@ -199,7 +246,7 @@ class ProcessGroupTest {
                 "IllegalArgumentException",
                 "MASTER_ADDR="
                         + address
-                        + " is not a loopback address and DEEPEP_SECRET is not set");
+                        + " is not a loopback address and neither DEEPEP_SECRET_FILE nor");
     }
 
     @Test
