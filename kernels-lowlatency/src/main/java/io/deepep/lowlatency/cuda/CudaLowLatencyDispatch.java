@@ -134,7 +134,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .set("x", request.x().address())
                 .set("x_stride", request.x().stride(0) * request.x().dtype().sizeBytes())
                 .set("topk_idx", request.topkIdx().address())
-                .set("topk_weights", addressOf(request.topkWeights()))
+                .setTensor("topk_weights", request.topkWeights())
                 .set("bank", bank.struct.address())
                 .set("selections", bank.selections.address())
                 .set("sent_topk_idx", bank.sentTopkIdx.address())

@@ -169,15 +169,9 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
         params.setInt("topk", handle.numTopk())
                 .set("topk_idx", request.topkIdx().address())
-                .set("topk_weights", request.topkWeights() == null ? 0 : weightsAddress())
+                .setTensor("topk_weights", request.topkWeights())
                 .set("out_raw_expert_counts", handle.rawCounts.address());
         outputs.fill(params);
-    }
-
-    /** Kernels take 0 for no weights; engines give a tensor of no tokens that address. */
-    private long weightsAddress() {
-        Tensor weights = request.topkWeights();
-        return weights.numElements() == 0 ? state.heap() : weights.address();
     }
 
     private void fillLayout(DispatchLayout layout) {
