@@ -1,6 +1,7 @@
 package io.deepep;
 
 import io.deepep.spi.Request;
+
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
@@ -87,6 +88,11 @@ public final class DispatchRequest extends Request {
         return from.config;
     }
 
+    /** Multiprocessors to use, 0 for those of the configuration. */
+    public int numSms() {
+        return from.numSms;
+    }
+
     /** Where received rows are handed over. */
     public enum Receive {
         /**
@@ -130,6 +136,7 @@ public final class DispatchRequest extends Request {
         private boolean expanded;
         private Receive receive = Receive.VIEW;
         private Config config;
+        private int numSms;
 
         private Builder(Tensor x) {
             this.x = Objects.requireNonNull(x, "x");
@@ -148,6 +155,7 @@ public final class DispatchRequest extends Request {
             b.expanded = expanded;
             b.receive = receive;
             b.config = config;
+            b.numSms = numSms;
             return b;
         }
 
@@ -223,6 +231,16 @@ public final class DispatchRequest extends Request {
         /** View (default) or copy. */
         public Builder receive(Receive how) {
             this.receive = Objects.requireNonNull(how, "how");
+            return this;
+        }
+
+        /**
+         * Multiprocessors that the call takes on a GPU, even; the same on every rank. By default
+         * those of the configuration. The host backend takes half of it as the number of RDMA
+         * channels, like the GPU.
+         */
+        public Builder numSms(int number) {
+            this.numSms = Config.requireNumSms(number);
             return this;
         }
 

@@ -23,6 +23,7 @@ import io.deepep.normal.NormalKernels;
 import io.deepep.spi.CallKind;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Request;
+
 import java.util.Objects;
 
 /**
@@ -139,7 +140,7 @@ final class RankBuffer implements Buffer {
     }
 
     @Override
-    public Tensor getNextLowLatencyCombineBuffer(LowLatencyHandle handle) {
+    public Tensor getLowLatencyCombineBuffer(LowLatencyHandle handle) {
         return lowLatency().combineBuffer(Objects.requireNonNull(handle, "handle"));
     }
 

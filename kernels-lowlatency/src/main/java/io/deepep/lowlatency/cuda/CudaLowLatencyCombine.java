@@ -14,6 +14,7 @@ import io.deepep.lowlatency.LowLatencyCombineHeader;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.RunObservation;
+
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.Objects;
@@ -39,11 +40,6 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.handle = CudaLowLatencyHandle.of(request.handle(), state);
         this.bank = handle.bank();
         state.checks.combine(request, handle.weighted());
-        if (request.zeroCopy() && !bank.isCombineBuffer(request.x())) {
-            throw new IllegalArgumentException(
-                    "zeroCopy=true but x is not the buffer's own memory;"
-                            + " fill getNextLowLatencyCombineBuffer(handle), or leave zeroCopy off");
-        }
         this.state = state;
         this.request = request;
         this.hooked = request.receiveHook();

@@ -18,6 +18,7 @@ import io.deepep.spi.CallFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
+
 import java.lang.foreign.Arena;
 
 /**
@@ -52,11 +53,13 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         state.checks.combine(request, handle.numResultRows());
         if (request.out() != null && state.heapContains(request.out().address())) {
             throw new IllegalArgumentException(
-                    "out lies in the buffer, which peers read during a combine; give memory of your own");
+                    "out lies in the buffer, which peers read during a combine; give memory of your"
+                        + " own");
         }
         Config config =
                 NormalConfigs.choose(
                         request.config(),
+                        request.numSms(),
                         state.combineConfig,
                         state.dispatchConfig.covering(state.combineConfig));
         this.access = RowsAccess.of(state, handle, config, request.x());

@@ -17,6 +17,7 @@ import io.deepep.normal.NormalRows;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
+
 import java.lang.foreign.Arena;
 
 /**
@@ -55,6 +56,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         Config config =
                 NormalConfigs.choose(
                         request.config(),
+                        request.numSms(),
                         state.dispatchConfig,
                         state.dispatchConfig.covering(state.combineConfig));
         this.handle = cached ? given : newHandle(state, request);
@@ -114,7 +116,8 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         long offset = x.address() - state.heap();
         if (offset >= rows.offset() && offset < rows.end()) {
             throw new IllegalArgumentException(
-                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
+                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive"
+                        + " a copy");
         }
     }
 

@@ -15,6 +15,7 @@ import io.deepep.normal.NormalHeaders;
 import io.deepep.normal.NormalRows;
 import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
+
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 
@@ -42,9 +43,12 @@ final class CombineOperation implements Operation<CombineResult> {
         state.checks.combine(request, numRows);
         if (request.out() != null && state.nvlContains(request.out())) {
             throw new IllegalArgumentException(
-                    "out lies in the buffer, which peers read during a combine; give memory of your own");
+                    "out lies in the buffer, which peers read during a combine; give memory of your"
+                        + " own");
         }
-        this.config = NormalConfigs.choose(request.config(), state.combineConfig, state.envelope);
+        this.config =
+                NormalConfigs.choose(
+                        request.config(), request.numSms(), state.combineConfig, state.envelope);
         this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
         this.weightsOut =
                 request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());

@@ -35,7 +35,9 @@ final class DispatchOperation implements Operation<DispatchResult> {
         HostDispatchHandle given = cached ? HostDispatchHandle.of(request.handle(), state) : null;
         state.checks.dispatch(request);
         requireNotReceived(request.x());
-        this.config = NormalConfigs.choose(request.config(), state.dispatchConfig, state.envelope);
+        this.config =
+                NormalConfigs.choose(
+                        request.config(), request.numSms(), state.dispatchConfig, state.envelope);
         this.handle = cached ? given : newHandle(state, request);
         this.outputs = new DispatchOutputs(state, handle, request);
         TokenRows tokens = new TokenRows(request);
@@ -64,7 +66,8 @@ final class DispatchOperation implements Operation<DispatchResult> {
         if (offset >= state.nvlLayout.dispatchRows().offset()
                 && offset < state.nvlLayout.dispatchRows().end()) {
             throw new IllegalArgumentException(
-                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
+                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive"
+                        + " a copy");
         }
     }
 

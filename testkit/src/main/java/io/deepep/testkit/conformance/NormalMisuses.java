@@ -11,6 +11,7 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.routing.RoutingSpec;
+
 import java.util.stream.Stream;
 
 /**
@@ -241,6 +242,14 @@ final class NormalMisuses {
                         "alignment of 0",
                         "expertAlignment=0",
                         r -> r.dispatch(r.inputs().request().expertAlignment(0))),
+                argument(
+                        "an odd number of SMs",
+                        "numSms=3",
+                        r -> r.dispatch(r.inputs().request().numSms(3))),
+                argument(
+                        "more SMs than the buffer is laid out for",
+                        "numChannels=4096",
+                        r -> r.dispatch(r.inputs().request().numSms(8192))),
                 argument(
                         "negative worst case",
                         "numWorstTokens=-1",
