@@ -20,7 +20,7 @@ import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
-import io.deepep.spi.CallKind;
+import io.deepep.observe.CallKind;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Request;
 

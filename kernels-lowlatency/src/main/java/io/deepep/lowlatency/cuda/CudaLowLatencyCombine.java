@@ -12,7 +12,7 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.lowlatency.LowLatencyCombineHeader;
 import io.deepep.lowlatency.LowLatencyRows;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
 
 import java.lang.foreign.Arena;
@@ -142,9 +142,9 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
 
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         LowLatencyRows.combine(facts, request.logFmt(), state.limits.hidden());
-        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 
     /**

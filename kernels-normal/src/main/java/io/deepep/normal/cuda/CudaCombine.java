@@ -14,7 +14,7 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.StatusStruct;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
@@ -253,9 +253,9 @@ final class CudaCombine implements CudaOperation<CombineResult> {
 
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         NormalRows.describe(facts, DType.BF16, handle.hidden());
-        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 
     @Override

@@ -14,7 +14,7 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
 
@@ -267,12 +267,12 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
 
     /** How rows spread over the ranks is known in device memory: {@link #observe} has more. */
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         NormalRows.describe(facts, request.x().dtype(), handle.hidden());
         boolean exact = handle.numWorstTokens() == 0;
         facts.tokens(
                 handle.numTokens(),
-                exact && handle.isValid() ? handle.numRecvTokens() : CallFacts.UNKNOWN);
+                exact && handle.isValid() ? handle.numRecvTokens() : RecordedFacts.UNKNOWN);
         if (completed && !cached) {
             outputs.describe(facts);
         }

@@ -10,7 +10,7 @@ import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalHeaders;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRows;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RowFormat;
 
@@ -171,9 +171,9 @@ final class DispatchOperation implements Operation<DispatchResult> {
     }
 
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         NormalRows.describe(facts, request.x().dtype(), handle.hidden());
-        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
             facts.tokens(handle.numTokens(), handle.numReceived())
                     .peers(handle.routing().scan().tokensPerRank(), handle.receivedRows());
