@@ -10,8 +10,8 @@ import java.util.function.BiConsumer;
  * latest dispatch, so dispatching the same request again overwrites that result (and its handle)
  * and makes no garbage. Use one request per micro-batch that is in flight.
  *
- * <p>The tensors must stay valid and unchanged until the dispatch has finished. Shapes: see the
- * {@link Builder}.
+ * <p>The tensors must stay valid and unchanged until the dispatch has finished. Shapes: see {@link
+ * Tokens}, which names the routing in one of three ways.
  */
 public final class DispatchRequest extends Request {
     private final Builder from;
@@ -20,12 +20,19 @@ public final class DispatchRequest extends Request {
         this.from = from.copy();
     }
 
+    /** Starts a request for the tokens {@code x}, BF16 [T,H], rows contiguous. */
+    public static Tokens builder(Tensor x) {
+        return builder(x, null);
+    }
+
     /**
-     * Starts a request for the tokens {@code x}: BF16 [T,H], or FP8 [T,H] together with {@link
-     * Builder#scales}.
+     * Starts a request for the tokens {@code x}.
+     *
+     * @param x FP8 [T,H], rows contiguous; or BF16
+     * @param scales of FP8 tokens, F32 [T,H/128], any strides; null for BF16
      */
-    public static Builder builder(Tensor x) {
-        return new Builder(x);
+    public static Tokens builder(Tensor x, Tensor scales) {
+        return new Tokens(Objects.requireNonNull(x, "x"), scales);
     }
 
     /** Tokens, BF16 or FP8 [T,H], rows contiguous. */
@@ -48,12 +55,12 @@ public final class DispatchRequest extends Request {
         return from.topkWeights;
     }
 
-    /** Number of experts; 0 for a cached dispatch. */
+    /** Number of experts; 0 without top-k. */
     public int numExperts() {
         return from.numExperts;
     }
 
-    /** A layout computed before, or null. */
+    /** The layout that is the routing, or that top-k must agree with; or null. */
     public DispatchLayout layout() {
         return from.layout;
     }
@@ -122,10 +129,58 @@ public final class DispatchRequest extends Request {
         // Results are the request's own.
     }
 
+    /** Tokens that lack a routing: name it in one of three ways. */
+    public static final class Tokens {
+        private final Tensor x;
+        private final Tensor scales;
+
+        private Tokens(Tensor x, Tensor scales) {
+            this.x = x;
+            this.scales = scales;
+        }
+
+        /**
+         * Routing by experts.
+         *
+         * @param idx I64 [T,K] global expert indices, contiguous, -1 for no selection; an expert
+         *     named twice in a row counts as two selections
+         * @param weights F32 [T,K], contiguous, or null
+         * @param experts number of experts of all ranks, a multiple of the number of ranks; the
+         *     same on every rank
+         */
+        public Builder topk(Tensor idx, Tensor weights, int experts) {
+            Builder b = new Builder(x, scales);
+            b.topkIdx = Objects.requireNonNull(idx, "idx");
+            b.topkWeights = weights;
+            b.numExperts = experts;
+            return b;
+        }
+
+        /**
+         * Routing by a layout from {@link Buffer#getDispatchLayout}: its {@code isTokenInRank}
+         * decides who receives what. No indices or weights are received.
+         */
+        public Builder layout(DispatchLayout layout) {
+            Builder b = new Builder(x, scales);
+            b.layout = Objects.requireNonNull(layout, "layout");
+            return b;
+        }
+
+        /**
+         * The routing and row order of an earlier dispatch of as many tokens: no indices, weights
+         * or counts are exchanged.
+         */
+        public Builder cached(DispatchHandle handle) {
+            Builder b = new Builder(x, scales);
+            b.handle = Objects.requireNonNull(handle, "handle");
+            return b;
+        }
+    }
+
     /** Builds a {@link DispatchRequest}. */
     public static final class Builder {
         private final Tensor x;
-        private Tensor scales;
+        private final Tensor scales;
         private Tensor topkIdx;
         private Tensor topkWeights;
         private int numExperts;
@@ -138,13 +193,13 @@ public final class DispatchRequest extends Request {
         private Config config;
         private int numSms;
 
-        private Builder(Tensor x) {
-            this.x = Objects.requireNonNull(x, "x");
+        private Builder(Tensor x, Tensor scales) {
+            this.x = x;
+            this.scales = scales;
         }
 
         private Builder copy() {
-            Builder b = new Builder(x);
-            b.scales = scales;
+            Builder b = new Builder(x, scales);
             b.topkIdx = topkIdx;
             b.topkWeights = topkWeights;
             b.numExperts = numExperts;
@@ -159,44 +214,12 @@ public final class DispatchRequest extends Request {
             return b;
         }
 
-        /** Scales of FP8 tokens, F32 [T,H/128], any strides. */
-        public Builder scales(Tensor scales) {
-            this.scales = scales;
-            return this;
-        }
-
         /**
-         * Routing by experts.
-         *
-         * @param idx I64 [T,K] global expert indices, contiguous, -1 for no selection; an expert
-         *     named twice in a row counts as two selections
-         * @param weights F32 [T,K], contiguous, or null
-         * @param experts number of experts of all ranks, a multiple of the number of ranks; the
-         *     same on every rank
+         * Has a routing by experts compared with the layout that was computed from it: ranks throw
+         * a {@code RoutingException}, all of them, where the two differ on any.
          */
-        public Builder topk(Tensor idx, Tensor weights, int experts) {
-            this.topkIdx = Objects.requireNonNull(idx, "idx");
-            this.topkWeights = weights;
-            this.numExperts = experts;
-            return this;
-        }
-
-        /**
-         * Routing by a layout from {@link Buffer#getDispatchLayout}: its {@code isTokenInRank}
-         * decides who receives what. With {@link #topk} as well, the two must agree; without, no
-         * indices or weights are received.
-         */
-        public Builder layout(DispatchLayout layout) {
-            this.layout = layout;
-            return this;
-        }
-
-        /**
-         * Routing of an earlier dispatch ("cached"): no indices, weights or counts are exchanged.
-         * Excludes {@link #topk} and {@link #layout}.
-         */
-        public Builder handle(DispatchHandle handle) {
-            this.handle = handle;
+        public Builder expectLayout(DispatchLayout expected) {
+            this.layout = Objects.requireNonNull(expected, "expected");
             return this;
         }
 
@@ -221,7 +244,7 @@ public final class DispatchRequest extends Request {
 
         /**
          * Groups received rows by local expert for grouped GEMMs: a token appears once per selected
-         * local expert. Needs {@link #topk}.
+         * local expert. Needs routing by {@linkplain Tokens#topk experts}.
          */
         public Builder expanded(boolean on) {
             this.expanded = on;
@@ -250,9 +273,17 @@ public final class DispatchRequest extends Request {
             return this;
         }
 
-        /** The request. Shapes are checked when a buffer first dispatches it. */
+        /**
+         * The request. What fits the buffer's limits and ranks is checked when it first dispatches
+         * it.
+         *
+         * @throws IllegalArgumentException if types, shapes, strides or devices do not go together,
+         *     or an option does not go with the routing
+         */
         public DispatchRequest build() {
-            return new DispatchRequest(this);
+            DispatchRequest request = new DispatchRequest(this);
+            new DispatchChecks(request).check();
+            return request;
         }
     }
 }

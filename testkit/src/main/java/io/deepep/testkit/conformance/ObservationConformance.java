@@ -168,7 +168,7 @@ public abstract class ObservationConformance {
                     ObservedCall first = told.next(me);
                     requireFinished(first, CallKind.NORMAL_DISPATCH, backend());
                     requireNormal(first.facts(), world, topology, me, 2 * HIDDEN);
-                    DispatchRequest cached = rank.bare().handle(received.handle()).build();
+                    DispatchRequest cached = rank.bare().cached(received.handle()).build();
                     context.buffer().dispatch(cached).event().synchronize();
                     ObservedCall second = told.next(me);
                     requireNormal(second.facts(), world, topology, me, 2 * HIDDEN);
