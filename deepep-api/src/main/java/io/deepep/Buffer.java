@@ -1,6 +1,6 @@
 package io.deepep;
 
-import io.deepep.spi.BufferObserver;
+import io.deepep.observe.BufferObserver;
 import io.deepep.spi.BufferProvider;
 
 import java.time.Duration;
@@ -106,10 +106,10 @@ public interface Buffer extends AutoCloseable {
             LowLatencyCombineRequest request, CallOptions options);
 
     /**
-     * The buffer's own input memory for the combine of {@code handle}, BF16 [El, R*maxTokens, H];
-     * fill it and ask for zero copy.
+     * The buffer's memory for combine inputs, BF16 [El, R*maxTokens, H] for {@code handle}: what is
+     * computed into it is combined from there. Valid as long as {@code handle}.
      */
-    Tensor getNextLowLatencyCombineBuffer(LowLatencyHandle handle);
+    Tensor getLowLatencyCombineBuffer(LowLatencyHandle handle);
 
     /**
      * Collective: waits for all ranks, then forgets whatever low-latency state is in flight. Never

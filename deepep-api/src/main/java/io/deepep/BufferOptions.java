@@ -1,6 +1,6 @@
 package io.deepep;
 
-import io.deepep.spi.BufferObserver;
+import io.deepep.observe.BufferObserver;
 
 import java.time.Duration;
 import java.util.List;

@@ -1,6 +1,7 @@
 package io.deepep;
 
 import io.deepep.spi.Request;
+
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
@@ -68,6 +69,11 @@ public final class CombineRequest extends Request {
         return from.config;
     }
 
+    /** Multiprocessors to use, 0 for those of the configuration. */
+    public int numSms() {
+        return from.numSms;
+    }
+
     @Override
     public void forEachTensor(BiConsumer<String, Tensor> action) {
         action.accept("x", x());
@@ -91,6 +97,7 @@ public final class CombineRequest extends Request {
         private Tensor bias1;
         private Tensor out;
         private Config config;
+        private int numSms;
 
         private Builder(Tensor x, DispatchHandle handle) {
             this.x = Objects.requireNonNull(x, "x");
@@ -104,6 +111,7 @@ public final class CombineRequest extends Request {
             b.bias1 = bias1;
             b.out = out;
             b.config = config;
+            b.numSms = numSms;
             return b;
         }
 
@@ -130,6 +138,16 @@ public final class CombineRequest extends Request {
         /** Memory for the result, BF16 [T,H], rows contiguous. */
         public Builder out(Tensor target) {
             this.out = target;
+            return this;
+        }
+
+        /**
+         * Multiprocessors that the call takes on a GPU, even; the same on every rank. By default
+         * those of the configuration. The host backend takes half of it as the number of RDMA
+         * channels, like the GPU.
+         */
+        public Builder numSms(int number) {
+            this.numSms = Config.requireNumSms(number);
             return this;
         }
 

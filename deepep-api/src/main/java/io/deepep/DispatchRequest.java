@@ -1,6 +1,7 @@
 package io.deepep;
 
 import io.deepep.spi.Request;
+
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
@@ -9,8 +10,8 @@ import java.util.function.BiConsumer;
  * latest dispatch, so dispatching the same request again overwrites that result (and its handle)
  * and makes no garbage. Use one request per micro-batch that is in flight.
  *
- * <p>The tensors must stay valid and unchanged until the dispatch has finished. Shapes: see the
- * {@link Builder}.
+ * <p>The tensors must stay valid and unchanged until the dispatch has finished. Shapes: see {@link
+ * Tokens}, which names the routing in one of three ways.
  */
 public final class DispatchRequest extends Request {
     private final Builder from;
@@ -19,12 +20,19 @@ public final class DispatchRequest extends Request {
         this.from = from.copy();
     }
 
+    /** Starts a request for the tokens {@code x}, BF16 [T,H], rows contiguous. */
+    public static Tokens builder(Tensor x) {
+        return builder(x, null);
+    }
+
     /**
-     * Starts a request for the tokens {@code x}: BF16 [T,H], or FP8 [T,H] together with {@link
-     * Builder#scales}.
+     * Starts a request for the tokens {@code x}.
+     *
+     * @param x FP8 [T,H], rows contiguous; or BF16
+     * @param scales of FP8 tokens, F32 [T,H/128], any strides; null for BF16
      */
-    public static Builder builder(Tensor x) {
-        return new Builder(x);
+    public static Tokens builder(Tensor x, Tensor scales) {
+        return new Tokens(Objects.requireNonNull(x, "x"), scales);
     }
 
     /** Tokens, BF16 or FP8 [T,H], rows contiguous. */
@@ -47,12 +55,12 @@ public final class DispatchRequest extends Request {
         return from.topkWeights;
     }
 
-    /** Number of experts; 0 for a cached dispatch. */
+    /** Number of experts; 0 without top-k. */
     public int numExperts() {
         return from.numExperts;
     }
 
-    /** A layout computed before, or null. */
+    /** The layout that is the routing, or that top-k must agree with; or null. */
     public DispatchLayout layout() {
         return from.layout;
     }
@@ -87,6 +95,11 @@ public final class DispatchRequest extends Request {
         return from.config;
     }
 
+    /** Multiprocessors to use, 0 for those of the configuration. */
+    public int numSms() {
+        return from.numSms;
+    }
+
     /** Where received rows are handed over. */
     public enum Receive {
         /**
@@ -116,45 +129,14 @@ public final class DispatchRequest extends Request {
         // Results are the request's own.
     }
 
-    /** Builds a {@link DispatchRequest}. */
-    public static final class Builder {
+    /** Tokens that lack a routing: name it in one of three ways. */
+    public static final class Tokens {
         private final Tensor x;
-        private Tensor scales;
-        private Tensor topkIdx;
-        private Tensor topkWeights;
-        private int numExperts;
-        private DispatchLayout layout;
-        private DispatchHandle handle;
-        private int expertAlignment = 1;
-        private int numWorstTokens;
-        private boolean expanded;
-        private Receive receive = Receive.VIEW;
-        private Config config;
+        private final Tensor scales;
 
-        private Builder(Tensor x) {
-            this.x = Objects.requireNonNull(x, "x");
-        }
-
-        private Builder copy() {
-            Builder b = new Builder(x);
-            b.scales = scales;
-            b.topkIdx = topkIdx;
-            b.topkWeights = topkWeights;
-            b.numExperts = numExperts;
-            b.layout = layout;
-            b.handle = handle;
-            b.expertAlignment = expertAlignment;
-            b.numWorstTokens = numWorstTokens;
-            b.expanded = expanded;
-            b.receive = receive;
-            b.config = config;
-            return b;
-        }
-
-        /** Scales of FP8 tokens, F32 [T,H/128], any strides. */
-        public Builder scales(Tensor scales) {
+        private Tokens(Tensor x, Tensor scales) {
+            this.x = x;
             this.scales = scales;
-            return this;
         }
 
         /**
@@ -167,28 +149,77 @@ public final class DispatchRequest extends Request {
          *     same on every rank
          */
         public Builder topk(Tensor idx, Tensor weights, int experts) {
-            this.topkIdx = Objects.requireNonNull(idx, "idx");
-            this.topkWeights = weights;
-            this.numExperts = experts;
-            return this;
+            Builder b = new Builder(x, scales);
+            b.topkIdx = Objects.requireNonNull(idx, "idx");
+            b.topkWeights = weights;
+            b.numExperts = experts;
+            return b;
         }
 
         /**
          * Routing by a layout from {@link Buffer#getDispatchLayout}: its {@code isTokenInRank}
-         * decides who receives what. With {@link #topk} as well, the two must agree; without, no
-         * indices or weights are received.
+         * decides who receives what. No indices or weights are received.
          */
         public Builder layout(DispatchLayout layout) {
-            this.layout = layout;
-            return this;
+            Builder b = new Builder(x, scales);
+            b.layout = Objects.requireNonNull(layout, "layout");
+            return b;
         }
 
         /**
-         * Routing of an earlier dispatch ("cached"): no indices, weights or counts are exchanged.
-         * Excludes {@link #topk} and {@link #layout}.
+         * The routing and row order of an earlier dispatch of as many tokens: no indices, weights
+         * or counts are exchanged.
          */
-        public Builder handle(DispatchHandle handle) {
-            this.handle = handle;
+        public Builder cached(DispatchHandle handle) {
+            Builder b = new Builder(x, scales);
+            b.handle = Objects.requireNonNull(handle, "handle");
+            return b;
+        }
+    }
+
+    /** Builds a {@link DispatchRequest}. */
+    public static final class Builder {
+        private final Tensor x;
+        private final Tensor scales;
+        private Tensor topkIdx;
+        private Tensor topkWeights;
+        private int numExperts;
+        private DispatchLayout layout;
+        private DispatchHandle handle;
+        private int expertAlignment = 1;
+        private int numWorstTokens;
+        private boolean expanded;
+        private Receive receive = Receive.VIEW;
+        private Config config;
+        private int numSms;
+
+        private Builder(Tensor x, Tensor scales) {
+            this.x = x;
+            this.scales = scales;
+        }
+
+        private Builder copy() {
+            Builder b = new Builder(x, scales);
+            b.topkIdx = topkIdx;
+            b.topkWeights = topkWeights;
+            b.numExperts = numExperts;
+            b.layout = layout;
+            b.handle = handle;
+            b.expertAlignment = expertAlignment;
+            b.numWorstTokens = numWorstTokens;
+            b.expanded = expanded;
+            b.receive = receive;
+            b.config = config;
+            b.numSms = numSms;
+            return b;
+        }
+
+        /**
+         * Has a routing by experts compared with the layout that was computed from it: ranks throw
+         * a {@code RoutingException}, all of them, where the two differ on any.
+         */
+        public Builder expectLayout(DispatchLayout expected) {
+            this.layout = Objects.requireNonNull(expected, "expected");
             return this;
         }
 
@@ -213,7 +244,7 @@ public final class DispatchRequest extends Request {
 
         /**
          * Groups received rows by local expert for grouped GEMMs: a token appears once per selected
-         * local expert. Needs {@link #topk}.
+         * local expert. Needs routing by {@linkplain Tokens#topk experts}.
          */
         public Builder expanded(boolean on) {
             this.expanded = on;
@@ -226,15 +257,33 @@ public final class DispatchRequest extends Request {
             return this;
         }
 
+        /**
+         * Multiprocessors that the call takes on a GPU, even; the same on every rank. By default
+         * those of the configuration. The host backend takes half of it as the number of RDMA
+         * channels, like the GPU.
+         */
+        public Builder numSms(int number) {
+            this.numSms = Config.requireNumSms(number);
+            return this;
+        }
+
         /** Overrides the buffer's dispatch configuration; the same on every rank. */
         public Builder config(Config override) {
             this.config = override;
             return this;
         }
 
-        /** The request. Shapes are checked when a buffer first dispatches it. */
+        /**
+         * The request. What fits the buffer's limits and ranks is checked when it first dispatches
+         * it.
+         *
+         * @throws IllegalArgumentException if types, shapes, strides or devices do not go together,
+         *     or an option does not go with the routing
+         */
         public DispatchRequest build() {
-            return new DispatchRequest(this);
+            DispatchRequest request = new DispatchRequest(this);
+            new DispatchChecks(request).check();
+            return request;
         }
     }
 }

@@ -1,6 +1,7 @@
 package io.deepep;
 
 import io.deepep.spi.Request;
+
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
@@ -18,7 +19,6 @@ public final class LowLatencyCombineRequest extends Request {
     private final Tensor topkWeights;
     private final LowLatencyHandle handle;
     private final boolean logFmt;
-    private final boolean zeroCopy;
     private final Tensor out;
     private final Tensor waitCostStats;
     private final boolean receiveHook;
@@ -30,7 +30,6 @@ public final class LowLatencyCombineRequest extends Request {
         topkWeights = from.topkWeights;
         handle = from.handle;
         logFmt = from.logFmt;
-        zeroCopy = from.zeroCopy;
         out = from.out;
         waitCostStats = from.waitCostStats;
         receiveHook = from.receiveHook;
@@ -40,7 +39,9 @@ public final class LowLatencyCombineRequest extends Request {
     /**
      * Starts a request.
      *
-     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous
+     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous. Memory of
+     *     the buffer ({@link Buffer#getLowLatencyCombineBuffer}, or the received view itself) is
+     *     the way to combine without a copy of one's own
      * @param topkIdx I64 [T,K], the indices that were dispatched
      * @param topkWeights F32 [T,K], contiguous
      * @param handle the dispatch whose tokens come home
@@ -100,11 +101,6 @@ public final class LowLatencyCombineRequest extends Request {
         return logFmt;
     }
 
-    /** Whether {@link #x} is the buffer's own combine buffer. */
-    public boolean zeroCopy() {
-        return zeroCopy;
-    }
-
     /** BF16 [T,H] to write into, or null. */
     public Tensor out() {
         return out;
@@ -146,7 +142,6 @@ public final class LowLatencyCombineRequest extends Request {
         private final Tensor topkWeights;
         private final LowLatencyHandle handle;
         private boolean logFmt;
-        private boolean zeroCopy;
         private Tensor out;
         private Tensor waitCostStats;
         private boolean receiveHook;
@@ -165,15 +160,6 @@ public final class LowLatencyCombineRequest extends Request {
          */
         public Builder logFmt(boolean on) {
             this.logFmt = on;
-            return this;
-        }
-
-        /**
-         * Declares that {@code x} is {@link Buffer#getNextLowLatencyCombineBuffer}, which is sent
-         * from in place.
-         */
-        public Builder zeroCopy(boolean on) {
-            this.zeroCopy = on;
             return this;
         }
 

@@ -2,10 +2,10 @@ package io.deepep.buffer;
 
 import io.deepep.Event;
 import io.deepep.cuda.CudaOperation;
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.CallKind;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
 
 import java.util.ArrayDeque;
@@ -79,7 +79,7 @@ final class ObservedOperation<R> implements Operation<R> {
         long deviceNanos() {
             long first = DeviceTimer.nanosOf(span);
             long second = received ? DeviceTimer.nanosOf(receiveSpan) : 0;
-            return first < 0 || second < 0 ? CallFacts.UNKNOWN : first + second;
+            return first < 0 || second < 0 ? RecordedFacts.UNKNOWN : first + second;
         }
     }
 
@@ -272,14 +272,14 @@ final class ObservedOperation<R> implements Operation<R> {
     }
 
     private void tell(Run run, boolean finished, Throwable failure) {
-        CallFacts facts = new CallFacts(observers.options().topology(), run.waits);
-        long deviceNanos = CallFacts.UNKNOWN;
+        RecordedFacts facts = new RecordedFacts(observers.options().topology(), run.waits);
+        long deviceNanos = RecordedFacts.UNKNOWN;
         try {
             if (failure != null) {
                 target.describe(facts, false);
             } else {
                 run.observation.describe(facts, finished);
-                deviceNanos = run.received == receives ? run.deviceNanos() : CallFacts.UNKNOWN;
+                deviceNanos = run.received == receives ? run.deviceNanos() : RecordedFacts.UNKNOWN;
             }
         } catch (RuntimeException unmeasured) {
             observers.logOnce(this, unmeasured);
@@ -315,7 +315,7 @@ final class ObservedOperation<R> implements Operation<R> {
     }
 
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         target.describe(facts, completed);
     }
 }

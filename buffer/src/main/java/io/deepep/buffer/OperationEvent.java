@@ -1,8 +1,8 @@
 package io.deepep.buffer;
 
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.CallKind;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.CallFacts;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
 
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
@@ -65,14 +65,14 @@ final class OperationEvent extends Event {
     @Label("NVLink Bytes")
     @Description(
             "What this rank's tokens put on NVLink, out in a dispatch, home in a combine; -1 where"
-                + " the host does not know")
+                    + " the host does not know")
     @DataAmount
     long nvlinkBytes;
 
     @Label("RDMA Bytes")
     @Description(
             "What this rank's tokens put between nodes, out in a dispatch, home in a combine; -1"
-                + " where the host does not know")
+                    + " where the host does not know")
     @DataAmount
     long rdmaBytes;
 
@@ -104,7 +104,7 @@ final class OperationEvent extends Event {
     @Label("Finished")
     @Description(
             "Whether the host saw the end; if not, the event ends with the first half and the"
-                + " counts are incomplete")
+                    + " counts are incomplete")
     boolean finished;
 
     @Label("Error")

@@ -20,9 +20,10 @@ import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
-import io.deepep.spi.CallKind;
+import io.deepep.observe.CallKind;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Request;
+
 import java.util.Objects;
 
 /**
@@ -139,7 +140,7 @@ final class RankBuffer implements Buffer {
     }
 
     @Override
-    public Tensor getNextLowLatencyCombineBuffer(LowLatencyHandle handle) {
+    public Tensor getLowLatencyCombineBuffer(LowLatencyHandle handle) {
         return lowLatency().combineBuffer(Objects.requireNonNull(handle, "handle"));
     }
 

@@ -19,10 +19,10 @@ import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.CallKind;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
 
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -62,8 +62,8 @@ class ObservedOperationTest {
         }
 
         @Override
-        public void describe(CallFacts facts, boolean completed) {
-            facts.tokens(3, completed ? 4 : CallFacts.UNKNOWN);
+        public void describe(RecordedFacts facts, boolean completed) {
+            facts.tokens(3, completed ? 4 : RecordedFacts.UNKNOWN);
         }
     }
 
@@ -284,7 +284,7 @@ class ObservedOperationTest {
                 operation(
                         new Waiting() {
                             @Override
-                            public void describe(CallFacts facts, boolean completed) {
+                            public void describe(RecordedFacts facts, boolean completed) {
                                 throw new IllegalStateException("no facts today");
                             }
                         },

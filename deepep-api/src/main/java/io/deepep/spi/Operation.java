@@ -41,7 +41,7 @@ public interface Operation<R> {
      *
      * @param completed whether {@link #complete} has run, so that everything is known
      */
-    void describe(CallFacts facts, boolean completed);
+    void describe(RecordedFacts facts, boolean completed);
 
     /**
      * Says that the next run is observed. Operations on a device then gather what the host does not

@@ -67,12 +67,11 @@ final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLate
         // The counts are wanted here, and a copy to the host that waits for peers holds up all
         // ranks of the GPU.
         received.event().synchronize();
-        Tensor outputs = buffer.getNextLowLatencyCombineBuffer(received.handle());
+        Tensor outputs = buffer.getLowLatencyCombineBuffer(received.handle());
         runExperts(received, outputs, x.getDataType(), experts, scope);
         LowLatencyCombineRequest request =
                 LowLatencyCombineRequest.builder(
                                 outputs, staged.topkIdx, staged.topkWeights, received.handle())
-                        .zeroCopy(true)
                         .out(staged.out)
                         .build();
         order.afterCombine(buffer.lowLatencyCombine(request, order.beforeCombine()).event());

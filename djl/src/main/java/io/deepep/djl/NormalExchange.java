@@ -2,6 +2,7 @@ package io.deepep.djl;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
+
 import io.deepep.Buffer;
 import io.deepep.CombineRequest;
 import io.deepep.DType;
@@ -30,8 +31,7 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
             tokens = allocate(fp8 ? DType.FP8_E4M3 : DType.BF16, shapes.hidden());
             scales = fp8 ? allocate(DType.F32, Fp8Rows.numScales(shapes.hidden())) : null;
             dispatch =
-                    DispatchRequest.builder(tokens)
-                            .scales(scales)
+                    DispatchRequest.builder(tokens, scales)
                             .topk(topkIdx, topkWeights, shapes.numExperts())
                             .expanded(true)
                             .build();

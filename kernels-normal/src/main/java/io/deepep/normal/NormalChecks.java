@@ -7,7 +7,6 @@ import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchRequest;
 import io.deepep.EpTopology;
-import io.deepep.Fp8E4m3;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.spi.TensorChecks;
@@ -37,135 +36,66 @@ public final class NormalChecks {
         requireExperts(numExperts);
     }
 
-    /** Checks a dispatch; that a handle belongs to the buffer is the backend's to check first. */
+    /**
+     * Checks what of a dispatch is the buffer's to check; the request has checked itself when it
+     * was built. That a handle belongs to the buffer is the backend's to check first.
+     */
     public void dispatch(DispatchRequest request) {
-        requireX(request);
+        Tensor x = request.x();
+        tensors.require("x", x, x.dtype(), TensorChecks.ANY, TensorChecks.ANY);
+        requireTokens("x", x.size(0));
+        requireHidden(x.size(1));
+        requireHere("scales", request.scales());
+        requireHere("topkIdx", request.topkIdx());
+        requireHere("topkWeights", request.topkWeights());
         if (request.handle() != null) {
             requireCached(request);
             return;
         }
-        long numTokens = request.x().size(0);
-        if (request.topkIdx() == null && request.layout() == null) {
-            throw new IllegalArgumentException(
-                    "the request names no routing; give topk(...), layout(...) or handle(...)");
-        }
         if (request.topkIdx() != null) {
-            requireTopkOf(request, numTokens);
-        } else if (request.topkWeights() != null || request.expanded()) {
-            throw new IllegalArgumentException(
-                    "topkWeights and expanded rows need topkIdx; give topk(...) as well");
+            requireTopk(request.topkIdx().size(1));
+            requireExperts(request.numExperts());
         }
         if (request.layout() != null) {
-            requireLayout(
-                    request.layout(),
-                    request.topkIdx() == null ? -1 : request.numExperts(),
-                    numTokens);
+            requireLayout(request.layout());
         }
         requireRows(request);
     }
 
-    private void requireX(DispatchRequest request) {
-        DType dtype = request.x().dtype();
-        if (dtype != DType.BF16 && dtype != DType.FP8_E4M3) {
-            throw new IllegalArgumentException(
-                    "x is " + request.x() + "; dispatch sends BF16, or FP8_E4M3 with scales");
-        }
-        tensors.require("x", request.x(), dtype, TensorChecks.ANY, TensorChecks.ANY);
-        requireTokens("x", request.x().size(0));
-        long hidden = request.x().size(1);
-        requireHidden(hidden, dtype == DType.FP8_E4M3 ? Fp8E4m3.CHANNELS_PER_SCALE : 8, dtype);
-        tensors.requireContiguousRows("x", request.x());
-        if ((request.scales() != null) != (dtype == DType.FP8_E4M3)) {
-            throw new IllegalArgumentException(
-                    dtype == DType.FP8_E4M3
-                            ? "x is FP8_E4M3 but scales=null; give scales F32 [T,H/128]"
-                            : "scales are given but x is " + dtype);
-        }
-        if (request.scales() != null) {
-            tensors.require(
-                    "scales",
-                    request.scales(),
-                    DType.F32,
-                    request.x().size(0),
-                    hidden / Fp8E4m3.CHANNELS_PER_SCALE);
+    /** Demands device and live memory. */
+    private void requireHere(String name, Tensor tensor) {
+        if (tensor != null) {
+            tensors.require(name, tensor, tensor.dtype(), tensor.shape());
         }
     }
 
     private void requireCached(DispatchRequest request) {
-        DispatchHandle handle = request.handle();
-        if (request.topkIdx() != null || request.layout() != null || request.expanded()) {
-            throw new IllegalArgumentException(
-                    "handle excludes topk, layout and expanded; the handle's routing and row order are used again");
-        }
-        if (request.x().size(0) != handle.numTokens() || request.x().size(1) != handle.hidden()) {
-            throw new IllegalArgumentException(
-                    "x is "
-                            + request.x()
-                            + " but the handle is of a dispatch of ["
-                            + handle.numTokens()
-                            + ", "
-                            + handle.hidden()
-                            + "]; use a handle of the same shape");
-        }
-        if (request.numWorstTokens() != 0 && request.numWorstTokens() != handle.numRecvTokens()) {
+        int worst = request.numWorstTokens();
+        int rows = request.handle().numRecvTokens();
+        if (worst != 0 && worst != rows) {
             throw new IllegalArgumentException(
                     "numWorstTokens="
-                            + request.numWorstTokens()
+                            + worst
                             + " but the handle has numRecvTokens="
-                            + handle.numRecvTokens()
+                            + rows
                             + "; leave it at 0 with a handle");
         }
-        requireAlignment(request.expertAlignment());
     }
 
-    private void requireTopkOf(DispatchRequest request, long numTokens) {
-        tensors.require("topkIdx", request.topkIdx(), DType.I64, numTokens, TensorChecks.ANY);
-        tensors.requireContiguous("topkIdx", request.topkIdx());
-        requireTopk(request.topkIdx().size(1));
-        requireExperts(request.numExperts());
-        if (request.topkWeights() != null) {
-            tensors.require(
-                    "topkWeights",
-                    request.topkWeights(),
-                    DType.F32,
-                    numTokens,
-                    request.topkIdx().size(1));
-            tensors.requireContiguous("topkWeights", request.topkWeights());
-        }
-    }
-
-    private void requireLayout(DispatchLayout layout, int numExperts, long numTokens) {
-        tensors.require(
-                "layout.isTokenInRank",
-                layout.isTokenInRank(),
-                DType.BOOL,
-                numTokens,
-                topology.numRanks());
+    private void requireLayout(DispatchLayout layout) {
         tensors.require(
                 "layout.numTokensPerRank",
                 layout.numTokensPerRank(),
                 DType.I32,
                 topology.numRanks());
-        tensors.requireContiguous("layout.numTokensPerRank", layout.numTokensPerRank());
-        if (numExperts >= 0 && layout.numTokensPerExpert() != null) {
-            tensors.require(
-                    "layout.numTokensPerExpert",
-                    layout.numTokensPerExpert(),
-                    DType.I32,
-                    numExperts);
-            tensors.requireContiguous("layout.numTokensPerExpert", layout.numTokensPerExpert());
-        }
+        requireHere("layout.isTokenInRank", layout.isTokenInRank());
+        requireHere("layout.numTokensPerExpert", layout.numTokensPerExpert());
     }
 
     private void requireRows(DispatchRequest request) {
-        requireAlignment(request.expertAlignment());
         requireCountable(request);
         int worst = request.numWorstTokens();
         int capacity = limits.recvCapacity(topology.numRanks());
-        if (worst < 0) {
-            throw new IllegalArgumentException(
-                    "numWorstTokens=" + worst + " is negative; use 0 for exact counts");
-        }
         if (!request.expanded() && worst > capacity) {
             throw new IllegalArgumentException(
                     "numWorstTokens="
@@ -214,7 +144,8 @@ public final class NormalChecks {
         if (request.topkWeights() != null) {
             if (handle.numTopk() == 0) {
                 throw new IllegalArgumentException(
-                        "topkWeights are given but the dispatch of the handle had no top-k; leave them out");
+                        "topkWeights are given but the dispatch of the handle had no top-k; leave"
+                            + " them out");
             }
             tensors.requireContiguous("topkWeights", request.topkWeights());
         }
@@ -256,17 +187,7 @@ public final class NormalChecks {
         }
     }
 
-    private void requireHidden(long hidden, int multiple, DType dtype) {
-        if (hidden < multiple || hidden % multiple != 0) {
-            throw new IllegalArgumentException(
-                    "hidden="
-                            + hidden
-                            + " is not a positive multiple of "
-                            + multiple
-                            + ", as "
-                            + dtype
-                            + " needs");
-        }
+    private void requireHidden(long hidden) {
         if (hidden > limits.hidden()) {
             throw new IllegalArgumentException(
                     "hidden="
@@ -304,13 +225,6 @@ public final class NormalChecks {
                             + " is not a multiple of numRanks="
                             + topology.numRanks()
                             + "; every rank holds as many experts");
-        }
-    }
-
-    private static void requireAlignment(int alignment) {
-        if (alignment < 1) {
-            throw new IllegalArgumentException(
-                    "expertAlignment=" + alignment + " must be at least 1; use 1 for no padding");
         }
     }
 }

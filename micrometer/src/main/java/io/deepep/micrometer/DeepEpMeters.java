@@ -1,14 +1,15 @@
 package io.deepep.micrometer;
 
-import io.deepep.spi.BufferObserver;
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.CallKind;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.BufferObserver;
+import io.deepep.observe.CallFacts;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.DistributionSummary;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.Timer;
+
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;

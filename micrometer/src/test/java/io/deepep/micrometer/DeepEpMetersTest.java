@@ -15,9 +15,9 @@ import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.RoutingException;
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.CallKind;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
+import io.deepep.spi.RecordedFacts;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.search.RequiredSearch;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -118,8 +118,8 @@ class DeepEpMetersTest {
     /** A call on a GPU whose end nobody asked for, by a rank that cannot count its rows. */
     @Test
     void whatIsNotKnownIsNotCounted() {
-        CallFacts facts = new CallFacts(new EpTopology(3, 4, 4), null).rows("bf16", 256);
-        facts.tokens(5, CallFacts.UNKNOWN);
+        RecordedFacts facts = new RecordedFacts(new EpTopology(3, 4, 4), null).rows("bf16", 256);
+        facts.tokens(5, RecordedFacts.UNKNOWN);
         new DeepEpMeters(registry)
                 .observe(
                         new ObservedCall(
@@ -145,7 +145,7 @@ class DeepEpMetersTest {
 
     @Test
     void waitsByPeer() {
-        CallFacts facts = new CallFacts(new EpTopology(0, 3, 3), new long[] {0, 700, 20});
+        RecordedFacts facts = new RecordedFacts(new EpTopology(0, 3, 3), new long[] {0, 700, 20});
         ObservedCall call =
                 new ObservedCall(
                         CallKind.NORMAL_COMBINE,

@@ -1,6 +1,7 @@
 package io.deepep.bench.lowlatency;
 
 import com.sun.management.ThreadMXBean;
+
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Event;
@@ -12,6 +13,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.bench.run.Operation;
 import io.deepep.bench.run.Session;
+
 import java.lang.management.ManagementFactory;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -77,11 +79,10 @@ final class DecodeLoop implements Operation {
 
         private LowLatencyCombineRequest combineOf(LowLatencyHandle handle) {
             LowLatencyWorkload workload = verifier.workload();
-            var input = buffer.getNextLowLatencyCombineBuffer(handle);
+            var input = buffer.getLowLatencyCombineBuffer(handle);
             workload.copyOutputs(rank, input);
             return LowLatencyCombineRequest.builder(
                             input, workload.topkIdx(rank), workload.topkWeights(rank), handle)
-                    .zeroCopy(true)
                     .numSms(sms)
                     .build();
         }

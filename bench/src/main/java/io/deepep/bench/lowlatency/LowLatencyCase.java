@@ -16,6 +16,7 @@ import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.OracleMismatch;
+
 import java.util.List;
 
 /** One variant on one workload: dispatch, check, combine, check, on all ranks. */
@@ -84,12 +85,11 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         Buffer buffer = session.buffer(rank);
         Tensor input = workload.outputs(rank);
         if (variant.has(Feature.ZERO_COPY)) {
-            input = buffer.getNextLowLatencyCombineBuffer(received.handle());
+            input = buffer.getLowLatencyCombineBuffer(received.handle());
             workload.copyOutputs(rank, input);
         }
         LowLatencyCombineRequest.Builder builder =
                 workload.combine(rank, input, received.handle(), variant.homeRows())
-                        .zeroCopy(variant.has(Feature.ZERO_COPY))
                         .receiveHook(variant.has(Feature.HOOK));
         if (variant.has(Feature.OUT)) {
             Tensor stale =

@@ -11,6 +11,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Session;
+
 import java.util.List;
 import java.util.Locale;
 
@@ -119,13 +120,10 @@ final class LowLatencyOperations {
             LowLatencyDispatchResult received = buffer.lowLatencyDispatch(dispatch);
             Tensor input = workload.outputs(rank);
             if (zeroCopy) {
-                input = buffer.getNextLowLatencyCombineBuffer(received.handle());
+                input = buffer.getLowLatencyCombineBuffer(received.handle());
                 workload.copyOutputs(rank, input);
             }
-            return workload.combine(rank, input, received.handle(), home)
-                    .zeroCopy(zeroCopy)
-                    .numSms(sms())
-                    .build();
+            return workload.combine(rank, input, received.handle(), home).numSms(sms()).build();
         }
 
         @Override

@@ -17,6 +17,7 @@ import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.HostTensors;
+
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumMap;
@@ -123,7 +124,7 @@ public final class LowLatencySoak {
         private void exchange(int tokensIdx, LowLatencyFormat format, CallOptions options) {
             LowLatencyDispatchResult received =
                     buffer.lowLatencyDispatch(dispatches.get(tokensIdx).get(format), options);
-            Tensor outputs = buffer.getNextLowLatencyCombineBuffer(received.handle());
+            Tensor outputs = buffer.getLowLatencyCombineBuffer(received.handle());
             if (options.asyncFinish()) {
                 kernel.checkDispatch(received, format, outputs);
             }
@@ -145,7 +146,6 @@ public final class LowLatencySoak {
                             topkIdx.slice(0, 0, tokens),
                             topkWeights.slice(0, 0, tokens),
                             handle)
-                    .zeroCopy(true)
                     .build();
         }
 

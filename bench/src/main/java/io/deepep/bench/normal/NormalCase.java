@@ -17,6 +17,7 @@ import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.OracleMismatch;
 import io.deepep.testkit.routing.Tokens;
+
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.List;
@@ -73,26 +74,28 @@ final class NormalCase implements Case {
     }
 
     private DispatchRequest request(int rank) {
-        Buffer buffer = session.buffer(rank);
-        DispatchRequest.Builder builder =
-                bare(rank)
-                        .expertAlignment(variant.alignment())
-                        .expanded(variant.has(Feature.EXPANDED))
-                        .numWorstTokens(variant.has(Feature.WORST_CASE) ? worstRows : 0);
-        int numExperts = workload.routing().numExperts();
-        if (variant.has(Feature.TOPK)) {
-            builder.topk(workload.topkIdx(rank), workload.topkWeights(rank), numExperts);
-        } else {
-            builder.layout(buffer.getDispatchLayout(workload.topkIdx(rank), numExperts));
-        }
-        return builder.build();
+        return placed(routed(rank))
+                .expertAlignment(variant.alignment())
+                .expanded(variant.has(Feature.EXPANDED))
+                .numWorstTokens(variant.has(Feature.WORST_CASE) ? worstRows : 0)
+                .build();
     }
 
-    private DispatchRequest.Builder bare(int rank) {
+    private DispatchRequest.Builder routed(int rank) {
+        Tensor idx = workload.topkIdx(rank);
+        int numExperts = workload.routing().numExperts();
+        return variant.has(Feature.TOPK)
+                ? bare(rank).topk(idx, workload.topkWeights(rank), numExperts)
+                : bare(rank).layout(session.buffer(rank).getDispatchLayout(idx, numExperts));
+    }
+
+    private DispatchRequest.Tokens bare(int rank) {
         Tokens tokens = workload.tokens(rank, variant.dtype());
-        return DispatchRequest.builder(tokens.x())
-                .scales(tokens.scales())
-                .config(session.job().dispatchConfig())
+        return DispatchRequest.builder(tokens.x(), tokens.scales());
+    }
+
+    private DispatchRequest.Builder placed(DispatchRequest.Builder request) {
+        return request.config(session.job().dispatchConfig())
                 .receive(
                         variant.has(Feature.COPY)
                                 ? DispatchRequest.Receive.COPY
@@ -100,7 +103,8 @@ final class NormalCase implements Case {
     }
 
     private List<DispatchRequest> cached(List<DispatchResult> first) {
-        return session.team().ask(rank -> bare(rank).handle(first.get(rank).handle()).build());
+        return session.team()
+                .ask(rank -> placed(bare(rank).cached(first.get(rank).handle())).build());
     }
 
     private List<DispatchResult> dispatch(
@@ -237,7 +241,8 @@ final class NormalCase implements Case {
                                 throw new OracleMismatch(
                                         "rank "
                                                 + rank
-                                                + ": the second run gave other bits than the first");
+                                                + ": the second run gave other bits than the"
+                                                + " first");
                             }
                         });
     }

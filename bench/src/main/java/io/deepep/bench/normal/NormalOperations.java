@@ -3,6 +3,7 @@ package io.deepep.bench.normal;
 import io.deepep.CallOptions;
 import io.deepep.CombineRequest;
 import io.deepep.CombineResult;
+import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
@@ -14,6 +15,7 @@ import io.deepep.bench.run.Session;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Tokens;
+
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -38,19 +40,22 @@ final class NormalOperations {
     }
 
     private DispatchRequest request(int rank, DType dtype, int sms) {
-        return bare(rank, dtype, sms)
+        return bare(rank, dtype)
                 .topk(
                         workload.topkIdx(rank),
                         workload.topkWeights(rank),
                         workload.routing().numExperts())
+                .config(config(sms))
                 .build();
     }
 
-    private DispatchRequest.Builder bare(int rank, DType dtype, int sms) {
+    private DispatchRequest.Tokens bare(int rank, DType dtype) {
         Tokens tokens = workload.tokens(rank, dtype);
-        return DispatchRequest.builder(tokens.x())
-                .scales(tokens.scales())
-                .config(session.job().dispatchConfig().withNumSms(sms));
+        return DispatchRequest.builder(tokens.x(), tokens.scales());
+    }
+
+    private Config config(int sms) {
+        return session.job().dispatchConfig().withNumSms(sms);
     }
 
     /** Dispatch with top-k. */
@@ -65,8 +70,9 @@ final class NormalOperations {
                 session.team()
                         .ask(
                                 rank ->
-                                        bare(rank, dtype, sms)
-                                                .handle(received(rank, dtype, sms).handle())
+                                        bare(rank, dtype)
+                                                .cached(received(rank, dtype, sms).handle())
+                                                .config(config(sms))
                                                 .build());
         return new Dispatch(
                 "dispatch-cached", dtype, sms, requests, workload.check(dtype).withoutTopk());

@@ -11,6 +11,7 @@ import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+
 import java.util.Map;
 import java.util.TreeMap;
 
@@ -40,8 +41,7 @@ final class NormalRun {
         Tensor topkWeights = memory.device("topk_weights");
         layout(topkIdx);
         DispatchRequest request =
-                DispatchRequest.builder(x)
-                        .scales(scales)
+                DispatchRequest.builder(x, scales)
                         .topk(topkIdx, topkWeights, numExperts)
                         .expertAlignment(expertAlignment)
                         .numWorstTokens(numWorstTokens)
@@ -84,8 +84,7 @@ final class NormalRun {
     /** A dispatch with the routing of the first gives the same rows. */
     private void dispatchAgain(Tensor x, Tensor scales, DispatchResult first) {
         DispatchResult cached =
-                buffer.dispatch(
-                        DispatchRequest.builder(x).scales(scales).handle(first.handle()).build());
+                buffer.dispatch(DispatchRequest.builder(x, scales).cached(first.handle()).build());
         cached.event().synchronize();
         Tensor again = memory.download(cached.recvX());
         assertThat(HostTensors.firstDifference(again, outputs.get("recv_x")))

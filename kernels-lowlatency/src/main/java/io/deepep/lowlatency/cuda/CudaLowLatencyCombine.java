@@ -12,8 +12,9 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.lowlatency.LowLatencyCombineHeader;
 import io.deepep.lowlatency.LowLatencyRows;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
+
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.Objects;
@@ -39,11 +40,6 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.handle = CudaLowLatencyHandle.of(request.handle(), state);
         this.bank = handle.bank();
         state.checks.combine(request, handle.weighted());
-        if (request.zeroCopy() && !bank.isCombineBuffer(request.x())) {
-            throw new IllegalArgumentException(
-                    "zeroCopy=true but x is not the buffer's own memory;"
-                            + " fill getNextLowLatencyCombineBuffer(handle), or leave zeroCopy off");
-        }
         this.state = state;
         this.request = request;
         this.hooked = request.receiveHook();
@@ -146,9 +142,9 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
 
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         LowLatencyRows.combine(facts, request.logFmt(), state.limits.hidden());
-        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 
     /**

@@ -13,8 +13,9 @@ import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.lowlatency.LowLatencyHeader;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
+
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.Objects;
@@ -199,9 +200,9 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
 
     /** What arrives is counted in device memory: {@link #observe} has more. */
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         LowLatencyRows.dispatch(facts, request.format(), hidden());
-        facts.tokens(numTokens, CallFacts.UNKNOWN);
+        facts.tokens(numTokens, RecordedFacts.UNKNOWN);
     }
 
     @Override

@@ -7,8 +7,9 @@ import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.LowLatencyRows;
-import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
+
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.Objects;
@@ -56,7 +57,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
      * masked ranks too.
      */
     @Override
-    public void describe(CallFacts facts, boolean hasCompleted) {
+    public void describe(RecordedFacts facts, boolean hasCompleted) {
         LowLatencyRows.combine(facts, request.logFmt(), (int) out.size(1));
         int[] home = kernels.combiner().homeRows(request);
         facts.tokens(out.size(0), Arrays.stream(home).sum()).directLinks(home);

@@ -4,8 +4,9 @@ import io.deepep.Event;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.lowlatency.LowLatencyRows;
-import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
+
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.Objects;
@@ -69,10 +70,10 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     }
 
     @Override
-    public void describe(CallFacts facts, boolean hasCompleted) {
+    public void describe(RecordedFacts facts, boolean hasCompleted) {
         int hidden = (int) request.x().size(1);
         LowLatencyRows.dispatch(facts, request.format(), hidden);
-        facts.tokens(request.x().size(0), CallFacts.UNKNOWN);
+        facts.tokens(request.x().size(0), RecordedFacts.UNKNOWN);
         if (hasCompleted) {
             DispatchBank bank = kernels.bank(parity(completed));
             int[] experts = bank.countTensor.segment().toArray(ValueLayout.JAVA_INT);

@@ -14,10 +14,11 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.StatusStruct;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
+
 import java.lang.foreign.Arena;
 
 /**
@@ -52,11 +53,13 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         state.checks.combine(request, handle.numResultRows());
         if (request.out() != null && state.heapContains(request.out().address())) {
             throw new IllegalArgumentException(
-                    "out lies in the buffer, which peers read during a combine; give memory of your own");
+                    "out lies in the buffer, which peers read during a combine; give memory of your"
+                        + " own");
         }
         Config config =
                 NormalConfigs.choose(
                         request.config(),
+                        request.numSms(),
                         state.combineConfig,
                         state.dispatchConfig.covering(state.combineConfig));
         this.access = RowsAccess.of(state, handle, config, request.x());
@@ -250,9 +253,9 @@ final class CudaCombine implements CudaOperation<CombineResult> {
 
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         NormalRows.describe(facts, DType.BF16, handle.hidden());
-        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 
     @Override

@@ -14,9 +14,10 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
+
 import java.lang.foreign.Arena;
 
 /**
@@ -55,6 +56,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         Config config =
                 NormalConfigs.choose(
                         request.config(),
+                        request.numSms(),
                         state.dispatchConfig,
                         state.dispatchConfig.covering(state.combineConfig));
         this.handle = cached ? given : newHandle(state, request);
@@ -114,7 +116,8 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         long offset = x.address() - state.heap();
         if (offset >= rows.offset() && offset < rows.end()) {
             throw new IllegalArgumentException(
-                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
+                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive"
+                        + " a copy");
         }
     }
 
@@ -258,12 +261,12 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
 
     /** How rows spread over the ranks is known in device memory: {@link #observe} has more. */
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         NormalRows.describe(facts, request.x().dtype(), handle.hidden());
         boolean exact = handle.numWorstTokens() == 0;
         facts.tokens(
                 handle.numTokens(),
-                exact && handle.isValid() ? handle.numRecvTokens() : CallFacts.UNKNOWN);
+                exact && handle.isValid() ? handle.numRecvTokens() : RecordedFacts.UNKNOWN);
         if (completed && !cached) {
             outputs.describe(facts);
         }

@@ -10,7 +10,7 @@ import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.cuda.StatusStruct;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -116,7 +116,7 @@ final class DispatchOutputs {
     }
 
     /** The counts that {@link #copyCounts} brought. */
-    void describe(CallFacts facts) {
+    void describe(RecordedFacts facts) {
         if (counts != null) {
             facts.experts(counts.segment().toArray(ValueLayout.JAVA_INT));
         }

@@ -2,7 +2,7 @@ package io.deepep.normal.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.normal.HeaderWord;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -87,14 +87,14 @@ final class PeerRows {
     }
 
     /** Tells of the dispatch. */
-    void describeDispatch(CallFacts facts, int numTokens) {
+    void describeDispatch(RecordedFacts facts, int numTokens) {
         facts.tokens(numTokens, Arrays.stream(received).sum())
                 .peers(sent, received)
                 .links(nvlinkRows, rdmaRows);
     }
 
     /** Tells of a combine, which takes the ways of its dispatch back. */
-    void describeCombine(CallFacts facts, int numTokens) {
+    void describeCombine(RecordedFacts facts, int numTokens) {
         facts.tokens(numTokens, Arrays.stream(sent).sum())
                 .peers(/* sent= */ received, /* received= */ sent)
                 .links(nvlinkRows, rdmaRows);

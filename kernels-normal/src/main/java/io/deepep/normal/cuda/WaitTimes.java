@@ -3,7 +3,8 @@ package io.deepep.normal.cuda;
 import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.PinnedSlots;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
+
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -65,7 +66,7 @@ final class WaitTimes {
     }
 
     /** Tells of the latest run, which is observed, unless the GPU is not done with it. */
-    void describe(CallFacts facts) {
+    void describe(RecordedFacts facts) {
         if (!event.isDone()) {
             return;
         }

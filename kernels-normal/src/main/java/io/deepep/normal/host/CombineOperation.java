@@ -13,8 +13,9 @@ import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalHeaders;
 import io.deepep.normal.NormalRows;
-import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
+
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 
@@ -42,9 +43,12 @@ final class CombineOperation implements Operation<CombineResult> {
         state.checks.combine(request, numRows);
         if (request.out() != null && state.nvlContains(request.out())) {
             throw new IllegalArgumentException(
-                    "out lies in the buffer, which peers read during a combine; give memory of your own");
+                    "out lies in the buffer, which peers read during a combine; give memory of your"
+                            + " own");
         }
-        this.config = NormalConfigs.choose(request.config(), state.combineConfig, state.envelope);
+        this.config =
+                NormalConfigs.choose(
+                        request.config(), request.numSms(), state.combineConfig, state.envelope);
         this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
         this.weightsOut =
                 request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
@@ -118,9 +122,9 @@ final class CombineOperation implements Operation<CombineResult> {
 
     /** Rows take the ways of the dispatch back. */
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         NormalRows.describe(facts, DType.BF16, handle.hidden());
-        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
             int[] home = handle.routing().scan().tokensPerRank();
             facts.tokens(handle.numTokens(), Arrays.stream(home).sum())

@@ -10,7 +10,7 @@ import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalHeaders;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRows;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RowFormat;
 
@@ -35,7 +35,9 @@ final class DispatchOperation implements Operation<DispatchResult> {
         HostDispatchHandle given = cached ? HostDispatchHandle.of(request.handle(), state) : null;
         state.checks.dispatch(request);
         requireNotReceived(request.x());
-        this.config = NormalConfigs.choose(request.config(), state.dispatchConfig, state.envelope);
+        this.config =
+                NormalConfigs.choose(
+                        request.config(), request.numSms(), state.dispatchConfig, state.envelope);
         this.handle = cached ? given : newHandle(state, request);
         this.outputs = new DispatchOutputs(state, handle, request);
         TokenRows tokens = new TokenRows(request);
@@ -64,7 +66,8 @@ final class DispatchOperation implements Operation<DispatchResult> {
         if (offset >= state.nvlLayout.dispatchRows().offset()
                 && offset < state.nvlLayout.dispatchRows().end()) {
             throw new IllegalArgumentException(
-                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
+                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive"
+                        + " a copy");
         }
     }
 
@@ -168,9 +171,9 @@ final class DispatchOperation implements Operation<DispatchResult> {
     }
 
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         NormalRows.describe(facts, request.x().dtype(), handle.hidden());
-        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
             facts.tokens(handle.numTokens(), handle.numReceived())
                     .peers(handle.routing().scan().tokensPerRank(), handle.receivedRows());

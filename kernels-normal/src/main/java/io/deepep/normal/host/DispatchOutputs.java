@@ -8,7 +8,8 @@ import io.deepep.Event;
 import io.deepep.Fp8E4m3;
 import io.deepep.Tensor;
 import io.deepep.normal.NormalHeaders;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -223,7 +224,7 @@ final class DispatchOutputs {
         }
     }
 
-    void describe(CallFacts facts) {
+    void describe(RecordedFacts facts) {
         if (countsPerExpert != null) {
             facts.experts(countsPerExpert.segment().toArray(ValueLayout.JAVA_INT));
         }

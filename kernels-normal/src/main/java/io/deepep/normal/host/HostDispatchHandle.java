@@ -3,7 +3,7 @@ package io.deepep.normal.host;
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
 import io.deepep.normal.NormalHeaders;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 
 /** The routing of one request's latest dispatch, on the host. */
 final class HostDispatchHandle implements DispatchHandle {
@@ -42,7 +42,8 @@ final class HostDispatchHandle implements DispatchHandle {
             return host;
         }
         throw new IllegalArgumentException(
-                "the handle comes from another buffer or mode; use one that this buffer's dispatch returned");
+                "the handle comes from another buffer or mode; use one that this buffer's dispatch"
+                    + " returned");
     }
 
     /** Forgets the routing while it is overwritten. */
@@ -62,7 +63,8 @@ final class HostDispatchHandle implements DispatchHandle {
     void requireValid() {
         if (epoch == 0) {
             throw new IllegalArgumentException(
-                    "the dispatch of the handle has not run, or failed; dispatch its request again first");
+                    "the dispatch of the handle has not run, or failed; dispatch its request again"
+                        + " first");
         }
     }
 
@@ -91,7 +93,7 @@ final class HostDispatchHandle implements DispatchHandle {
     }
 
     /** Sets what this rank's tokens put on links, on their way out or home. */
-    void describeLinks(CallFacts facts) {
+    void describeLinks(RecordedFacts facts) {
         EpTopology topology = owner.topology;
         long nvlink = 0;
         long rdma = 0;

@@ -165,7 +165,7 @@ class HostNormalErrorsTest {
                         assertThat(failure)
                                 .hasMessageContaining(
                                         "rank 1 would receive 12 tokens, it has room for 3; raise"
-                                            + " numWorstTokens"));
+                                                + " numWorstTokens"));
     }
 
     @Test
@@ -185,8 +185,8 @@ class HostNormalErrorsTest {
                             RankGroup.dispatch(
                                     kernels,
                                     DispatchRequest.builder(x)
-                                            .layout(layout)
                                             .topk(topkIdx, null, 8)
+                                            .expectLayout(layout)
                                             .build());
                             if (topology.rank() == 1) {
                                 layout.numTokensPerRank().setLong(5, 2);
@@ -204,8 +204,8 @@ class HostNormalErrorsTest {
                                                     RankGroup.dispatch(
                                                             kernels,
                                                             DispatchRequest.builder(x)
-                                                                    .layout(layout)
                                                                     .topk(topkIdx, null, 8)
+                                                                    .expectLayout(layout)
                                                                     .build()))
                                     .isInstanceOf(RoutingException.class)
                                     .hasMessageContaining("rank 1: layout.isTokenInRank[0][3]=");
@@ -259,7 +259,7 @@ class HostNormalErrorsTest {
                                     .isInstanceOf(RankMismatchException.class)
                                     .hasMessageContaining(
                                             "dispatch of the handle: rank 0 has operation 1, rank 1"
-                                                + " has operation 2");
+                                                    + " has operation 2");
                             RankGroup.combine(
                                     kernels,
                                     CombineRequest.builder(second.recvX(), first.handle()).build());

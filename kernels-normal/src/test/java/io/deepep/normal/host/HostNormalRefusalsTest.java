@@ -38,6 +38,11 @@ class HostNormalRefusalsTest {
         return topkIdx;
     }
 
+    /** As many tokens that all select expert 0. */
+    private static Tensor experts(int numTokens) {
+        return Tensor.allocate(Arena.ofAuto(), DType.I64, numTokens, NUM_TOPK);
+    }
+
     private static void expectWorks(HostNormalKernels kernels, int rank, int numRanks) {
         DispatchResult got =
                 RankGroup.dispatch(kernels, request(rank, numRanks, 2 * numRanks).build());
@@ -67,7 +72,8 @@ class HostNormalRefusalsTest {
                                     "numExperts=18 is not in [1, NormalLimits.maxExperts=16]");
                             refuse(
                                     kernels,
-                                    request(topology.rank(), 2, 4).scales(topkIdx(0, 2)),
+                                    DispatchRequest.builder(tokens(2, HIDDEN), topkIdx(0, 2))
+                                            .topk(topkIdx(0, 2), null, 4),
                                     "scales are given but x is BF16");
                             refuse(
                                     kernels,
@@ -83,27 +89,22 @@ class HostNormalRefusalsTest {
                                     "numChannels=4 exceeds the 3");
                             refuse(
                                     kernels,
-                                    request(topology.rank(), 2, 4).handle(got.handle()),
-                                    "handle excludes topk");
-                            refuse(
-                                    kernels,
-                                    DispatchRequest.builder(tokens(7, HIDDEN)),
+                                    DispatchRequest.builder(tokens(7, HIDDEN))
+                                            .topk(experts(7), null, 4),
                                     "x has 7 tokens, more than NormalLimits.maxTokens=6");
                             refuse(
                                     kernels,
-                                    DispatchRequest.builder(tokens(2, 60)),
+                                    DispatchRequest.builder(tokens(2, 60))
+                                            .topk(experts(2), null, 4),
                                     "hidden=60 is not a positive multiple of 8");
                             refuse(
                                     kernels,
-                                    DispatchRequest.builder(tokens(2, 72)),
+                                    DispatchRequest.builder(tokens(2, 72))
+                                            .topk(experts(2), null, 4),
                                     "hidden=72 exceeds NormalLimits.hidden=64");
                             refuse(
                                     kernels,
-                                    DispatchRequest.builder(tokens(2, HIDDEN)),
-                                    "the request names no routing");
-                            refuse(
-                                    kernels,
-                                    DispatchRequest.builder(tokens(2, HIDDEN)).handle(got.handle()),
+                                    DispatchRequest.builder(tokens(2, HIDDEN)).cached(got.handle()),
                                     "the handle is of a dispatch of [6, 64]");
                             refuse(
                                     kernels,

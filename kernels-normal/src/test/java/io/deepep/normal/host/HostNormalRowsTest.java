@@ -10,9 +10,11 @@ import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import java.lang.foreign.Arena;
+
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+
+import java.lang.foreign.Arena;
 
 /** Rows that do not simply come as they were: expanded, FP8. */
 class HostNormalRowsTest {
@@ -62,7 +64,7 @@ class HostNormalRowsTest {
                                                 DispatchRequest.builder(
                                                                 routings.tokens(
                                                                         topology.rank(), HIDDEN))
-                                                        .handle(got.handle())
+                                                        .cached(got.handle())
                                                         .build());
                                 assertThat(cached.expertOffsets().getLong(3))
                                         .isEqualTo(got.expertOffsets().getLong(3));
@@ -164,8 +166,7 @@ class HostNormalRowsTest {
                             DispatchResult got =
                                     RankGroup.dispatch(
                                             kernels,
-                                            DispatchRequest.builder(x)
-                                                    .scales(scales)
+                                            DispatchRequest.builder(x, scales)
                                                     .topk(
                                                             routings.topkIdxTensor(topology.rank()),
                                                             null,

@@ -11,12 +11,14 @@ import io.deepep.Event;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.spi.Operation;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.util.Random;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Random;
 
 class HostNormalTest {
     private static final int HIDDEN = 136;
@@ -66,7 +68,7 @@ class HostNormalTest {
                     RankGroup.dispatch(
                             kernels,
                             DispatchRequest.builder(request.x())
-                                    .handle(got.handle())
+                                    .cached(got.handle())
                                     .receive(DispatchRequest.Receive.COPY)
                                     .build());
             assertThat(cached.numRecvTokens()).isEqualTo(got.numRecvTokens());

@@ -11,6 +11,7 @@ import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
+
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -114,7 +115,7 @@ public abstract class AgreementConformance extends RoutingErrorConformance {
                     DispatchHandle mixed = context.rank() == CULPRIT ? first : second;
                     requireMismatch(
                             () -> rank.combine(mixed, check), "dispatch of the handle", "rank 1");
-                    DispatchRequest cached = rank.bare().handle(mixed).build();
+                    DispatchRequest cached = rank.bare().cached(mixed).build();
                     requireMismatch(
                             () -> context.buffer().dispatch(cached).event().synchronize(),
                             "dispatch of the handle",

@@ -11,11 +11,13 @@ import io.deepep.DispatchHandle;
 import io.deepep.DispatchRequest;
 import io.deepep.EpTopology;
 import io.deepep.testkit.TestBackend;
-import java.util.concurrent.TimeUnit;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.util.concurrent.TimeUnit;
 
 /**
  * Calls that must be refused at once: only rank 1 makes them, so one that starts anything leaves
@@ -63,7 +65,7 @@ public abstract class ArgumentConformance {
                         NormalRank stranger = new NormalRank(context.with(other), world);
                         DispatchHandle handle =
                                 stranger.dispatch(stranger.request(), world.check()).handle();
-                        DispatchRequest cached = rank.bare().handle(handle).build();
+                        DispatchRequest cached = rank.bare().cached(handle).build();
                         requireForeign(() -> rank.combine(handle, world.check()));
                         requireForeign(() -> context.buffer().dispatch(cached));
                         requireForeign(() -> context.buffer().getCombineBuffer(handle));

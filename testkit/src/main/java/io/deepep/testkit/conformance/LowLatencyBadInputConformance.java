@@ -7,6 +7,7 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireForeign;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
+
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
@@ -19,14 +20,16 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-import java.time.Duration;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /**
  * Everything that can be done wrong in low-latency mode: each gives its own clear error on every
@@ -77,8 +80,7 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                         LowLatencyRank stranger = new LowLatencyRank(context.with(other), world);
                         LowLatencyHandle handle = stranger.dispatch(LowLatencyFormat.FP8).handle();
                         requireForeign(() -> rank.combine(handle));
-                        requireForeign(
-                                () -> context.buffer().getNextLowLatencyCombineBuffer(handle));
+                        requireForeign(() -> context.buffer().getLowLatencyCombineBuffer(handle));
                     }
                     rank.roundTrip(LowLatencyFormat.FP8);
                 });
@@ -109,9 +111,7 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                             .isInstanceOfAny(
                                     IllegalArgumentException.class, IllegalStateException.class);
                     assertThatThrownBy(
-                                    () ->
-                                            context.buffer()
-                                                    .getNextLowLatencyCombineBuffer(old.handle()))
+                                    () -> context.buffer().getLowLatencyCombineBuffer(old.handle()))
                             .isInstanceOfAny(
                                     IllegalArgumentException.class, IllegalStateException.class);
                     rank.roundTrip(LowLatencyFormat.FP8);
@@ -134,7 +134,7 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                     buffer.close();
                     requireClosed(() -> rank.roundTrip(LowLatencyFormat.FP8));
                     requireClosed(() -> rank.combine(handle));
-                    requireClosed(() -> buffer.getNextLowLatencyCombineBuffer(handle));
+                    requireClosed(() -> buffer.getLowLatencyCombineBuffer(handle));
                     requireClosed(buffer::cleanLowLatencyBuffer);
                     requireClosed(buffer::lowLatencyQueryMask);
                     requireClosed(buffer::lowLatencyCleanMask);

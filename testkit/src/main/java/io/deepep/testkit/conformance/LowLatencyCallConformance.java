@@ -16,11 +16,13 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.concurrent.TimeUnit;
+
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.util.concurrent.TimeUnit;
 
 /** Single low-latency calls in all their forms. Part of {@link LowLatencyConformance}. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -148,7 +150,6 @@ public abstract class LowLatencyCallConformance {
                                                 rank.topkIdx(),
                                                 rank.weights(),
                                                 result.handle())
-                                        .zeroCopy(true)
                                         .build();
                         rank.verify(context.buffer().lowLatencyCombine(request));
                     }

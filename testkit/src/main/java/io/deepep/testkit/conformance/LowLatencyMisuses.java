@@ -11,6 +11,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+
 import java.util.stream.Stream;
 
 /**
@@ -247,10 +248,6 @@ final class LowLatencyMisuses {
                         "handle",
                         r -> r.inputs().preReduced(null)),
                 argument(
-                        "zero copy of other memory",
-                        "zero",
-                        r -> r.combine(r.home().zeroCopy(true))),
-                argument(
                         "out of too few tokens",
                         "out",
                         r -> r.combine(r.home().out(r.tensor(DType.BF16, 9, 128)))),
@@ -285,7 +282,7 @@ final class LowLatencyMisuses {
                 missing(
                         "combine buffer of no handle",
                         "handle",
-                        r -> r.buffer().getNextLowLatencyCombineBuffer(null)),
+                        r -> r.buffer().getLowLatencyCombineBuffer(null)),
                 argument(
                         "mask of a rank that is none",
                         "4",

@@ -14,6 +14,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.routing.Gate;
+
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -172,7 +173,6 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
                         Tensor x = zeroCopy ? rank.filledCombineBuffer(handle) : strided;
                         LowLatencyCombineRequest request =
                                 LowLatencyCombineRequest.preReduced(x, rank.topkIdx(), handle)
-                                        .zeroCopy(zeroCopy)
                                         .out(home)
                                         .build();
                         LowLatencyCombineResult result = buffer.lowLatencyCombine(request);

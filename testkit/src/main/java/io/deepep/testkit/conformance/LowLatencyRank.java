@@ -137,7 +137,7 @@ final class LowLatencyRank {
     /** The buffer's combine input of {@code handle}, filled with the expert outputs. */
     Tensor filledCombineBuffer(LowLatencyHandle handle) {
         Buffer buffer = context.buffer();
-        Tensor own = buffer.getNextLowLatencyCombineBuffer(handle);
+        Tensor own = buffer.getLowLatencyCombineBuffer(handle);
         for (int expert = 0; expert < world.routing().numLocalExperts(); expert++) {
             int count = world.oracle().rows(context.rank(), expert).size();
             Tensor made = world.outputs().get(context.rank()).select(0, expert).slice(0, 0, count);

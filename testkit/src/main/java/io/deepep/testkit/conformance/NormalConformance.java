@@ -198,6 +198,12 @@ public abstract class NormalConformance extends NormalCombineConformance {
                                     .config(TINY)
                                     .build();
                     rank.verify(context.buffer().combine(request), check);
+                    DispatchResult few = rank.dispatch(rank.request().numSms(2), check);
+                    CombineRequest withFew =
+                            CombineRequest.builder(rank.outputs(check), few.handle())
+                                    .numSms(2)
+                                    .build();
+                    rank.verify(context.buffer().combine(withFew), check);
                     rank.roundTrip();
                 });
     }

@@ -8,11 +8,13 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Gate;
-import java.util.concurrent.TimeUnit;
+
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.util.concurrent.TimeUnit;
 
 /**
  * Normal-mode dispatch in all its forms, each followed by a combine with the handle it gave. Part
@@ -121,7 +123,9 @@ public abstract class NormalDispatchConformance {
                     NormalDispatchCheck bare = world.check().withoutTopk();
                     rank.combine(rank.dispatch(rank.bare().layout(layout), bare).handle(), bare);
                     NormalDispatchCheck full = world.check();
-                    rank.combine(rank.dispatch(rank.request().layout(layout), full).handle(), full);
+                    rank.combine(
+                            rank.dispatch(rank.request().expectLayout(layout), full).handle(),
+                            full);
                 });
     }
 

@@ -11,6 +11,7 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.routing.RoutingSpec;
+
 import java.util.stream.Stream;
 
 /**
@@ -131,9 +132,10 @@ final class NormalMisuses {
                         "scales",
                         r ->
                                 r.dispatch(
-                                        r.inputs()
-                                                .request()
-                                                .scales(r.tensor(DType.F32, TOKENS, 1)))),
+                                        DispatchRequest.builder(
+                                                        r.inputs().x(),
+                                                        r.tensor(DType.F32, TOKENS, 1))
+                                                .topk(r.inputs().topkIdx(), null, 16))),
                 argument("too few scales", "scales", r -> fp8(r, 256, DType.F32, TOKENS, 1)),
                 argument("scales of too few tokens", "scales", r -> fp8(r, 128, DType.F32, 9, 1)),
                 argument("scales are BF16", "scales", r -> fp8(r, 128, DType.BF16, TOKENS, 1)),
@@ -146,8 +148,7 @@ final class NormalMisuses {
     private static void fp8(Rank r, int hidden, DType dtype, long... scaleShape) {
         Tensor x = r.tensor(DType.FP8_E4M3, TOKENS, hidden);
         r.dispatch(
-                DispatchRequest.builder(x)
-                        .scales(r.tensor(dtype, scaleShape))
+                DispatchRequest.builder(x, r.tensor(dtype, scaleShape))
                         .topk(r.inputs().topkIdx(), null, 16));
     }
 
@@ -221,26 +222,31 @@ final class NormalMisuses {
 
     private static Stream<Misuse<Rank>> forms() {
         return Stream.of(
-                argument("no routing at all", "topk", r -> r.dispatch(r.inputs().bare())),
-                argument(
-                        "handle and indices",
-                        "handle",
-                        r -> r.dispatch(r.inputs().request().handle(r.handle()))),
+                missing("no layout", "layout", r -> r.inputs().bare().layout(null)),
+                missing("no handle", "handle", r -> r.inputs().bare().cached(null)),
                 argument(
                         "handle of another number of tokens",
                         "8",
                         r ->
                                 r.dispatch(
                                         DispatchRequest.builder(r.tensor(DType.BF16, 8, HIDDEN))
-                                                .handle(r.handle()))),
+                                                .cached(r.handle()))),
                 argument(
                         "expanded without indices",
                         "expanded",
-                        r -> r.dispatch(r.inputs().bare().handle(r.handle()).expanded(true))),
+                        r -> r.dispatch(r.inputs().bare().cached(r.handle()).expanded(true))),
                 argument(
                         "alignment of 0",
                         "expertAlignment=0",
                         r -> r.dispatch(r.inputs().request().expertAlignment(0))),
+                argument(
+                        "an odd number of SMs",
+                        "numSms=3",
+                        r -> r.dispatch(r.inputs().request().numSms(3))),
+                argument(
+                        "more SMs than the buffer is laid out for",
+                        "numChannels=4096",
+                        r -> r.dispatch(r.inputs().request().numSms(8192))),
                 argument(
                         "negative worst case",
                         "numWorstTokens=-1",

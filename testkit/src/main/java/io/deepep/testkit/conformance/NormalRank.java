@@ -9,6 +9,7 @@ import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
+
 import java.util.List;
 
 /**
@@ -60,8 +61,8 @@ final class NormalRank {
     }
 
     /** Without routing. */
-    DispatchRequest.Builder bare() {
-        return DispatchRequest.builder(x).scales(scales);
+    DispatchRequest.Tokens bare() {
+        return DispatchRequest.builder(x, scales);
     }
 
     DispatchResult dispatch(DispatchRequest.Builder request, NormalDispatchCheck check) {

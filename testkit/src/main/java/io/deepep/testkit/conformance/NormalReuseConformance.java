@@ -8,6 +8,7 @@ import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
+
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -34,7 +35,7 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
                     NormalRank interloper = new NormalRank(context, other);
                     DispatchResult first = rank.dispatch(rank.request(), world.check());
                     NormalDispatchCheck cached = world.check().withoutTopk();
-                    DispatchRequest again = rank.bare().handle(first.handle()).build();
+                    DispatchRequest again = rank.bare().cached(first.handle()).build();
                     for (int round = 0; round < 3; round++) {
                         interloper.roundTrip();
                         DispatchResult result =
@@ -106,8 +107,7 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
                                     ? null
                                     : context.upload(HostTensors.columnMajor(hostScales));
                     DispatchRequest.Builder request =
-                            DispatchRequest.builder(x)
-                                    .scales(scales)
+                            DispatchRequest.builder(x, scales)
                                     .topk(rank.topkIdx(), rank.weights(), shape.experts());
                     DispatchResult result = rank.dispatch(request, world.check());
                     Tensor outputs =

@@ -152,14 +152,14 @@ public abstract class NormalSoak {
             LayoutCheck.check(world.oracle(), context.topology(), layout, context::download);
             NormalDispatchCheck bare = world.check().withoutTopk();
             rank.combine(rank.dispatch(rank.bare().layout(layout), bare).handle(), bare);
-            rank.dispatch(rank.request().layout(layout), world.check());
+            rank.dispatch(rank.request().expectLayout(layout), world.check());
         }
 
         private static void cached(RankContext context, NormalWorld world) {
             NormalRank rank = new NormalRank(context, world);
             DispatchResult first = rank.dispatch(rank.request(), world.check());
             NormalDispatchCheck check = world.check().withoutTopk();
-            DispatchRequest request = rank.bare().handle(first.handle()).build();
+            DispatchRequest request = rank.bare().cached(first.handle()).build();
             rank.combine(rank.verify(context.buffer().dispatch(request), check).handle(), check);
         }
 

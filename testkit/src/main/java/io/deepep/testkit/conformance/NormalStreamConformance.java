@@ -16,12 +16,14 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /**
  * The order of normal-mode calls against work of an engine's stream: inputs come into being on it
@@ -55,8 +57,7 @@ public abstract class NormalStreamConformance {
 
         /** In worst-case mode, so that nobody waits for counts; tokens are still to come. */
         DispatchRequest request(Tensor x) {
-            return DispatchRequest.builder(x)
-                    .scales(rank.scales())
+            return DispatchRequest.builder(x, rank.scales())
                     .topk(rank.topkIdx(), rank.weights(), check.oracle().routing().numExperts())
                     .numWorstTokens(rows)
                     .build();

@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance;
 
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
@@ -19,10 +20,13 @@ import io.deepep.Tensor;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.concurrent.Callable;
+
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
+
+import java.util.concurrent.Callable;
+import java.util.function.Function;
 
 /**
  * What one rank does wrong and all must learn, after which the buffer still works. Part of {@link
@@ -109,25 +113,25 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                     Tensor mask = changed(context, good.isTokenInRank(), 3, 1);
                     requireContradiction(
                             context,
-                            rank.request(),
+                            layout -> rank.request().expectLayout(layout),
                             good,
                             with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
                             "numTokensPerRank[2]");
                     requireContradiction(
                             context,
-                            rank.request(),
+                            layout -> rank.request().expectLayout(layout),
                             good,
                             with(good, good.numTokensPerRank(), perExpert, good.isTokenInRank()),
                             "numTokensPerExpert[15]");
                     requireContradiction(
                             context,
-                            rank.request(),
+                            layout -> rank.request().expectLayout(layout),
                             good,
                             with(good, good.numTokensPerRank(), good.numTokensPerExpert(), mask),
                             "isTokenInRank[3][1]");
                     requireContradiction(
                             context,
-                            rank.bare(),
+                            layout -> rank.bare().layout(layout),
                             good,
                             with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
                             "numTokensPerRank[2]");
@@ -137,11 +141,11 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
 
     private static void requireContradiction(
             RankContext context,
-            DispatchRequest.Builder routing,
+            Function<DispatchLayout, DispatchRequest.Builder> routing,
             DispatchLayout good,
             DispatchLayout bad,
             String mention) {
-        DispatchRequest request = routing.layout(context.rank() == CULPRIT ? bad : good).build();
+        DispatchRequest request = routing.apply(context.rank() == CULPRIT ? bad : good).build();
         requireRouting(() -> context.buffer().dispatch(request).event().synchronize(), mention);
     }
 
@@ -223,7 +227,7 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                     requireRouting(failed.event()::synchronize, "=" + EXPERTS);
                     requireRouting(failed.event()::synchronize, "=" + EXPERTS);
                     requireInvalidHandle(() -> buffer.combine(combine));
-                    DispatchRequest cached = rank.bare().handle(failed.handle()).build();
+                    DispatchRequest cached = rank.bare().cached(failed.handle()).build();
                     requireInvalidHandle(() -> buffer.dispatch(cached));
                     rank.roundTrip();
                 });

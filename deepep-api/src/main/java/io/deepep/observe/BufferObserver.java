@@ -1,4 +1,4 @@
-package io.deepep.spi;
+package io.deepep.observe;
 
 /**
  * Is told of every dispatch and combine of a buffer, see {@link io.deepep.Buffer.Builder#observer}.

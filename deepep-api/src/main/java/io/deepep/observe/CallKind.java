@@ -1,4 +1,4 @@
-package io.deepep.spi;
+package io.deepep.observe;
 
 /** The operations that observers tell apart. */
 public enum CallKind {

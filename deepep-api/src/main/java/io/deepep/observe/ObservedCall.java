@@ -1,4 +1,4 @@
-package io.deepep.spi;
+package io.deepep.observe;
 
 import io.deepep.Device;
 
