@@ -23,7 +23,7 @@ final class Frames {
     /** Bytes of the stream. */
     static final byte DATA = 0;
 
-    /** A {@link Departure} that the sender knows of, its own among them. */
+    /** A {@link io.deepep.error.Departure} that the sender knows of, its own among them. */
     static final byte DEPARTURE = 1;
 
     /** The sender closes the connection; without it, a connection that ends was lost. */

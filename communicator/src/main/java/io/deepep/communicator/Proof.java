@@ -17,10 +17,10 @@ import org.jgroups.util.UUID;
  *
  * <pre>
  *  client                 server
- *  hello (56)        -->
- *                    <--  hello (56)
- *  proof (32)        -->
- *                    <--  proof (32), or 32 zeros: another secret
+ *  hello (56)        --&gt;
+ *                    &lt;--  hello (56)
+ *  proof (32)        --&gt;
+ *                    &lt;--  proof (32), or 32 zeros: another secret
  *
  *  hello:  magic and version (8) | address of the rank (16) | nonce (32)
  *  proof:  HMAC-SHA256 of both hellos, with a key for each role
