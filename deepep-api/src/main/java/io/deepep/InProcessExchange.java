@@ -87,7 +87,9 @@ final class InProcessExchange {
                 long remaining = deadline - System.nanoTime();
                 int absent = absentRank(round);
                 Departure departure =
-                        isGone(absent) ? Departure.culprit(departures, rank, absent).orElseThrow() : null;
+                        isGone(absent)
+                                ? Departure.culprit(departures, rank, absent).orElseThrow()
+                                : null;
                 if (remaining <= 0 || closed || departure != null) {
                     round.absent = absent;
                     round.departure = departure;

@@ -7,8 +7,8 @@ import javax.crypto.SecretKey;
 import javax.crypto.spec.GCMParameterSpec;
 
 /**
- * One direction of a connection after the proof: frames of a limited length under AES-256-GCM, whose
- * nonces count them. A frame that is changed, left out, repeated or moved cannot be opened.
+ * One direction of a connection after the proof: frames of a limited length under AES-256-GCM,
+ * whose nonces count them. A frame that is changed, left out, repeated or moved cannot be opened.
  *
  * <pre>
  *  kind (1) | 0 (1) | length (2) | encrypted bytes and tag (length)

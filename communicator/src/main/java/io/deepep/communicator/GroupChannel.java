@@ -92,8 +92,8 @@ final class GroupChannel {
     }
 
     /**
-     * A second lock behind {@link MeshTransport}: whatever reaches Java serialization through JGroups
-     * is refused, unless the application has said itself what JGroups may read.
+     * A second lock behind {@link MeshTransport}: whatever reaches Java serialization through
+     * JGroups is refused, unless the application has said itself what JGroups may read.
      */
     private static void refuseSerializedObjects() {
         if (System.getProperty(Global.DESERIALIZATION_FILTER) == null) {

@@ -85,8 +85,7 @@ public final class ProcessCommunicator implements Communicator {
         InetAddress master = resolve(environment);
         ProcessCommunicator communicator;
         try {
-            communicator =
-                    new ProcessCommunicator(environment, master, start, timeout.toNanos());
+            communicator = new ProcessCommunicator(environment, master, start, timeout.toNanos());
         } catch (Exception failure) {
             throw explain(environment, failure);
         }

@@ -72,7 +72,9 @@ public record ProcessEnvironment(
         if (secret.length() < MIN_SECRET_LENGTH) {
             throw new IllegalArgumentException(
                     "secret (DEEPEP_SECRET) "
-                            + (secret.isEmpty() ? "is empty" : "has " + secret.length() + " characters")
+                            + (secret.isEmpty()
+                                    ? "is empty"
+                                    : "has " + secret.length() + " characters")
                             + ", at least "
                             + MIN_SECRET_LENGTH
                             + " characters are needed"
@@ -103,10 +105,11 @@ public record ProcessEnvironment(
      * MASTER_PORT}; where torchrun's agent listens at the latter itself, the port is one higher.
      * {@code DEEPEP_FAILURE_SECONDS} is how long a rank may be silent.
      *
-     * <p>The secret is the content of {@code DEEPEP_SECRET_FILE}, which only this user (or root) may
-     * own and nobody else may read, or {@code DEEPEP_SECRET}. If neither is set and the group meets
-     * at a loopback address, it is one of this user on this host, in {@code deepep-UID/secret} of
-     * the folder for temporary files, made by the first process that needs it.
+     * <p>The secret is the content of {@code DEEPEP_SECRET_FILE}, which only this user (or root)
+     * may own and nobody else may read, or {@code DEEPEP_SECRET}. If neither is set and the group
+     * meets at a loopback address, it is one of this user on this host, in {@code
+     * deepep-UID/secret} of the folder for temporary files, made by the first process that needs
+     * it.
      *
      * @param variables as of {@link System#getenv()}
      * @throws IllegalArgumentException if variables are missing or contradict each other

@@ -53,15 +53,11 @@ class IntruderTest {
         int port = Groups.freePort();
         CompletableFuture<ProcessCommunicator> zero =
                 CompletableFuture.supplyAsync(
-                        () ->
-                                ProcessCommunicator.open(
-                                        Groups.environment(0, 3, port), Groups.LONG),
+                        () -> ProcessCommunicator.open(Groups.environment(0, 3, port), Groups.LONG),
                         Thread::startVirtualThread);
         CompletableFuture<ProcessCommunicator> one =
                 CompletableFuture.supplyAsync(
-                        () ->
-                                ProcessCommunicator.open(
-                                        Groups.environment(1, 3, port), Groups.LONG),
+                        () -> ProcessCommunicator.open(Groups.environment(1, 3, port), Groups.LONG),
                         Thread::startVirtualThread);
         Intruder two = null;
         while (two == null) {
@@ -88,7 +84,10 @@ class IntruderTest {
         int port = Groups.freePort();
         List<ProcessCommunicator> group = open(port);
         try (Intruder other = Intruder.connect(port, RankAddress.create(1, 2))) {
-            Stranger.send(other.socket(), other.seal(Frames.DEPARTURE, new byte[] {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 'x'}));
+            Stranger.send(
+                    other.socket(),
+                    other.seal(
+                            Frames.DEPARTURE, new byte[] {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 'x'}));
         }
         barrier(group);
         assertThat(group.getFirst().departures()).isEmpty();

@@ -150,9 +150,7 @@ class ProcessCommunicatorTest {
                             "rank 2 in communicator exchange, in vain: rank 2 failed:"
                                     + " java.io.IOException: disk full");
             assertThat(group.get(rank).isAlive(2)).isFalse();
-            assertThat(group.get(rank).departures())
-                    .extracting(Departure::rank)
-                    .containsExactly(2);
+            assertThat(group.get(rank).departures()).extracting(Departure::rank).containsExactly(2);
         }
         Groups.closeAll(group);
     }

@@ -60,7 +60,8 @@ class ProcessEnvironmentTest {
     @Test
     void everyLauncherSaysTheSame() {
         ProcessEnvironment expected =
-                new ProcessEnvironment(5, 8, 1, 4, "gpu01", 29500, "fedcba9876543210", Duration.ofSeconds(15));
+                new ProcessEnvironment(
+                        5, 8, 1, 4, "gpu01", 29500, "fedcba9876543210", Duration.ofSeconds(15));
         for (String launcher : new String[] {TORCHRUN, MPIRUN, HYDRA, SRUN}) {
             assertThat(ProcessEnvironment.from(variables(launcher)))
                     .as(launcher)
@@ -208,8 +209,7 @@ class ProcessEnvironmentTest {
                 "MASTER_ADDR=192.0.2.1 is not a loopback address and neither DEEPEP_SECRET_FILE nor"
                         + " DEEPEP_SECRET is set",
                 "openssl rand -hex 32");
-        Map<String, String> local =
-                without("DEEPEP_SECRET", TORCHRUN, "MASTER_ADDR=localhost");
+        Map<String, String> local = without("DEEPEP_SECRET", TORCHRUN, "MASTER_ADDR=localhost");
         assertThat(ProcessEnvironment.from(local).secret())
                 .hasSize(64)
                 .isEqualTo(ProcessEnvironment.from(local).secret());

@@ -51,15 +51,14 @@ public record Departure(int rank, String reason, boolean isOrderly, int blamed) 
     }
 
     /**
-     * Who is to blame for a wait for {@code peer}: the rank behind its departure, or if it is there,
-     * the first that failed or was lost without blaming another. Empty if nobody is known to be
-     * gone on whom {@code peer} could depend.
+     * Who is to blame for a wait for {@code peer}: the rank behind its departure, or if it is
+     * there, the first that failed or was lost without blaming another. Empty if nobody is known to
+     * be gone on whom {@code peer} could depend.
      *
      * @param departures in the order in which they became known
      * @param waiter who waits, and is not to blame
      */
-    public static Optional<Departure> culprit(
-            List<Departure> departures, int waiter, int peer) {
+    public static Optional<Departure> culprit(List<Departure> departures, int waiter, int peer) {
         Departure named = of(departures, peer);
         for (int step = 0; named != null && step < departures.size(); step++) {
             Departure next = of(departures, named.blamed);

@@ -17,10 +17,10 @@ import java.util.stream.Stream;
 /** One rank's process, whose lines are printed behind its number. */
 final class RankProcess {
     /**
-     * Becomes the command, beside a watcher that ends it, and what it has started, when the launcher
-     * is gone: then the pipe at the watcher's input ends without the line that a launcher writes
-     * whose process has ended. The secret goes too. (A child's own death signal would need code in
-     * the child, and a group or session of its own would take it from the terminal.)
+     * Becomes the command, beside a watcher that ends it, and what it has started, when the
+     * launcher is gone: then the pipe at the watcher's input ends without the line that a launcher
+     * writes whose process has ended. The secret goes too. (A child's own death signal would need
+     * code in the child, and a group or session of its own would take it from the terminal.)
      */
     private static final String WATCHED =
             """
