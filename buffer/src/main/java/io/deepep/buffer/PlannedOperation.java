@@ -6,6 +6,7 @@ import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.error.CapacityExceededException;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.host.HostEvent;
@@ -176,6 +177,8 @@ final class PlannedOperation<R> {
                 | IllegalArgumentException agreed) {
             // Every rank learned of it, or nothing was sent: the ranks are still in step.
             throw agreed;
+        } catch (DeepEpTimeoutException late) {
+            throw owner.fail(late);
         } catch (RuntimeException | Error failure) {
             owner.fail(failure);
             throw failure;
@@ -190,6 +193,8 @@ final class PlannedOperation<R> {
                 | RankMismatchException
                 | CallOrderException agreed) {
             throw agreed;
+        } catch (DeepEpTimeoutException late) {
+            throw owner.fail(late);
         } catch (RuntimeException | Error failure) {
             owner.fail(failure);
             throw failure;

@@ -18,6 +18,7 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Stream;
 import io.deepep.Tensor;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.observe.CallKind;
@@ -238,6 +239,13 @@ final class RankBuffer implements Buffer {
     private <R> R run(PlannedOperation<R> plan, CallOptions callOptions) {
         plan.memory().requireUsable();
         return resources.run(plan, callOptions);
+    }
+
+    /** Notes a time-out, and returns it with the name of whom the group knows to be gone. */
+    DeepEpTimeoutException fail(DeepEpTimeoutException late) {
+        DeepEpTimeoutException named = late.blaming(options.communicator().departures());
+        fail((Throwable) named);
+        return named;
     }
 
     /** Notes a failure after which the ranks are out of step. */

@@ -64,7 +64,7 @@ public record Departure(int rank, String reason, boolean isOrderly, int blamed) 
             Departure next = of(departures, named.blamed);
             named = next == null ? named : next;
         }
-        if (named != null && (named.isOrderly || named.isRoot())) {
+        if (named != null && named.isRoot()) {
             return Optional.of(named);
         }
         Optional<Departure> root = departures.stream().filter(Departure::isRoot).findFirst();
@@ -72,7 +72,7 @@ public record Departure(int rank, String reason, boolean isOrderly, int blamed) 
             return root;
         }
         return Optional.of(
-                named.blamed == waiter
+                named.isOrderly || named.blamed == waiter
                         ? named
                         : new Departure(named.blamed, named.reason, false, named.blamed));
     }
