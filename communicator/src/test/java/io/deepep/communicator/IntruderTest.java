@@ -4,11 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.Departure;
 import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
 import org.jgroups.util.UUID;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -53,29 +52,38 @@ class IntruderTest {
         int port = Groups.freePort();
         CompletableFuture<ProcessCommunicator> zero =
                 CompletableFuture.supplyAsync(
-                        () -> ProcessCommunicator.open(Groups.environment(0, 3, port), Groups.LONG),
+                        () ->
+                                ProcessCommunicator.open(
+                                        Groups.environment(0, 3, port), Groups.LONG),
                         Thread::startVirtualThread);
-        CompletableFuture<ProcessCommunicator> one =
-                CompletableFuture.supplyAsync(
-                        () -> ProcessCommunicator.open(Groups.environment(1, 3, port), Groups.LONG),
-                        Thread::startVirtualThread);
-        Intruder two = null;
-        while (two == null) {
+        UUID survivor = RankAddress.create(1, 3);
+        Exchange exchange = new Exchange(1, 3, survivor);
+        Intruder victim = connectWhenOpen(port);
+        try (SealedSocket connection =
+                new SealedSocket(new Door(Groups.SECRET, survivor, exchange))) {
+            connection.connect(victim.socket().getRemoteSocketAddress(), 1000);
+            connection.getOutputStream().write(Stranger.greeting());
+            victim.close();
+            assertThatThrownBy(zero::join)
+                    .hasCauseInstanceOf(DeepEpTimeoutException.class)
+                    .hasMessageContaining(
+                            "rank 2 in communicator start, in vain: rank 2 was lost");
+            assertThat(connection.getInputStream().readAllBytes()).isEmpty();
+        }
+        assertThat(exchange.departures()).extracting(Departure::rank).containsExactly(2, 0);
+        assertThatThrownBy(() -> exchange.requireNobodyGone(System.nanoTime()))
+                .isInstanceOf(DeepEpTimeoutException.class)
+                .hasMessageContaining("in vain: rank 2 was lost");
+    }
+
+    private static Intruder connectWhenOpen(int port) throws Exception {
+        while (true) {
             try {
-                two = Intruder.connect(port, RankAddress.create(2, 3));
+                return Intruder.connect(port, RankAddress.create(2, 3));
             } catch (IOException notYet) {
                 Thread.sleep(20);
             }
         }
-        two.close();
-        for (CompletableFuture<ProcessCommunicator> open : List.of(zero, one)) {
-            assertThatThrownBy(() -> open.get(60, TimeUnit.SECONDS))
-                    .isInstanceOf(ExecutionException.class)
-                    .cause()
-                    .isInstanceOf(DeepEpTimeoutException.class);
-        }
-        assertThatThrownBy(zero::join)
-                .hasMessageContaining("rank 2 in communicator start, in vain: rank 2 was lost");
     }
 
     /** Later, failure detection decides; and who is not let in speaks for no member. */

@@ -131,22 +131,6 @@ class ProcessGroupTest {
                 .contains("for rank 0 in communicator exchange");
     }
 
-    /** The survivors do not wait for it as long as they would for one that is late. */
-    @Test
-    void aRankThatIsKilledWhileOthersJoinIsNamedByAll() throws Exception {
-        int port = Groups.freePort();
-        RankProcess victim = start(variables(1, 4, port));
-        List<RankProcess> survivors =
-                List.of(start(variables(0, 4, port)), start(variables(2, 4, port)));
-        Thread.sleep(5000); // long enough to meet, while rank 3 is missing
-        victim.kill();
-        for (RankProcess survivor : survivors) {
-            assertThat(survivor.hear())
-                    .startsWith("DeepEpTimeoutException: ")
-                    .contains("for rank 1 in communicator start, in vain: rank 1 was lost");
-        }
-    }
-
     @Test
     void aRankThatThrowsTellsTheOthersWhy() throws Exception {
         List<RankProcess> ranks = startAll(3, "127.0.0.1", Groups.freePort());
