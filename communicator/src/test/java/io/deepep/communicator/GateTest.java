@@ -49,22 +49,22 @@ class GateTest {
     }
 
     @Test
-    void whatIsSaidArrives() throws IOException {
+    void whatIsSaidArrives() throws Exception {
         byte[] words = new byte[100_000];
         words[99_999] = 7;
-        try (SealedSocket one = join(Groups.SECRET);
-                Socket other = gate.accept()) {
-            Thread.startVirtualThread(
-                    () -> {
-                        try {
-                            one.getOutputStream().write(words);
-                            one.close();
-                        } catch (IOException impossible) {
-                            throw new AssertionError(impossible);
-                        }
-                    });
+        Thread speaking =
+                Thread.startVirtualThread(
+                        () -> {
+                            try (SealedSocket one = join(Groups.SECRET)) {
+                                one.getOutputStream().write(words);
+                            } catch (IOException impossible) {
+                                throw new AssertionError(impossible);
+                            }
+                        });
+        try (Socket other = gate.accept()) {
             assertThat(other.getInputStream().readAllBytes()).isEqualTo(words);
         }
+        speaking.join();
     }
 
     /** And whoever has the secret gets in between them. */
