@@ -45,7 +45,7 @@ public final class TorchStreams {
 
     /**
      * Has this thread's later libtorch operations come after {@code event}. On the CPU this waits,
-     * and throws what went wrong in the call; on a GPU only the next call on the buffer tells.
+     * and throws what went wrong in the call; on a GPU {@code event.synchronize()} tells.
      */
     public static void await(Device device, Event event) {
         if (device.isGpu()) {
