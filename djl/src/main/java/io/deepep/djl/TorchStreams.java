@@ -1,7 +1,6 @@
 package io.deepep.djl;
 
 import ai.djl.Device;
-
 import io.deepep.CallOptions;
 import io.deepep.Event;
 import io.deepep.Stream;
