@@ -3,10 +3,11 @@
 #
 #   build_jni.sh SOURCES OUT   writes OUT/libdjl_torch.so, links PyTorch's libraries beside it, and OUT/env to be sourced
 set -euo pipefail
-sources=$1 out=$2
+sources=$1
+mkdir -p "$2/objects"
+out=$(cd "$2" && pwd) # DJL takes no relative path
 torch=$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')
 version=$(python3 -c 'import torch; print(torch.__version__.split("+")[0])')
-mkdir -p "$out/objects"
 ln -sf "$torch"/lib/*.so* "$out/"
 flags=() libraries=(-ltorch -ltorch_cpu -lc10) flavor=cpu
 if [ -e "$torch/lib/libtorch_cuda.so" ]; then
