@@ -125,11 +125,14 @@ final class DispatchChecks {
     }
 
     private void options() {
-        if (request.expertAlignment() < 1) {
+        int alignment = request.expertAlignment();
+        if (alignment < 1 || alignment > DispatchRequest.MAX_EXPERT_ALIGNMENT) {
             throw new IllegalArgumentException(
                     "expertAlignment="
-                            + request.expertAlignment()
-                            + " must be at least 1; use 1 for no padding");
+                            + alignment
+                            + " is not in [1, "
+                            + DispatchRequest.MAX_EXPERT_ALIGNMENT
+                            + "]; use 1 for no padding, else the rows of a tile of the GEMM");
         }
         if (request.numWorstTokens() < 0) {
             throw new IllegalArgumentException(

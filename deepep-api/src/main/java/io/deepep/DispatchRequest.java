@@ -14,6 +14,9 @@ import java.util.function.BiConsumer;
  * Tokens}, which names the routing in one of three ways.
  */
 public final class DispatchRequest extends Request {
+    /** More than any GEMM asks for; every expert's padding takes memory. */
+    public static final int MAX_EXPERT_ALIGNMENT = 1 << 16;
+
     private final Builder from;
 
     private DispatchRequest(Builder from) {

@@ -5,6 +5,7 @@ import io.deepep.Tensor;
 import io.deepep.spi.Request;
 import io.deepep.spi.TensorChecks;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -71,12 +72,10 @@ final class RequestMemory {
         }
     }
 
-    /** A bias may be overwritten by the sum: each element is read before it is written. */
     private static void requireApart(Named output, List<Named> all) {
         for (Named other : all) {
-            boolean itself = other.name.equals(output.name);
-            if (!itself
-                    && !other.name.startsWith("bias")
+            if (!other.name.equals(output.name)
+                    && !isInPlace(output, other)
                     && MemoryRange.overlap(output.tensor, other.tensor)) {
                 throw new IllegalArgumentException(
                         output.name
@@ -86,6 +85,13 @@ final class RequestMemory {
                                 + " own");
             }
         }
+    }
+
+    /** The sum may take the place of a bias: each element is read before it is written. */
+    private static boolean isInPlace(Named output, Named other) {
+        return other.name.startsWith("bias")
+                && other.tensor.address() == output.tensor.address()
+                && Arrays.equals(other.tensor.strides(), output.tensor.strides());
     }
 
     /** Refuses memory that is gone, or that the calling thread may not touch. */

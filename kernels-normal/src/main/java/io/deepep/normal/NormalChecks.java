@@ -93,10 +93,11 @@ public final class NormalChecks {
     }
 
     private void requireRows(DispatchRequest request) {
-        requireCountable(request);
         int worst = request.numWorstTokens();
         int capacity = limits.recvCapacity(topology.numRanks());
-        if (!request.expanded() && worst > capacity) {
+        if (request.expanded()) {
+            requireExpandedRows(request);
+        } else if (worst > capacity) {
             throw new IllegalArgumentException(
                     "numWorstTokens="
                             + worst
@@ -110,18 +111,14 @@ public final class NormalChecks {
      * Demands that the rows of all experts, each count rounded up, are counted by an int whatever
      * the routing: found after counts were exchanged, an overflow would be one rank's alone.
      */
-    private void requireCountable(DispatchRequest request) {
-        int alignment = request.expertAlignment();
-        if (request.topkIdx() == null || (alignment == 1 && !request.expanded())) {
-            return;
-        }
+    private void requireExpandedRows(DispatchRequest request) {
         int numLocalExperts = request.numExperts() / topology.numRanks();
         long selections = limits.recvCapacity(topology.numRanks()) * request.topkIdx().size(1);
-        long rows = selections + (long) numLocalExperts * alignment;
+        long rows = selections + (long) numLocalExperts * request.expertAlignment();
         if (rows > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
                     "expertAlignment="
-                            + alignment
+                            + request.expertAlignment()
                             + " can make "
                             + rows
                             + " rows of "
@@ -129,6 +126,15 @@ public final class NormalChecks {
                             + " local experts and "
                             + selections
                             + " selections, more than an int counts; lower it, or NormalLimits.maxRecvTokens");
+        }
+        long most = selections + (long) numLocalExperts * DispatchRequest.MAX_EXPERT_ALIGNMENT;
+        if (request.numWorstTokens() > most) {
+            throw new IllegalArgumentException(
+                    "numWorstTokens="
+                            + request.numWorstTokens()
+                            + " exceeds the "
+                            + most
+                            + " rows that can come in the expanded layout with any alignment; ask for no more");
         }
     }
 

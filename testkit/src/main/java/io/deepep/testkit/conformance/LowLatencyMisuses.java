@@ -31,6 +31,10 @@ final class LowLatencyMisuses {
             return inputs.context().upload(HostTensors.allocate(dtype, shape));
         }
 
+        Tensor inBuffer(DType dtype, long... shape) {
+            return Misuse.inBuffer(inputs.context(), true, dtype, shape);
+        }
+
         Buffer buffer() {
             return inputs.context().buffer();
         }
@@ -95,6 +99,10 @@ final class LowLatencyMisuses {
                                                                 HostTensors.allocate(
                                                                         DType.BF16, 10, 128))),
                                         r.inputs().topkIdx())),
+                argument(
+                        "x lies in the RDMA buffer",
+                        "lies in the buffer (RDMA)",
+                        r -> r.dispatch(r.inBuffer(DType.BF16, 10, 128), r.inputs().topkIdx())),
                 argument(
                         "x lies elsewhere",
                         "x",
@@ -170,6 +178,18 @@ final class LowLatencyMisuses {
                         "waits are I32",
                         "aitCostStats",
                         r -> r.dispatch(r.good().waitCostStats(r.tensor(DType.I32, 4)))),
+                argument(
+                        "counts lie in the RDMA buffer",
+                        "cumulativeStats is I32[2]",
+                        r -> r.dispatch(r.good().cumulativeStats(r.inBuffer(DType.I32, EXPERTS)))),
+                argument(
+                        "waits lie in the RDMA buffer",
+                        "waitCostStats is I64[4]",
+                        r -> r.dispatch(r.good().waitCostStats(r.inBuffer(DType.I64, 4)))),
+                argument(
+                        "combine waits lie in the RDMA buffer",
+                        "waitCostStats is I64[4]",
+                        r -> r.combine(r.home().waitCostStats(r.inBuffer(DType.I64, 4)))),
                 argument(
                         "combine waits of too few ranks",
                         "aitCostStats",
@@ -251,6 +271,26 @@ final class LowLatencyMisuses {
                         "out of too few tokens",
                         "out",
                         r -> r.combine(r.home().out(r.tensor(DType.BF16, 9, 128)))),
+                argument(
+                        "out lies in the RDMA buffer",
+                        "lies in the buffer (RDMA)",
+                        r -> r.combine(r.home().out(r.inBuffer(DType.BF16, 10, 128)))),
+                argument(
+                        "out has all rows at one address",
+                        "lie over one another",
+                        r ->
+                                r.combine(
+                                        r.home()
+                                                .out(
+                                                        Misuse.repeated(
+                                                                r.tensor(DType.BF16, 10, 128))))),
+                argument(
+                        "out is x",
+                        "out overlaps x",
+                        r -> {
+                            Tensor expert = r.inputs().outputs().select(0, 0);
+                            r.combine(r.home().out(expert.slice(0, 0, 10)));
+                        }),
                 argument(
                         "out is F32",
                         "out",

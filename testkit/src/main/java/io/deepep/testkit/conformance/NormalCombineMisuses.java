@@ -5,6 +5,7 @@ import static io.deepep.testkit.conformance.Misuse.missing;
 
 import io.deepep.CombineRequest;
 import io.deepep.DType;
+import io.deepep.Tensor;
 import io.deepep.testkit.conformance.NormalMisuses.Rank;
 import java.util.stream.Stream;
 
@@ -72,6 +73,33 @@ final class NormalCombineMisuses {
                                         CombineRequest.builder(r.good(), r.handle())
                                                 .out(r.tensor(DType.BF16, 9, HIDDEN)))),
                 argument(
+                        "out lies in the NVL buffer",
+                        "out is BF16[10, 128]",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .out(r.inBuffer(DType.BF16, TOKENS, HIDDEN)))),
+                argument(
+                        "bias lies in the NVL buffer",
+                        "bias0 is BF16[10, 128]",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .bias(r.inBuffer(DType.BF16, TOKENS, HIDDEN)))),
+                argument(
+                        "out has all rows at one address",
+                        "lie over one another",
+                        r ->
+                                r.combine(
+                                        CombineRequest.builder(r.good(), r.handle())
+                                                .out(
+                                                        Misuse.repeated(
+                                                                r.tensor(
+                                                                        DType.BF16,
+                                                                        TOKENS,
+                                                                        HIDDEN))))),
+                argument("out is x", "out overlaps x", NormalCombineMisuses::combineInto),
+                argument(
                         "out is F32",
                         "out",
                         r ->
@@ -84,6 +112,14 @@ final class NormalCombineMisuses {
                         "no combine request",
                         "request",
                         r -> r.inputs().context().buffer().combine(null)));
+    }
+
+    /** The sums into the rows that are summed. */
+    private static void combineInto(Rank r) {
+        Tensor both = r.tensor(DType.BF16, TOKENS + r.handle().numRecvTokens(), HIDDEN);
+        r.combine(
+                CombineRequest.builder(both.slice(0, 0, r.handle().numRecvTokens()), r.handle())
+                        .out(both.slice(0, r.handle().numRecvTokens() - 1, TOKENS)));
     }
 
     static Stream<Misuse<Rank>> others() {

@@ -31,6 +31,10 @@ final class NormalMisuses {
             return inputs.context().upload(HostTensors.allocate(dtype, shape));
         }
 
+        Tensor inBuffer(DType dtype, long... shape) {
+            return Misuse.inBuffer(inputs.context(), false, dtype, shape);
+        }
+
         void dispatch(DispatchRequest.Builder request) {
             inputs.context().buffer().dispatch(request.build());
         }
@@ -114,6 +118,10 @@ final class NormalMisuses {
                         "x lies elsewhere",
                         "x",
                         r -> r.dispatchX(Misuse.elsewhere(r.inputs().context(), r.inputs().x()))),
+                argument(
+                        "x lies in the NVL buffer",
+                        "x is BF16[10, 128] on ",
+                        r -> r.dispatchX(r.inBuffer(DType.BF16, TOKENS, HIDDEN))),
                 missing("no x", "x", r -> DispatchRequest.builder(null)),
                 missing(
                         "no request",
@@ -181,6 +189,10 @@ final class NormalMisuses {
                                         null,
                                         16)),
                 argument(
+                        "topkIdx lies in the NVL buffer",
+                        "lies in the buffer (NVL)",
+                        r -> r.dispatchTopk(r.inBuffer(DType.I64, TOKENS, 4), null, 16)),
+                argument(
                         "topkIdx lies elsewhere",
                         "topkIdx",
                         r ->
@@ -240,6 +252,7 @@ final class NormalMisuses {
                         "expertAlignment=0",
                         r -> r.dispatch(r.inputs().request().expertAlignment(0))),
                 argument(
+<<<<<<< HEAD
                         "an odd number of SMs",
                         "numSms=3",
                         r -> r.dispatch(r.inputs().request().numSms(3))),
@@ -247,6 +260,25 @@ final class NormalMisuses {
                         "more SMs than the buffer is laid out for",
                         "numChannels=4096",
                         r -> r.dispatch(r.inputs().request().numSms(8192))),
+=======
+                        "alignment of 2^30",
+                        "expertAlignment=1073741824",
+                        r ->
+                                r.dispatch(
+                                        r.inputs()
+                                                .request()
+                                                .expanded(true)
+                                                .expertAlignment(1 << 30))),
+                argument(
+                        "expanded worst case beyond all that can come",
+                        "numWorstTokens=2147483647",
+                        r ->
+                                r.dispatch(
+                                        r.inputs()
+                                                .request()
+                                                .expanded(true)
+                                                .numWorstTokens(Integer.MAX_VALUE))),
+>>>>>>> 5480c28 (An out may take a bias's place but not overlap it otherwise, and the expanded layout takes no alignment or worst case beyond reason; each refusal has its case on both backends)
                 argument(
                         "negative worst case",
                         "numWorstTokens=-1",
