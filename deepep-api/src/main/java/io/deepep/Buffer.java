@@ -157,6 +157,10 @@ public interface Buffer extends AutoCloseable {
     /**
      * Releases this rank's memory once no peer uses it. Does not wait for other ranks to close;
      * calls in flight finish or fail first. Idempotent.
+     *
+     * <p>A buffer that its rank leaves open is closed, with a warning, when an {@link
+     * InProcessGroup} closes. On the host its memory also goes when the buffer, its requests and
+     * its results can no longer be reached; a process takes it along.
      */
     @Override
     void close();

@@ -97,7 +97,10 @@ public final class InProcessGroup implements AutoCloseable {
         failures.throwIfAny();
     }
 
-    /** Ends the group: calls still waiting for a rank fail. */
+    /**
+     * Ends the group: calls still waiting for a rank fail, and buffers that ranks left open are
+     * closed, with a warning. The ranks' threads should have ended.
+     */
     @Override
     public void close() {
         exchange.close();

@@ -24,7 +24,8 @@ import io.deepep.normal.NormalKernels;
 import io.deepep.observe.CallKind;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Request;
-
+import java.lang.ref.Reference;
+import java.lang.ref.WeakReference;
 import java.util.Objects;
 
 /**
@@ -32,11 +33,16 @@ import java.util.Objects;
  * kernels and ordering to the backend's {@link Resources}.
  */
 final class RankBuffer implements Buffer {
+    private static final System.Logger LOG = System.getLogger(RankBuffer.class.getName());
+
     private final BufferOptions options;
     private final Resources resources;
     private final CallObservers observers;
     private volatile Throwable failure;
     private volatile boolean closed;
+
+    /** Undoes {@link #closeAtEndOfGroup}. */
+    private Runnable forgetEnd = () -> {};
 
     RankBuffer(BufferOptions options, Resources resources) {
         this.options = options;
@@ -223,9 +229,42 @@ final class RankBuffer implements Buffer {
 
     @Override
     public void close() {
-        if (!closed) {
+        synchronized (this) {
+            if (closed) {
+                return;
+            }
             closed = true;
-            resources.close();
+        }
+        forgetEnd.run();
+        resources.close();
+    }
+
+    /**
+     * Closes this buffer with its group if the rank has not. Host memory goes also when nobody can
+     * reach the buffer any more, which this must not prevent; device memory does not, because a
+     * captured graph may still use it.
+     */
+    void closeAtEndOfGroup() {
+        Reference<RankBuffer> weak = new WeakReference<>(this);
+        Runnable abandon =
+                options.device().isHost()
+                        ? () -> {
+                            RankBuffer left = weak.get();
+                            if (left != null) {
+                                left.abandon();
+                            }
+                        }
+                        : this::abandon;
+        forgetEnd = options.communicator().atEnd(abandon);
+    }
+
+    private void abandon() {
+        if (!closed) {
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "rank {0} left its buffer open when its group closed; it is closed now",
+                    options.topology().rank());
+            close();
         }
     }
 
