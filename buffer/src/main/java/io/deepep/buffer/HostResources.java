@@ -59,7 +59,10 @@ final class HostResources implements Resources {
                         options.timeout());
         HostWait waiter =
                 new HostWait(
-                        options.topology().rank(), heaps.doorbell(), options.timeout().toNanos());
+                        options.topology().rank(),
+                        heaps.doorbell(),
+                        options.timeout().toNanos(),
+                        options.communicator()::departures);
         NormalKernels normal = null;
         if (options.normal() != null) {
             HostContext context =
