@@ -1,0 +1,156 @@
+package io.deepep.testkit.conformance;
+
+import io.deepep.CombineRequest;
+import io.deepep.DType;
+import io.deepep.DispatchHandle;
+import io.deepep.DispatchLayout;
+import io.deepep.DispatchRequest;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.Tensor;
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SplittableRandom;
+
+/** Good requests of which one field or two are spoilt. */
+final class RequestMutations {
+    private static final int EXPERTS = 16;
+
+    private final RankContext context;
+    private final SplittableRandom random;
+    private final TensorMutations tensors;
+    private int first;
+    private int second;
+    private int field;
+    private List<Tensor> all = List.of();
+
+    RequestMutations(RankContext context, MemorySegment untouchable, SplittableRandom random) {
+        this.context = context;
+        this.random = random;
+        this.tensors = new TensorMutations(context, untouchable, random);
+    }
+
+    /** What was done, for messages. */
+    @Override
+    public String toString() {
+        return tensors.said().toString();
+    }
+
+    /** Chooses what to spoil among {@code numFields} fields, then asked for in order. */
+    private void begin(int numFields, Tensor... given) {
+        first = random.nextInt(numFields);
+        second = random.nextInt(4) == 0 ? random.nextInt(numFields) : first;
+        field = 0;
+        all = Arrays.asList(given);
+    }
+
+    private boolean next() {
+        boolean spoilt = field == first || field == second;
+        field++;
+        return spoilt;
+    }
+
+    private Tensor tensor(String name, Tensor good) {
+        return next() ? tensors.spoil(name, good, all) : good;
+    }
+
+    private int number(String name, int good) {
+        return next() ? tensors.spoil(name, good) : good;
+    }
+
+    private boolean flag(String name) {
+        if (next()) {
+            tensors.said().add(name);
+            return true;
+        }
+        return false;
+    }
+
+    DispatchRequest dispatch(NormalRank rank, DispatchHandle handle) {
+        DispatchLayout good =
+                random.nextInt(3) == 0
+                        ? context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS)
+                        : null;
+        begin(good == null ? 9 : 12, rank.x(), rank.topkIdx(), rank.weights());
+        DispatchRequest.Builder request =
+                DispatchRequest.builder(tensor("x", rank.x()))
+                        .scales(tensor("scales", rank.scales()));
+        Tensor idx = tensor("topkIdx", rank.topkIdx());
+        Tensor weights = tensor("topkWeights", rank.weights());
+        request.topk(idx, weights, number("numExperts", EXPERTS))
+                .expertAlignment(number("expertAlignment", 1))
+                .numWorstTokens(number("numWorstTokens", 0))
+                .expanded(flag("expanded"));
+        if (flag("handle")) {
+            request.handle(handle);
+        }
+        if (good != null) {
+            request.layout(
+                    new DispatchLayout(
+                            tensor("numTokensPerRank", good.numTokensPerRank()),
+                            good.numTokensPerRdmaRank(),
+                            tensor("numTokensPerExpert", good.numTokensPerExpert()),
+                            tensor("isTokenInRank", good.isTokenInRank()),
+                            good.event()));
+        }
+        return request.build();
+    }
+
+    CombineRequest combine(NormalRank rank, NormalWorld world, DispatchHandle handle) {
+        Tensor x = rank.outputs(world.check());
+        Tensor bias = context.upload(world.bias(context.rank(), 0));
+        Tensor out =
+                context.poisoned(
+                        DType.BF16, world.routing().numTokens(context.rank()), world.hidden());
+        begin(5, x, bias, out);
+        return CombineRequest.builder(tensor("x", x), handle)
+                .topkWeights(tensor("topkWeights", null))
+                .bias(tensor("bias0", bias), tensor("bias1", bias))
+                .out(tensor("out", out))
+                .build();
+    }
+
+    LowLatencyDispatchRequest dispatch(LowLatencyRank rank, int numLocalExperts) {
+        Tensor counts = context.poisoned(DType.I32, numLocalExperts);
+        Tensor waits = context.poisoned(DType.I64, context.communicator().size());
+        begin(8, rank.x(), rank.topkIdx(), counts, waits);
+        LowLatencyDispatchRequest.Builder request =
+                LowLatencyDispatchRequest.builder(
+                                tensor("x", rank.x()), tensor("topkIdx", rank.topkIdx()))
+                        .topkWeights(tensor("topkWeights", null))
+                        .cumulativeStats(tensor("cumulativeStats", counts))
+                        .waitCostStats(tensor("waitCostStats", waits))
+                        .receiveHook(flag("receiveHook"));
+        if (flag("format")) {
+            request.format(LowLatencyFormat.BF16);
+        }
+        if (next()) {
+            request.numSms(tensors.spoil("numSms", 1));
+        }
+        return request.build();
+    }
+
+    LowLatencyCombineRequest combine(LowLatencyRank rank, LowLatencyHandle handle) {
+        Tensor out = context.poisoned(DType.BF16, rank.x().shape());
+        Tensor waits = context.poisoned(DType.I64, context.communicator().size());
+        begin(9, rank.outputs(), rank.topkIdx(), rank.weights(), out, waits);
+        LowLatencyCombineRequest.Builder request =
+                LowLatencyCombineRequest.builder(
+                                tensor("x", rank.outputs()),
+                                tensor("topkIdx", rank.topkIdx()),
+                                tensor("topkWeights", rank.weights()),
+                                handle)
+                        .out(tensor("out", out))
+                        .waitCostStats(tensor("waitCostStats", waits))
+                        .logFmt(flag("logFmt"))
+                        .zeroCopy(flag("zeroCopy"))
+                        .receiveHook(flag("receiveHook"));
+        if (next()) {
+            request.numSms(tensors.spoil("numSms", 1));
+        }
+        return request.build();
+    }
+}
