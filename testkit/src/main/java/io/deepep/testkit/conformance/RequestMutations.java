@@ -11,7 +11,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import java.lang.foreign.MemorySegment;
-import java.util.Arrays;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 
@@ -25,7 +25,9 @@ final class RequestMutations {
     private int first;
     private int second;
     private int field;
-    private List<Tensor> all = List.of();
+
+    /** The request's tensors so far, which others can lie over. */
+    private final List<Tensor> chosen = new ArrayList<>();
 
     RequestMutations(RankContext context, MemorySegment untouchable, SplittableRandom random) {
         this.context = context;
@@ -40,11 +42,10 @@ final class RequestMutations {
     }
 
     /** Chooses what to spoil among {@code numFields} fields, then asked for in order. */
-    private void begin(int numFields, Tensor... given) {
+    private void begin(int numFields) {
         first = random.nextInt(numFields);
         second = random.nextInt(4) == 0 ? random.nextInt(numFields) : first;
         field = 0;
-        all = Arrays.asList(given);
     }
 
     private boolean next() {
@@ -54,7 +55,9 @@ final class RequestMutations {
     }
 
     private Tensor tensor(String name, Tensor good) {
-        return next() ? tensors.spoil(name, good, all) : good;
+        Tensor given = next() ? tensors.spoil(name, good, chosen) : good;
+        chosen.add(given);
+        return given;
     }
 
     private int number(String name, int good) {
@@ -74,7 +77,7 @@ final class RequestMutations {
                 random.nextInt(3) == 0
                         ? context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS)
                         : null;
-        begin(good == null ? 9 : 12, rank.x(), rank.topkIdx(), rank.weights());
+        begin(good == null ? 9 : 12);
         DispatchRequest.Builder request =
                 DispatchRequest.builder(tensor("x", rank.x()))
                         .scales(tensor("scales", rank.scales()));
@@ -105,7 +108,7 @@ final class RequestMutations {
         Tensor out =
                 context.poisoned(
                         DType.BF16, world.routing().numTokens(context.rank()), world.hidden());
-        begin(5, x, bias, out);
+        begin(5);
         return CombineRequest.builder(tensor("x", x), handle)
                 .topkWeights(tensor("topkWeights", null))
                 .bias(tensor("bias0", bias), tensor("bias1", bias))
@@ -116,7 +119,7 @@ final class RequestMutations {
     LowLatencyDispatchRequest dispatch(LowLatencyRank rank, int numLocalExperts) {
         Tensor counts = context.poisoned(DType.I32, numLocalExperts);
         Tensor waits = context.poisoned(DType.I64, context.communicator().size());
-        begin(8, rank.x(), rank.topkIdx(), counts, waits);
+        begin(8);
         LowLatencyDispatchRequest.Builder request =
                 LowLatencyDispatchRequest.builder(
                                 tensor("x", rank.x()), tensor("topkIdx", rank.topkIdx()))
@@ -136,7 +139,7 @@ final class RequestMutations {
     LowLatencyCombineRequest combine(LowLatencyRank rank, LowLatencyHandle handle) {
         Tensor out = context.poisoned(DType.BF16, rank.x().shape());
         Tensor waits = context.poisoned(DType.I64, context.communicator().size());
-        begin(9, rank.outputs(), rank.topkIdx(), rank.weights(), out, waits);
+        begin(9);
         LowLatencyCombineRequest.Builder request =
                 LowLatencyCombineRequest.builder(
                                 tensor("x", rank.outputs()),

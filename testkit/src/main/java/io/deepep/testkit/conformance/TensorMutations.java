@@ -1,6 +1,5 @@
 package io.deepep.testkit.conformance;
 
-import io.deepep.Backend;
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.Tensor;
@@ -64,7 +63,7 @@ final class TensorMutations {
             return allocate(dtype(), 10, 1);
         }
         List<Named> ways = new ArrayList<>(anywhere(others));
-        if (context.backend().kind() == Backend.HOST) {
+        if (context.device().isHost()) {
             ways.addAll(onHost());
         }
         while (true) {
