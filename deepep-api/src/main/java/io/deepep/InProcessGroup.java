@@ -98,8 +98,8 @@ public final class InProcessGroup implements AutoCloseable {
     }
 
     /**
-     * Ends the group: calls still waiting for a rank fail, and buffers that ranks left open are
-     * closed, with a warning. The ranks' threads should have ended.
+     * Ends the group: calls still waiting for a rank fail, and buffers are closed, with a warning,
+     * that were left open by ranks whose threads have ended.
      */
     @Override
     public void close() {

@@ -240,26 +240,36 @@ final class RankBuffer implements Buffer {
     }
 
     /**
-     * Closes this buffer with its group if the rank has not. Host memory goes also when nobody can
-     * reach the buffer any more, which this must not prevent; device memory does not, because a
-     * captured graph may still use it.
+     * Closes this buffer with its group if the rank has not and the calling thread, which is the
+     * rank's, has ended. Host memory goes also when nobody can reach the buffer any more, which
+     * this must not prevent; device memory does not, because a captured graph may still use it.
      */
     void closeAtEndOfGroup() {
+        Thread opener = Thread.currentThread();
         Reference<RankBuffer> weak = new WeakReference<>(this);
         Runnable abandon =
                 options.device().isHost()
                         ? () -> {
                             RankBuffer left = weak.get();
                             if (left != null) {
-                                left.abandon();
+                                left.abandon(opener);
                             }
                         }
-                        : this::abandon;
+                        : () -> abandon(opener);
         forgetEnd = options.communicator().atEnd(abandon);
     }
 
-    private void abandon() {
-        if (!closed) {
+    /** A rank that still runs may be in the middle of a call: what it uses is not taken away. */
+    private void abandon(Thread opener) {
+        if (closed) {
+            return;
+        }
+        if (opener.isAlive() && !opener.equals(Thread.currentThread())) {
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "rank {0} still runs while its group closes; its buffer stays open",
+                    options.topology().rank());
+        } else {
             LOG.log(
                     System.Logger.Level.WARNING,
                     "rank {0} left its buffer open when its group closed; it is closed now",

@@ -13,6 +13,8 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
@@ -24,9 +26,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LeftOpenBufferTest {
     private static Buffer open(Communicator communicator) {
-        return Buffer.builder(communicator)
-                .normal(NormalLimits.of(4, 128, 1, 2))
-                .open();
+        return Buffer.builder(communicator).normal(NormalLimits.of(4, 128, 1, 2)).open();
     }
 
     private static MemorySegment memory(Buffer buffer) {
@@ -61,6 +61,29 @@ class LeftOpenBufferTest {
                 .containsExactly(
                         "rank 1 left its buffer open when its group closed; it is closed now");
         assertThatThrownBy(() -> memory(kept.element())).hasMessageContaining("closed");
+    }
+
+    /** Whoever is in the middle of a call must not lose the memory under it. */
+    @Test
+    void ofARankThatStillRunsStayOpen() throws Exception {
+        CountDownLatch opened = new CountDownLatch(1);
+        CountDownLatch closed = new CountDownLatch(1);
+        try (InProcessGroup group = InProcessGroup.of(1)) {
+            FutureTask<Boolean> rank =
+                    new FutureTask<>(
+                            () -> {
+                                try (Buffer buffer = open(group.communicator(0))) {
+                                    opened.countDown();
+                                    closed.await();
+                                    return memory(buffer).scope().isAlive();
+                                }
+                            });
+            Thread.ofPlatform().daemon().start(rank);
+            opened.await();
+            group.close();
+            closed.countDown();
+            assertThat(rank.get()).isTrue();
+        }
     }
 
     @Test
