@@ -68,22 +68,21 @@ class LeftOpenBufferTest {
     void ofARankThatStillRunsStayOpen() throws Exception {
         CountDownLatch opened = new CountDownLatch(1);
         CountDownLatch closed = new CountDownLatch(1);
-        try (InProcessGroup group = InProcessGroup.of(1)) {
-            FutureTask<Boolean> rank =
-                    new FutureTask<>(
-                            () -> {
-                                try (Buffer buffer = open(group.communicator(0))) {
-                                    opened.countDown();
-                                    closed.await();
-                                    return memory(buffer).scope().isAlive();
-                                }
-                            });
-            Thread.ofPlatform().daemon().start(rank);
-            opened.await();
-            group.close();
-            closed.countDown();
-            assertThat(rank.get()).isTrue();
-        }
+        InProcessGroup group = InProcessGroup.of(1);
+        FutureTask<Boolean> rank =
+                new FutureTask<>(
+                        () -> {
+                            try (Buffer buffer = open(group.communicator(0))) {
+                                opened.countDown();
+                                closed.await();
+                                return memory(buffer).scope().isAlive();
+                            }
+                        });
+        Thread.ofPlatform().daemon().start(rank);
+        opened.await();
+        group.close();
+        closed.countDown();
+        assertThat(rank.get()).isTrue();
     }
 
     @Test

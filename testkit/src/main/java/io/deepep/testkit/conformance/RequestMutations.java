@@ -73,33 +73,38 @@ final class RequestMutations {
     }
 
     DispatchRequest dispatch(NormalRank rank, DispatchHandle handle) {
-        DispatchLayout good =
-                random.nextInt(3) == 0
-                        ? context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS)
-                        : null;
-        begin(good == null ? 9 : 12);
+        DispatchLayout layout = context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS);
+        boolean given = random.nextInt(3) == 0;
+        begin(given ? 12 : 9);
+        DispatchRequest.Tokens tokens =
+                DispatchRequest.builder(tensor("x", rank.x()), tensor("scales", rank.scales()));
+        boolean cached = flag("cached");
         DispatchRequest.Builder request =
-                DispatchRequest.builder(tensor("x", rank.x()))
-                        .scales(tensor("scales", rank.scales()));
-        Tensor idx = tensor("topkIdx", rank.topkIdx());
-        Tensor weights = tensor("topkWeights", rank.weights());
-        request.topk(idx, weights, number("numExperts", EXPERTS))
-                .expertAlignment(number("expertAlignment", 1))
+                cached ? tokens.cached(handle) : routed(tokens, rank, given ? layout : null);
+        return request.expertAlignment(number("expertAlignment", 1))
                 .numWorstTokens(number("numWorstTokens", 0))
-                .expanded(flag("expanded"));
-        if (flag("handle")) {
-            request.handle(handle);
+                .expanded(flag("expanded"))
+                .build();
+    }
+
+    private DispatchRequest.Builder routed(
+            DispatchRequest.Tokens tokens, NormalRank rank, DispatchLayout good) {
+        DispatchRequest.Builder request =
+                tokens.topk(
+                        tensor("topkIdx", rank.topkIdx()),
+                        tensor("topkWeights", rank.weights()),
+                        number("numExperts", EXPERTS));
+        if (good == null) {
+            return request;
         }
-        if (good != null) {
-            request.layout(
-                    new DispatchLayout(
-                            tensor("numTokensPerRank", good.numTokensPerRank()),
-                            good.numTokensPerRdmaRank(),
-                            tensor("numTokensPerExpert", good.numTokensPerExpert()),
-                            tensor("isTokenInRank", good.isTokenInRank()),
-                            good.event()));
-        }
-        return request.build();
+        DispatchLayout layout =
+                new DispatchLayout(
+                        tensor("numTokensPerRank", good.numTokensPerRank()),
+                        good.numTokensPerRdmaRank(),
+                        tensor("numTokensPerExpert", good.numTokensPerExpert()),
+                        tensor("isTokenInRank", good.isTokenInRank()),
+                        good.event());
+        return random.nextBoolean() ? request.expectLayout(layout) : tokens.layout(layout);
     }
 
     CombineRequest combine(NormalRank rank, NormalWorld world, DispatchHandle handle) {
@@ -139,7 +144,7 @@ final class RequestMutations {
     LowLatencyCombineRequest combine(LowLatencyRank rank, LowLatencyHandle handle) {
         Tensor out = context.poisoned(DType.BF16, rank.x().shape());
         Tensor waits = context.poisoned(DType.I64, context.communicator().size());
-        begin(9);
+        begin(8);
         LowLatencyCombineRequest.Builder request =
                 LowLatencyCombineRequest.builder(
                                 tensor("x", rank.outputs()),
@@ -149,7 +154,6 @@ final class RequestMutations {
                         .out(tensor("out", out))
                         .waitCostStats(tensor("waitCostStats", waits))
                         .logFmt(flag("logFmt"))
-                        .zeroCopy(flag("zeroCopy"))
                         .receiveHook(flag("receiveHook"));
         if (next()) {
             request.numSms(tensors.spoil("numSms", 1));
