@@ -3,6 +3,7 @@ package io.deepep.spi;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
+
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
@@ -100,7 +101,8 @@ public final class TensorChecks {
                     name
                             + " is "
                             + tensor
-                            + " in read-only memory, but the call writes it; give memory that can be written");
+                            + " in read-only memory, but the call writes it; give memory that can"
+                            + " be written");
         }
         long extent = 1;
         for (int d = tensor.rank() - 1; d >= 0; d--) {

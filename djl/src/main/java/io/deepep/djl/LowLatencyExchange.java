@@ -3,6 +3,7 @@ package io.deepep.djl;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
+
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.LowLatencyCombineRequest;

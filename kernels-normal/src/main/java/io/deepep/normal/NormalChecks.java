@@ -125,7 +125,8 @@ public final class NormalChecks {
                             + numLocalExperts
                             + " local experts and "
                             + selections
-                            + " selections, more than an int counts; lower it, or NormalLimits.maxRecvTokens");
+                            + " selections, more than an int counts; lower it, or"
+                            + " NormalLimits.maxRecvTokens");
         }
         long most = selections + (long) numLocalExperts * DispatchRequest.MAX_EXPERT_ALIGNMENT;
         if (request.numWorstTokens() > most) {
@@ -151,7 +152,7 @@ public final class NormalChecks {
             if (handle.numTopk() == 0) {
                 throw new IllegalArgumentException(
                         "topkWeights are given but the dispatch of the handle had no top-k; leave"
-                            + " them out");
+                                + " them out");
             }
             tensors.requireContiguous("topkWeights", request.topkWeights());
         }

@@ -3,6 +3,7 @@ package io.deepep.normal;
 import io.deepep.DType;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
+
 import java.util.Locale;
 
 /** What travels in an operation, for observers. */

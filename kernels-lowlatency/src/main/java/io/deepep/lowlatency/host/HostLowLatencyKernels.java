@@ -117,7 +117,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         }
         throw new IllegalArgumentException(
                 "the handle is of another buffer; combine with the handle that this buffer's"
-                    + " dispatch returned");
+                        + " dispatch returned");
     }
 
     /** What is stored lies in the peers' memory. */

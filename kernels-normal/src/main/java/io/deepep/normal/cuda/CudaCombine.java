@@ -54,7 +54,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         if (request.out() != null && state.heapContains(request.out().address())) {
             throw new IllegalArgumentException(
                     "out lies in the buffer, which peers read during a combine; give memory of your"
-                        + " own");
+                            + " own");
         }
         Config config =
                 NormalConfigs.choose(

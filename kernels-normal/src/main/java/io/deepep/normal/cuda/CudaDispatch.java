@@ -117,7 +117,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         if (offset >= rows.offset() && offset < rows.end()) {
             throw new IllegalArgumentException(
                     "x is a view of received rows, which a dispatch overwrites; copy it, or receive"
-                        + " a copy");
+                            + " a copy");
         }
     }
 

@@ -12,6 +12,7 @@ import io.deepep.cuda.PinnedSlots;
 import io.deepep.cuda.StatusStruct;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -10,8 +10,8 @@ import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalHeaders;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRows;
-import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 
 /** A dispatch with routing of its own or a handle's ("cached"). */
@@ -67,7 +67,7 @@ final class DispatchOperation implements Operation<DispatchResult> {
                 && offset < state.nvlLayout.dispatchRows().end()) {
             throw new IllegalArgumentException(
                     "x is a view of received rows, which a dispatch overwrites; copy it, or receive"
-                        + " a copy");
+                            + " a copy");
         }
     }
 

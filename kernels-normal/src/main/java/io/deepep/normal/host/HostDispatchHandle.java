@@ -43,7 +43,7 @@ final class HostDispatchHandle implements DispatchHandle {
         }
         throw new IllegalArgumentException(
                 "the handle comes from another buffer or mode; use one that this buffer's dispatch"
-                    + " returned");
+                        + " returned");
     }
 
     /** Forgets the routing while it is overwritten. */
@@ -64,7 +64,7 @@ final class HostDispatchHandle implements DispatchHandle {
         if (epoch == 0) {
             throw new IllegalArgumentException(
                     "the dispatch of the handle has not run, or failed; dispatch its request again"
-                        + " first");
+                            + " first");
         }
     }
 
