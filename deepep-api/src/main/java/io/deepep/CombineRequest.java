@@ -10,6 +10,7 @@ import java.util.function.BiConsumer;
  * for each of this rank's tokens. Immutable and reusable like {@link DispatchRequest}: the result
  * of its latest combine belongs to it.
  */
+@SuppressWarnings("exports") // its base is for buffers
 public final class CombineRequest extends Request {
     private final Tensor x;
     private final DispatchHandle handle;

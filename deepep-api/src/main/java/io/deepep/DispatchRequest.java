@@ -13,6 +13,7 @@ import java.util.function.BiConsumer;
  * <p>The tensors must stay valid and unchanged until the dispatch has finished. Shapes: see {@link
  * Tokens}, which names the routing in one of three ways.
  */
+@SuppressWarnings("exports") // its base is for buffers
 public final class DispatchRequest extends Request {
     /** More than any GEMM asks for; every expert's padding takes memory. */
     public static final int MAX_EXPERT_ALIGNMENT = 1 << 16;

@@ -13,6 +13,7 @@ import java.util.function.BiConsumer;
  * #preReduced Pre-reduced}, each rank sums its own experts' rows of a token first: fewer bytes, one
  * more rounding.
  */
+@SuppressWarnings("exports") // its base is for buffers
 public final class LowLatencyCombineRequest extends Request {
     private final Tensor x;
     private final Tensor topkIdx;

@@ -1,6 +1,7 @@
 package io.deepep;
 
 import io.deepep.spi.Request;
+
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
@@ -11,6 +12,7 @@ import java.util.function.BiConsumer;
  * <p>The tensors must stay valid and unchanged until the dispatch (with a hook: its send half) has
  * finished.
  */
+@SuppressWarnings("exports") // its base is for buffers
 public final class LowLatencyDispatchRequest extends Request {
     private final Tensor x;
     private final Tensor topkIdx;

@@ -1,8 +1,9 @@
 package io.deepep.buffer;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
-import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
@@ -21,12 +22,14 @@ import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedMemory;
 import io.deepep.testkit.HostTensors;
-import java.lang.foreign.Arena;
-import java.util.concurrent.TimeUnit;
-import java.util.function.Supplier;
+
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+
+import java.lang.foreign.Arena;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
 
 /**
  * Dispatch and combine run beside an engine's kernel on another stream. The kernel multiplies until
@@ -86,7 +89,10 @@ class CudaOverlapTest {
             CudaContext context = communication.context();
             stream = CudaStream.create(context);
             CudaModule module =
-                    CudaModule.loadResource(context, CudaOverlapTest.class, "overlap_checks.ptx");
+                    CudaModule.loadResource(
+                            context,
+                            "overlap_checks.ptx",
+                            CudaOverlapTest.class.getResource("overlap_checks.ptx"));
             multiply = module.function("multiply_until");
             stamp = module.function("stamp");
             report = PinnedMemory.allocate(context, 64);

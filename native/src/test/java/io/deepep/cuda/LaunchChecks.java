@@ -5,14 +5,17 @@ import static io.deepep.cuda.CheckContext.expectInts;
 import static io.deepep.cuda.CheckContext.expectThrows;
 import static io.deepep.cuda.CheckContext.ints;
 import static io.deepep.cuda.CheckContext.write;
+
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import com.sun.management.ThreadMXBean;
+
 import io.deepep.error.AbiMismatchException;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.management.ManagementFactory;
@@ -159,7 +162,11 @@ final class LaunchChecks {
         expectThrows(
                 DeepEpUnavailableException.class,
                 e -> e.reason().contains("missing.fatbin") && e.cure().contains("nvcc"),
-                () -> CudaModule.loadResource(c.cuda, LaunchChecks.class, "missing.fatbin"));
+                () ->
+                        CudaModule.loadResource(
+                                c.cuda,
+                                "missing.fatbin",
+                                LaunchChecks.class.getResource("missing.fatbin")));
         String text = new String(CheckContext.image(), StandardCharsets.US_ASCII);
         expectThrows(
                 NativeCallException.class,

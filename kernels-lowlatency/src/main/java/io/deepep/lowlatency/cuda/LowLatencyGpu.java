@@ -6,6 +6,7 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.PinnedSlots;
+
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -94,17 +95,22 @@ final class LowLatencyGpu {
     }
 
     private static CudaModule load(CudaContext context, String name) {
+        String fatbin = "lowlatency_" + name + ".fatbin";
         return CudaModule.loadResource(
-                context, CudaLowLatencyKernels.class, FOLDER + "lowlatency_" + name + ".fatbin");
+                context, fatbin, LowLatencyGpu.class.getResource(FOLDER + fatbin));
     }
 
     /** Those that call a library, which keeps them as long as it runs. */
     private static LowLatencyGpu over(NetworkLibrary library, CudaContext context) {
         return new LowLatencyGpu(
                 context,
-                library.load(CudaLowLatencyKernels.class, libraryKernels("dispatch")),
-                library.load(CudaLowLatencyKernels.class, libraryKernels("combine")),
+                load(library, libraryKernels("dispatch")),
+                load(library, libraryKernels("combine")),
                 overMappedMemory(context, true).slots);
+    }
+
+    private static CudaModule load(NetworkLibrary library, String resource) {
+        return library.load(resource, LowLatencyGpu.class.getResource(resource));
     }
 
     private static String libraryKernels(String name) {

@@ -1,7 +1,8 @@
 package io.deepep.normal.cuda;
 
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -15,14 +16,16 @@ import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedMemory;
 import io.deepep.spi.Region;
+
+import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.LongStream;
-import org.junit.jupiter.api.Assertions;
-import org.junit.jupiter.api.Assumptions;
-import org.junit.jupiter.api.Test;
 
 /** Kernels find regions of a heap where Java has laid them out. */
 class NormalAddressesTest {
@@ -86,7 +89,8 @@ class NormalAddressesTest {
             CudaContext context, CudaNvlLayout layout, List<Long> heaps, long state) {
         try (Arena arena = Arena.ofConfined();
                 CudaModule module =
-                        CudaModule.loadResource(context, NormalAddressesTest.class, FATBIN);
+                        CudaModule.loadResource(
+                                context, FATBIN, NormalAddressesTest.class.getResource(FATBIN));
                 CudaStream stream = CudaStream.create(context);
                 PinnedMemory out = PinnedMemory.allocate(context, 8L * MAX_ADDRESSES)) {
             NormalStructs.HEADER.requireSame(module);

@@ -7,6 +7,7 @@ import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
+
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -21,7 +22,10 @@ final class GpuNicDevice implements NicDevice {
     private final GpuNicMemory memory = new GpuNicMemory(context);
     private final List<CudaStream> streams = new ArrayList<>();
     private final CudaModule module =
-            CudaModule.loadResource(context, GpuNicDevice.class, "nic_checks.fatbin");
+            CudaModule.loadResource(
+                    context,
+                    "nic_checks.fatbin",
+                    GpuNicDevice.class.getResource("nic_checks.fatbin"));
     private final CudaFunction script;
     private final CudaFunction exchange;
 
