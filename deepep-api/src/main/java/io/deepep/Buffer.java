@@ -2,7 +2,6 @@ package io.deepep;
 
 import io.deepep.observe.BufferObserver;
 import io.deepep.spi.BufferProvider;
-
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -62,23 +61,23 @@ public interface Buffer extends AutoCloseable {
     DispatchLayout getDispatchLayout(Tensor topkIdx, int numExperts, CallOptions options);
 
     /** Sends tokens to the ranks of their experts, synchronously. */
-    default DispatchResult dispatch(DispatchRequest request) {
-        return dispatch(request, CallOptions.sync());
+    default DispatchResult dispatch(DispatchPlan plan) {
+        return dispatch(plan, CallOptions.sync());
     }
 
     /**
      * Sends tokens to the ranks of their experts. Blocks until the received count is known, in
      * worst-case mode not even that.
      */
-    DispatchResult dispatch(DispatchRequest request, CallOptions options);
+    DispatchResult dispatch(DispatchPlan plan, CallOptions options);
 
     /** Sums what the ranks computed for this rank's tokens, synchronously. */
-    default CombineResult combine(CombineRequest request) {
-        return combine(request, CallOptions.sync());
+    default CombineResult combine(CombinePlan plan) {
+        return combine(plan, CallOptions.sync());
     }
 
     /** Sums what the ranks computed for this rank's tokens. */
-    CombineResult combine(CombineRequest request, CallOptions options);
+    CombineResult combine(CombinePlan plan, CallOptions options);
 
     /**
      * The buffer's memory for combine inputs, BF16 [N,H] for {@code handle}: what is computed into
@@ -88,22 +87,20 @@ public interface Buffer extends AutoCloseable {
     Tensor getCombineBuffer(DispatchHandle handle);
 
     /** Low-latency dispatch, synchronously (with a hook: its send half). */
-    default LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchRequest request) {
-        return lowLatencyDispatch(request, CallOptions.sync());
+    default LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchPlan plan) {
+        return lowLatencyDispatch(plan, CallOptions.sync());
     }
 
     /** Low-latency dispatch. */
-    LowLatencyDispatchResult lowLatencyDispatch(
-            LowLatencyDispatchRequest request, CallOptions options);
+    LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchPlan plan, CallOptions options);
 
     /** Low-latency combine, synchronously (with a hook: its send half). */
-    default LowLatencyCombineResult lowLatencyCombine(LowLatencyCombineRequest request) {
-        return lowLatencyCombine(request, CallOptions.sync());
+    default LowLatencyCombineResult lowLatencyCombine(LowLatencyCombinePlan plan) {
+        return lowLatencyCombine(plan, CallOptions.sync());
     }
 
     /** Low-latency combine. */
-    LowLatencyCombineResult lowLatencyCombine(
-            LowLatencyCombineRequest request, CallOptions options);
+    LowLatencyCombineResult lowLatencyCombine(LowLatencyCombinePlan plan, CallOptions options);
 
     /**
      * The buffer's memory for combine inputs, BF16 [El, R*maxTokens, H] for {@code handle}: what is
@@ -159,7 +156,7 @@ public interface Buffer extends AutoCloseable {
      * calls in flight finish or fail first. Idempotent.
      *
      * <p>A buffer that its rank leaves open is closed, with a warning, when an {@link
-     * InProcessGroup} closes and the thread that opened the buffer has ended. On the host its memory also goes when the buffer, its requests and
+     * InProcessGroup} closes and the thread that opened the buffer has ended. On the host its memory also goes when the buffer, its plans and
      * its results can no longer be reached; a process takes it along.
      */
     @Override

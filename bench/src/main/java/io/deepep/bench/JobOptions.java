@@ -14,14 +14,12 @@ import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
-
-import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Option;
-
 import java.time.Duration;
 import java.util.List;
 import java.util.function.IntFunction;
 import java.util.function.Predicate;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
 
 /** The options of all test and bench commands, turned into a {@link Job}. */
 final class JobOptions {

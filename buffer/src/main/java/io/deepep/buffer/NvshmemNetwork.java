@@ -6,7 +6,6 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
-
 import java.net.URL;
 
 /** NVSHMEM as the kernels of one buffer see it. */

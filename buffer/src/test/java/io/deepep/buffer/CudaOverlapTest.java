@@ -1,17 +1,16 @@
 package io.deepep.buffer;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Communicator;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
@@ -22,14 +21,12 @@ import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedMemory;
 import io.deepep.testkit.HostTensors;
-
-import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-
 import java.lang.foreign.Arena;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /**
  * Dispatch and combine run beside an engine's kernel on another stream. The kernel multiplies until
@@ -46,13 +43,13 @@ class CudaOverlapTest {
                     try (Multiplication engine = new Multiplication(exchange)) {
                         communicator.barrier(CudaExchange.TIMEOUT);
                         Buffer buffer = exchange.buffer;
-                        DispatchRequest request = exchange.dispatch();
+                        DispatchPlan plan = exchange.dispatch();
                         DispatchResult received =
                                 engine.beside(
                                         communicator,
-                                        () -> buffer.dispatch(request, CallOptions.async()));
+                                        () -> buffer.dispatch(plan, CallOptions.async()));
                         exchange.verify(received);
-                        CombineRequest back = exchange.combine(received.handle());
+                        CombinePlan back = exchange.combine(received.handle());
                         CombineResult home =
                                 engine.beside(
                                         communicator,

@@ -2,10 +2,6 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
-
 import java.io.File;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -19,6 +15,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.spi.ToolProvider;
 import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /**
  * An engine that is a named module: it needs {@code io.deepep} alone, the implementation is found,
@@ -51,11 +50,11 @@ class ModulePathTest {
                         var x = Tensor.allocate(Arena.ofAuto(), DType.BF16, 4, 128);
                         var idx = Tensor.allocate(Arena.ofAuto(), DType.I64, 4, 1);
                         x.setFloat(3, 2, 1);
-                        var request = DispatchRequest.builder(x).topk(idx, null, 2).build();
-                        var received = buffer.dispatch(request);
+                        var plan = DispatchPlan.builder(x).topk(idx, null, 2).build();
+                        var received = buffer.dispatch(plan);
                         var combined =
                                 buffer.combine(
-                                        CombineRequest.builder(
+                                        CombinePlan.builder(
                                                         received.recvX(), received.handle())
                                                 .build());
                         System.out.print("got " + combined.x().getFloat(2, 1) + " ");

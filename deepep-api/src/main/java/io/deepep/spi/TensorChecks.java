@@ -3,13 +3,12 @@ package io.deepep.spi;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
-
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /**
- * Demands on the tensors of a request; each method throws {@link IllegalArgumentException} with
- * what was given and what is wanted.
+ * Demands on the tensors of a plan; each method throws {@link IllegalArgumentException} with what
+ * was given and what is wanted.
  */
 public final class TensorChecks {
     /** A size that may be anything. */

@@ -3,7 +3,6 @@ package io.deepep.normal;
 import io.deepep.DType;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
-
 import java.util.Locale;
 
 /** What travels in an operation, for observers. */

@@ -7,7 +7,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
-
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;

@@ -5,17 +5,14 @@ import static io.deepep.cuda.CheckContext.expectInts;
 import static io.deepep.cuda.CheckContext.expectThrows;
 import static io.deepep.cuda.CheckContext.ints;
 import static io.deepep.cuda.CheckContext.write;
-
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import com.sun.management.ThreadMXBean;
-
 import io.deepep.error.AbiMismatchException;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.management.ManagementFactory;

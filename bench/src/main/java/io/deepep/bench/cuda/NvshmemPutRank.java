@@ -20,7 +20,6 @@ import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.PinnedMemory;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Meeting;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;

@@ -1,12 +1,11 @@
 package io.deepep.lowlatency.cuda;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.PinnedSlots;
-
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -52,11 +51,11 @@ final class LowLatencyGpu {
     }
 
     /** The kernel of a combine. */
-    CudaFunction combine(LowLatencyCombineRequest request) {
-        if (request.isPreReduced()) {
-            return request.logFmt() ? combineReducedLogFmt : combineReducedBf16;
+    CudaFunction combine(LowLatencyCombinePlan plan) {
+        if (plan.isPreReduced()) {
+            return plan.logFmt() ? combineReducedLogFmt : combineReducedBf16;
         }
-        return request.logFmt() ? combineLogFmt : combineBf16;
+        return plan.logFmt() ? combineLogFmt : combineBf16;
     }
 
     private CudaFunction function(CudaModule module, String name) {

@@ -4,7 +4,6 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.KernelHeader;
-
 import java.net.URL;
 
 /**

@@ -4,7 +4,6 @@ import io.deepep.EpTopology;
 import io.deepep.normal.HeaderWord;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;

@@ -1,8 +1,7 @@
 package io.deepep.normal.cuda;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -16,16 +15,14 @@ import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedMemory;
 import io.deepep.spi.Region;
-
-import org.junit.jupiter.api.Assertions;
-import org.junit.jupiter.api.Assumptions;
-import org.junit.jupiter.api.Test;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.LongStream;
+import org.junit.jupiter.api.Assertions;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
 
 /** Kernels find regions of a heap where Java has laid them out. */
 class NormalAddressesTest {

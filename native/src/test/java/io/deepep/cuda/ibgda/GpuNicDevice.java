@@ -7,7 +7,6 @@ import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
