@@ -6,6 +6,7 @@ module io.deepep.djl {
     requires com.google.gson;
     requires transitive io.deepep;
     requires static io.netty.buffer;
+    requires static io.netty.codec;
     requires static io.netty.codec.http;
     requires static io.netty.common;
     requires static io.netty.transport;
