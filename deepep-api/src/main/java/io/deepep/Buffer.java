@@ -16,9 +16,9 @@ import java.util.Objects;
  * handed out as views belongs to the buffer.
  *
  * <p>Every call may throw {@link IllegalArgumentException} for arguments that do not fit (nothing
- * was started: mend the call and make it again), {@link IllegalStateException} on a closed or
- * failed buffer or for a low-latency call out of order (nothing was started either: a hook that has
- * run, or a third call sent before the first has been received), and the {@link
+ * was started: correct the call and repeat it), {@link IllegalStateException} on a closed or failed
+ * buffer or for a low-latency call out of order (nothing was started either: a hook that has run,
+ * or a third call sent before the first has been received), and the {@link
  * io.deepep.error.DeepEpException}s: {@code RankMismatchException}, {@code RoutingException} and
  * {@code CapacityExceededException} reach every rank and leave the buffer usable; after a {@code
  * DeepEpTimeoutException} the buffer refuses further calls.
@@ -285,8 +285,8 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Adds one who is told of every call, as metrics are. While there is any, calls allocate a
-         * little for it. JFR events need none.
+         * Adds an observer, which sees every call, as meters do. With observers, calls allocate a
+         * little. JFR events need none.
          */
         public Builder observer(BufferObserver observer) {
             observers.add(Objects.requireNonNull(observer, "observer"));

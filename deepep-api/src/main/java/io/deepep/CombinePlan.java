@@ -25,7 +25,7 @@ public final class CombinePlan extends Plan {
      *     token's rows are summed on this rank first), rows contiguous. Memory of the buffer
      *     ({@link Buffer#getCombineBuffer}, or the received view itself) is read in place, other
      *     memory is staged
-     * @param handle the dispatch whose tokens come home
+     * @param handle the dispatch whose tokens return
      */
     public static Builder builder(Tensor x, DispatchHandle handle) {
         return new Builder(x, handle);
@@ -36,7 +36,7 @@ public final class CombinePlan extends Plan {
         return x;
     }
 
-    /** The dispatch whose tokens come home. */
+    /** The dispatch whose tokens return. */
     public DispatchHandle handle() {
         return handle;
     }

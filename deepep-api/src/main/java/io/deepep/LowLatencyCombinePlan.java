@@ -42,7 +42,7 @@ public final class LowLatencyCombinePlan extends Plan {
      *     the way to combine without a copy of one's own
      * @param topkIdx I64 [T,K], the indices that were dispatched
      * @param topkWeights F32 [T,K], contiguous
-     * @param handle the dispatch whose tokens come home
+     * @param handle the dispatch whose tokens return
      */
     public static Builder builder(
             Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
@@ -52,7 +52,7 @@ public final class LowLatencyCombinePlan extends Plan {
     /**
      * Starts a plan in which each rank sums the rows of a token that its experts have computed,
      * weighted as {@link LowLatencyDispatchPlan.Builder#topkWeights} said, and sends that one sum
-     * home.
+     * to the token's owner.
      *
      * <p>A rank sums in fp32 in the order of selections and rounds the sum to BF16, also that of a
      * single row; with {@code logFmt} the rounded sum is encoded. The token's owner adds the ranks'
@@ -63,7 +63,7 @@ public final class LowLatencyCombinePlan extends Plan {
      * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous
      * @param topkIdx I64 [T,K], exactly the indices that were dispatched: others are a {@link
      *     io.deepep.error.RoutingException} on all ranks
-     * @param handle the dispatch whose tokens come home; it was given weights
+     * @param handle the dispatch whose tokens return; it was given weights
      */
     public static Builder preReduced(Tensor x, Tensor topkIdx, LowLatencyHandle handle) {
         return new Builder(x, topkIdx, null, handle);
@@ -89,7 +89,7 @@ public final class LowLatencyCombinePlan extends Plan {
         return topkWeights == null;
     }
 
-    /** The dispatch whose tokens come home. */
+    /** The dispatch whose tokens return. */
     public LowLatencyHandle handle() {
         return handle;
     }

@@ -1,7 +1,7 @@
 package io.deepep;
 
 /**
- * What a low-latency combine brought home.
+ * The result of a low-latency combine.
  *
  * @param x BF16 [T,H]: the tensor given as output, or memory of the plan's, overwritten when the
  *     same plan is combined again
