@@ -18,10 +18,7 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
 
     /** Validates the numbers. */
     public Config {
-        if (numSms < 2 || numSms % 2 != 0) {
-            throw new IllegalArgumentException(
-                    "numSms=" + numSms + " is not an even number of at least 2");
-        }
+        requireNumSms(numSms);
         requirePositive("rdmaSendChunk", rdmaSendChunk);
         if (rdmaSendChunk > rdmaRecvChunk / 2) {
             throw new IllegalArgumentException(
@@ -30,6 +27,14 @@ public record Config(int numSms, int rdmaSendChunk, int rdmaRecvChunk) {
                             + " is above half of rdmaRecvChunk="
                             + rdmaRecvChunk);
         }
+    }
+
+    static int requireNumSms(int numSms) {
+        if (numSms < 2 || numSms % 2 != 0) {
+            throw new IllegalArgumentException(
+                    "numSms=" + numSms + " is not an even number of at least 2");
+        }
+        return numSms;
     }
 
     private static void requirePositive(String name, int value) {

@@ -15,7 +15,7 @@ import picocli.CommandLine.Parameters;
         description = {
             "Starts a command once for each rank of this host and waits for all.",
             "Each process finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and"
-                    + " DEEPEP_SECRET in its environment; Communicator.fromEnvironment reads them. Its lines are"
+                    + " DEEPEP_SECRET_FILE in its environment; Communicator.fromEnvironment reads them. Its lines are"
                     + " printed behind its rank."
         },
         mixinStandardHelpOptions = true,

@@ -48,7 +48,11 @@ class ArchitectureTest {
 
     private static final Module API =
             new Module(
-                    List.of("io.deepep", "io.deepep.error..", "io.deepep.spi.."),
+                    List.of(
+                            "io.deepep",
+                            "io.deepep.error..",
+                            "io.deepep.observe..",
+                            "io.deepep.spi.."),
                     List.of(),
                     List.of());
     private static final Module COMMUNICATOR =

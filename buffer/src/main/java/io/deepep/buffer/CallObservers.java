@@ -1,8 +1,8 @@
 package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
-import io.deepep.spi.BufferObserver;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.BufferObserver;
+import io.deepep.observe.ObservedCall;
 import java.util.List;
 
 /**

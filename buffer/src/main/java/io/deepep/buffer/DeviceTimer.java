@@ -3,7 +3,7 @@ package io.deepep.buffer;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaStream;
-import io.deepep.spi.CallFacts;
+import io.deepep.observe.CallFacts;
 import java.util.ArrayDeque;
 import java.util.Deque;
 

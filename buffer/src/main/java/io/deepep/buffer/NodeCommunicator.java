@@ -48,7 +48,8 @@ record NodeCommunicator(Communicator all, EpTopology topology) implements Commun
                                         gone.rank() - first(),
                                         gone.reason(),
                                         gone.isOrderly(),
-                                        isHere(gone.blamed()) ? gone.blamed() - first() : -1))
+                                        (isHere(gone.blamed()) ? gone.blamed() : gone.rank())
+                                                - first()))
                 .toList();
     }
 

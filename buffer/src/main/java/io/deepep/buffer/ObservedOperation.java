@@ -2,10 +2,10 @@ package io.deepep.buffer;
 
 import io.deepep.Event;
 import io.deepep.cuda.CudaOperation;
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.CallKind;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -78,7 +78,7 @@ final class ObservedOperation<R> implements Operation<R> {
         long deviceNanos() {
             long first = DeviceTimer.nanosOf(span);
             long second = received ? DeviceTimer.nanosOf(receiveSpan) : 0;
-            return first < 0 || second < 0 ? CallFacts.UNKNOWN : first + second;
+            return first < 0 || second < 0 ? RecordedFacts.UNKNOWN : first + second;
         }
     }
 
@@ -225,7 +225,7 @@ final class ObservedOperation<R> implements Operation<R> {
 
     /**
      * From here on streams wait for the oldest run and the host does not. It is told of with the
-     * next run of the request, when its time on the GPU is known.
+     * next run of the plan, when its time on the GPU is known.
      */
     void leave() {
         synchronized (open) {
@@ -271,14 +271,14 @@ final class ObservedOperation<R> implements Operation<R> {
     }
 
     private void tell(Run run, boolean finished, Throwable failure) {
-        CallFacts facts = new CallFacts(observers.options().topology(), run.waits);
-        long deviceNanos = CallFacts.UNKNOWN;
+        RecordedFacts facts = new RecordedFacts(observers.options().topology(), run.waits);
+        long deviceNanos = RecordedFacts.UNKNOWN;
         try {
             if (failure != null) {
                 target.describe(facts, false);
             } else {
                 run.observation.describe(facts, finished);
-                deviceNanos = run.received == receives ? run.deviceNanos() : CallFacts.UNKNOWN;
+                deviceNanos = run.received == receives ? run.deviceNanos() : RecordedFacts.UNKNOWN;
             }
         } catch (RuntimeException unmeasured) {
             observers.logOnce(this, unmeasured);
@@ -314,7 +314,7 @@ final class ObservedOperation<R> implements Operation<R> {
     }
 
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         target.describe(facts, completed);
     }
 }

@@ -1,8 +1,8 @@
 package io.deepep.buffer;
 
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.CallKind;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.CallFacts;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;

@@ -1,7 +1,7 @@
 package io.deepep.buffer;
 
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.CallFacts;
+import io.deepep.observe.ObservedCall;
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;

@@ -31,7 +31,9 @@ public final class RankBufferProvider implements BufferProvider {
                 options.device().isHost()
                         ? HostResources.open(options, sizes)
                         : CudaResources.open(options, sizes);
-        return new RankBuffer(options, resources);
+        RankBuffer buffer = new RankBuffer(options, resources);
+        buffer.closeAtEndOfGroup();
+        return buffer;
     }
 
     @Override

@@ -19,10 +19,10 @@ import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.CallKind;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -60,8 +60,8 @@ class ObservedOperationTest {
         }
 
         @Override
-        public void describe(CallFacts facts, boolean completed) {
-            facts.tokens(3, completed ? 4 : CallFacts.UNKNOWN);
+        public void describe(RecordedFacts facts, boolean completed) {
+            facts.tokens(3, completed ? 4 : RecordedFacts.UNKNOWN);
         }
     }
 
@@ -130,12 +130,12 @@ class ObservedOperationTest {
         }
 
         @Override
-        public <R> R run(PlannedOperation<R> operation, CallOptions options) {
+        public <R> R run(PreparedOperation<R> operation, CallOptions options) {
             throw new UnsupportedOperationException();
         }
 
         @Override
-        public void receive(PlannedOperation<?> operation) {
+        public void receive(PreparedOperation<?> operation) {
             throw new UnsupportedOperationException();
         }
 
@@ -282,7 +282,7 @@ class ObservedOperationTest {
                 operation(
                         new Waiting() {
                             @Override
-                            public void describe(CallFacts facts, boolean completed) {
+                            public void describe(RecordedFacts facts, boolean completed) {
                                 throw new IllegalStateException("no facts today");
                             }
                         },

@@ -29,17 +29,20 @@ final class AdmissionProtocol extends Protocol {
 
     private final int rank;
     private final int size;
-    private final SealProtocol seal;
+    private final Door door;
+    private final Exchange exchange;
     private final long start;
     private final long timeoutNanos;
 
     /** Everybody who was ever let in, by rank: a group does not take a rank back. */
     private final Address[] admitted;
 
-    AdmissionProtocol(int rank, int size, SealProtocol seal, long start, long timeoutNanos) {
+    AdmissionProtocol(
+            int rank, int size, Door door, Exchange exchange, long start, long timeoutNanos) {
         this.rank = rank;
         this.size = size;
-        this.seal = seal;
+        this.door = door;
+        this.exchange = exchange;
         this.start = start;
         this.timeoutNanos = timeoutNanos;
         admitted = new Address[size];
@@ -62,13 +65,14 @@ final class AdmissionProtocol extends Protocol {
                 return responses;
             }
             responses.done();
-            if (seal.isRefused()) {
+            if (door.refusal() != null) {
                 throw new RankMismatchException(
                         "rank "
                                 + rank
-                                + " and the process at the master address have"
-                                + " different secrets; give all ranks the same DEEPEP_SECRET");
+                                + " and the process at the master address "
+                                + door.refusal());
             }
+            exchange.requireNobodyGone(start);
             if (System.nanoTime() - start > timeoutNanos) {
                 throw new DeepEpTimeoutException(
                         rank, 0, ProcessCommunicator.START, size, 1, timeoutNanos);

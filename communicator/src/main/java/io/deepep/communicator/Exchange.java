@@ -1,12 +1,17 @@
 package io.deepep.communicator;
 
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.Departure;
+import java.io.ByteArrayOutputStream;
 import java.util.Arrays;
 import java.util.BitSet;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.jgroups.util.UUID;
 
 /**
  * What one rank knows of the group: who is there, who has gone for good, and the messages of
@@ -15,44 +20,152 @@ import java.util.function.Supplier;
 final class Exchange {
     private final int rank;
     private final int size;
-    private final BitSet joined = new BitSet();
-    private final BitSet gone = new BitSet();
+
+    /** The process of each rank that has joined, by rank. */
+    private final UUID[] joined;
 
     /** Ranks whose receipt of our farewell is known. */
     private final BitSet farewellReceived = new BitSet();
 
-    private final Map<Long, byte[][]> rounds = new HashMap<>();
+    private final Map<Long, Round> rounds = new HashMap<>();
     private long round = -1;
     private boolean inside;
-    private boolean closed;
+    private boolean complete;
 
-    Exchange(int rank, int size) {
+    /** Replaced, never changed: read without the lock, as the two below. */
+    private volatile List<Departure> departures = List.of();
+
+    private volatile BitSet alive = new BitSet();
+    private volatile boolean closed;
+
+    /** What has come of one exchange. */
+    private static final class Round {
+        private final byte[][] messages;
+        private final ByteArrayOutputStream[] parts;
+
+        Round(int size) {
+            messages = new byte[size][];
+            parts = new ByteArrayOutputStream[size];
+        }
+
+        /** Parts come in order; nothing is allocated for what has only been announced. */
+        void receive(int peer, int total, byte[] frame, int offset, int length) {
+            if (parts[peer] == null) {
+                parts[peer] = new ByteArrayOutputStream(length);
+            }
+            parts[peer].write(frame, offset, length);
+            if (parts[peer].size() >= total) {
+                messages[peer] = parts[peer].toByteArray();
+            }
+        }
+
+        BitSet present() {
+            BitSet present = new BitSet();
+            for (int peer = 0; peer < messages.length; peer++) {
+                present.set(peer, messages[peer] != null);
+            }
+            return present;
+        }
+    }
+
+    Exchange(int rank, int size, UUID address) {
         this.rank = rank;
         this.size = size;
-        joined.set(rank);
+        joined = new UUID[size];
+        setMembers(List.of(address));
     }
 
     /** The members changed: whoever was there and is missing has gone. */
-    synchronized void setMembers(BitSet members) {
-        BitSet lost = (BitSet) joined.clone();
-        lost.andNot(members);
-        lost.clear(rank);
-        gone.or(lost);
-        joined.or(members);
+    synchronized void setMembers(Collection<UUID> members) {
+        for (UUID member : members) {
+            joined[RankAddress.rank(member)] = member;
+        }
+        for (int peer = 0; peer < size; peer++) {
+            if (peer != rank && joined[peer] != null && !members.contains(joined[peer])) {
+                depart(Departure.lost(peer, "its process has ended or does not answer"));
+            }
+        }
+        update();
+    }
+
+    private BitSet here() {
+        BitSet here = new BitSet();
+        for (int peer = 0; peer < size; peer++) {
+            here.set(peer, joined[peer] != null);
+        }
+        return here;
+    }
+
+    private void update() {
+        BitSet now = here();
+        departures.forEach(gone -> now.clear(gone.rank()));
+        alive = now;
         notifyAll();
     }
 
-    synchronized void setGone(int peer) {
-        gone.set(peer);
-        notifyAll();
+    /** Notes that a rank is gone, for the first reason that is given. */
+    synchronized void depart(Departure departure) {
+        if (departure.rank() != rank && Departure.of(departures, departure.rank()) == null) {
+            departures = Stream.concat(departures.stream(), Stream.of(departure)).toList();
+            update();
+        }
     }
 
-    synchronized boolean isAlive(int peer) {
-        return !closed && joined.get(peer) && !gone.get(peer);
+    /** What {@code peer} knows of a departure; it may be a process that was not let in. */
+    synchronized void heard(UUID peer, Departure departure) {
+        boolean ofThisGroup = departure.rank() >= 0 && departure.rank() < size;
+        if (ofThisGroup && mayBeMember(peer)) {
+            depart(departure);
+        }
     }
 
+    /**
+     * The connection to {@code peer} ended without a word. While the group meets, that is the end
+     * of its process; later failure detection looks into it.
+     */
+    synchronized void connectionLost(UUID peer) {
+        if (!complete && mayBeMember(peer)) {
+            depart(
+                    Departure.lost(
+                            RankAddress.rank(peer),
+                            "its process ended, or the network failed, while the group met"));
+        }
+    }
+
+    private boolean mayBeMember(UUID peer) {
+        int itsRank = RankAddress.rank(peer);
+        return RankAddress.size(peer) == size
+                && itsRank < size
+                && (joined[itsRank] == null || joined[itsRank].equals(peer));
+    }
+
+    List<Departure> departures() {
+        return departures;
+    }
+
+    boolean isAlive(int peer) {
+        return !closed && alive.get(peer);
+    }
+
+    /** Waits until all ranks are members; a rank that has gone cannot become one. */
     synchronized void awaitAllJoined(long start, long timeoutNanos) {
-        awaitAll(() -> joined, ProcessCommunicator.START, start, timeoutNanos);
+        awaitAll(
+                () -> departures.isEmpty() ? here() : alive,
+                ProcessCommunicator.START,
+                start,
+                timeoutNanos);
+    }
+
+    /** Throws if a rank has gone already while this one is still joining. */
+    synchronized void requireNobodyGone(long start) {
+        if (!departures.isEmpty()) {
+            throw timeout(departures.getFirst().rank(), ProcessCommunicator.START, start);
+        }
+    }
+
+    /** All ranks have met. */
+    synchronized void setComplete() {
+        complete = true;
     }
 
     /**
@@ -74,30 +187,24 @@ final class Exchange {
         inside = false;
     }
 
-    synchronized void receive(int peer, long itsRound, byte[] message) {
+    /** A message of {@code total} bytes, or the next part of one. */
+    synchronized void receive(
+            int peer, long itsRound, int total, byte[] frame, int offset, int length) {
         if (itsRound >= round && !closed) {
-            messages(itsRound)[peer] = message;
+            round(itsRound).receive(peer, total, frame, offset, length);
             notifyAll();
         }
     }
 
     synchronized List<byte[]> await(long awaited, String phase, long start, long timeoutNanos) {
-        byte[][] messages = messages(awaited);
-        awaitAll(() -> present(messages), phase, start, timeoutNanos);
+        Round current = round(awaited);
+        awaitAll(current::present, phase, start, timeoutNanos);
         rounds.remove(awaited);
-        return Arrays.asList(messages);
+        return Arrays.asList(current.messages);
     }
 
-    private byte[][] messages(long number) {
-        return rounds.computeIfAbsent(number, ignored -> new byte[size][]);
-    }
-
-    private BitSet present(byte[][] messages) {
-        BitSet present = new BitSet();
-        for (int peer = 0; peer < size; peer++) {
-            present.set(peer, messages[peer] != null);
-        }
-        return present;
+    private Round round(long number) {
+        return rounds.computeIfAbsent(number, ignored -> new Round(size));
     }
 
     private void awaitAll(Supplier<BitSet> present, String phase, long start, long timeoutNanos) {
@@ -107,10 +214,12 @@ final class Exchange {
                 requireOpen();
                 long elapsed = System.nanoTime() - start;
                 int absent = absentRank(here);
-                if (gone.get(absent) || elapsed >= timeoutNanos) {
-                    long waited = Math.min(elapsed, timeoutNanos);
+                if (Departure.of(departures, absent) != null) {
+                    throw timeout(absent, phase, start);
+                }
+                if (elapsed >= timeoutNanos) {
                     throw new DeepEpTimeoutException(
-                            rank, absent, phase, size, here.cardinality(), waited);
+                            rank, absent, phase, size, here.cardinality(), timeoutNanos);
                 }
                 wait((timeoutNanos - elapsed) / 1_000_000 + 1);
                 here = present.get();
@@ -122,11 +231,18 @@ final class Exchange {
         }
     }
 
+    private DeepEpTimeoutException timeout(int absent, String phase, long start) {
+        Departure culprit = Departure.culprit(departures, rank, absent).orElseThrow();
+        return new DeepEpTimeoutException(rank, culprit, phase, System.nanoTime() - start);
+    }
+
     /** The first rank that is missing, preferably one that will not come any more. */
     private int absentRank(BitSet here) {
-        BitSet hopeless = (BitSet) gone.clone();
-        hopeless.andNot(here);
-        return hopeless.isEmpty() ? here.nextClearBit(0) : hopeless.nextSetBit(0);
+        return departures.stream()
+                .map(Departure::rank)
+                .filter(gone -> !here.get(gone))
+                .findFirst()
+                .orElseGet(() -> here.nextClearBit(0));
     }
 
     /** Ends all calls of this rank. Returns false if that was done before. */
@@ -154,9 +270,8 @@ final class Exchange {
     }
 
     private boolean allKnowFarewell() {
-        BitSet owing = (BitSet) joined.clone();
+        BitSet owing = (BitSet) alive.clone();
         owing.clear(rank);
-        owing.andNot(gone);
         owing.andNot(farewellReceived);
         return owing.isEmpty();
     }

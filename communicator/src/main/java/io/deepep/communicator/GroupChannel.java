@@ -4,13 +4,11 @@ import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.SocketException;
-import java.util.Collection;
 import java.util.List;
-import org.jgroups.Address;
+import org.jgroups.Global;
 import org.jgroups.JChannel;
 import org.jgroups.conf.ClassConfigurator;
 import org.jgroups.protocols.FD_ALL3;
-import org.jgroups.protocols.FRAG4;
 import org.jgroups.protocols.TCP;
 import org.jgroups.protocols.TCPPING;
 import org.jgroups.protocols.UFC;
@@ -22,9 +20,9 @@ import org.jgroups.protocols.pbcast.STABLE;
 import org.jgroups.stack.Protocol;
 
 /**
- * The JGroups stack of one rank, bottom up: TCP, the seal, discovery at the master address, failure
- * detection (a closed connection or missing heartbeats), admission, reliable and ordered delivery,
- * membership, flow control, fragments.
+ * The JGroups stack of one rank, bottom up: TCP over sealed connections, discovery at the master
+ * address, failure detection (a closed connection or missing heartbeats), admission, reliable and
+ * ordered delivery, membership, flow control.
  */
 final class GroupChannel {
     private static final int CONNECT_MILLIS = 1000;
@@ -33,18 +31,21 @@ final class GroupChannel {
     private static final int HEARTBEATS_PER_TIMEOUT = 5;
     private static final int VERIFY_MILLIS = 1000;
     private static final int LAST_NUMBER_REPEATS = 10;
-    private static final int FRAGMENT_BYTES = 60_000;
 
     private GroupChannel() {}
 
     /** A channel that is not connected yet. */
     static JChannel create(
-            ProcessEnvironment environment, InetAddress master, long start, long timeoutNanos)
+            ProcessEnvironment environment,
+            InetAddress master,
+            Door door,
+            AdmissionProtocol admission)
             throws Exception {
         SystemLog.takeOver();
+        refuseSerializedObjects();
         int rank = environment.rank();
-        SealProtocol seal = new SealProtocol(new Seal(environment.secret()));
         TCP transport = new MeshTransport();
+        transport.setSocketFactory(door);
         transport.setBindAddress(
                 rank == 0 ? master : localAddress(master, environment.masterPort()));
         transport.setBindPort(rank == 0 ? environment.masterPort() : 0);
@@ -70,25 +71,34 @@ final class GroupChannel {
         multicast.useMcastXmit(false).setResendLastSeqnoMaxTimes(LAST_NUMBER_REPEATS);
         Protocol[] stack = {
             transport,
-            seal,
             discovery,
             heartbeats,
             new VERIFY_SUSPECT2().setTimeout(VERIFY_MILLIS),
-            new AdmissionProtocol(rank, environment.size(), seal, start, timeoutNanos),
+            admission,
             multicast,
             new UNICAST3(),
             new STABLE(),
             membership,
-            new UFC(),
-            new FRAG4().setFragSize(FRAGMENT_BYTES)
+            new UFC()
         };
         JChannel channel = new JChannel(stack);
         discovery.initialized = true;
-        Address address = RankAddress.create(rank, environment.size());
-        channel.addAddressGenerator(() -> address);
+        // Otherwise it listens for requests of strangers at a port of its own.
+        transport.getDiagnosticsHandler().setEnabled(false);
+        channel.addAddressGenerator(door::address);
         channel.setName("rank-" + rank);
         channel.setDiscardOwnMessages(true);
         return channel;
+    }
+
+    /**
+     * A second lock behind {@link MeshTransport}: whatever reaches Java serialization through
+     * JGroups is refused, unless the application has said itself what JGroups may read.
+     */
+    private static void refuseSerializedObjects() {
+        if (System.getProperty(Global.DESERIALIZATION_FILTER) == null) {
+            System.setProperty(Global.DESERIALIZATION_FILTER, "!*");
+        }
     }
 
     /** The local address from which {@code master} is reached. Sends nothing. */
@@ -100,21 +110,6 @@ final class GroupChannel {
             route.connect(master, port);
             return route.getLocalAddress();
         }
-    }
-
-    /**
-     * TCP that leaves connections to those who have them. JGroups' own looks through them at every
-     * view: it closes those of processes that are just joining, and drops one without closing it
-     * when the address of its peer becomes known in that moment, after which the two refuse each
-     * other's connections for good.
-     */
-    private static final class MeshTransport extends TCP {
-        MeshTransport() {
-            setId(ClassConfigurator.getProtocolId(TCP.class));
-        }
-
-        @Override
-        public void retainAll(Collection<Address> members) {}
     }
 
     /**

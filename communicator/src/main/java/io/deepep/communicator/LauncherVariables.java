@@ -1,9 +1,5 @@
 package io.deepep.communicator;
 
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.InvalidPathException;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -15,8 +11,6 @@ final class LauncherVariables {
     private static final String CURE =
             "; start the process by deepep launch, torchrun, mpirun or srun, or set RANK,"
                     + " WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT";
-    private static final String MAKE_SECRET =
-            "; write the secret of all ranks into it, made by openssl rand -hex 32";
 
     /**
      * {@code gpu[07-09,12],login}: the common beginning and, if there are brackets, the first
@@ -92,7 +86,7 @@ final class LauncherVariables {
                 localSize(family, size),
                 address,
                 masterPort(),
-                secret(),
+                secret(address),
                 failureTimeout());
     }
 
@@ -190,13 +184,17 @@ final class LauncherVariables {
                 return number(name);
             }
         }
-        if (address.equals("localhost") || address.startsWith("127.") || address.equals("::1")) {
+        if (isLoopback(address)) {
             return rank;
         }
         throw new IllegalArgumentException(
                 family.localRank.getFirst()
                         + " is missing; set it to the number of the rank among those on its host,"
                         + " from 0: it chooses the GPU");
+    }
+
+    private static boolean isLoopback(String address) {
+        return address.equals("localhost") || address.startsWith("127.") || address.equals("::1");
     }
 
     /** Where the launcher does not say, all ranks are taken to be on one host. */
@@ -218,32 +216,27 @@ final class LauncherVariables {
         return size;
     }
 
-    private String secret() {
-        if (!has("DEEPEP_SECRET_FILE")) {
-            return variables.getOrDefault("DEEPEP_SECRET", "");
-        }
-        if (has("DEEPEP_SECRET")) {
-            throw new IllegalArgumentException(
-                    "DEEPEP_SECRET and DEEPEP_SECRET_FILE are both set; unset one of them");
-        }
-        String file = variables.get("DEEPEP_SECRET_FILE").strip();
-        try {
-            String secret = Files.readString(Path.of(file)).strip();
-            if (secret.isEmpty()) {
+    private String secret(String address) {
+        if (has("DEEPEP_SECRET_FILE")) {
+            if (has("DEEPEP_SECRET")) {
                 throw new IllegalArgumentException(
-                        "DEEPEP_SECRET_FILE=" + file + " is empty" + MAKE_SECRET);
+                        "DEEPEP_SECRET and DEEPEP_SECRET_FILE are both set; unset one of them");
             }
-            return secret;
-        } catch (IOException | InvalidPathException unreadable) {
-            throw new IllegalArgumentException(
-                    "DEEPEP_SECRET_FILE="
-                            + file
-                            + " cannot be read ("
-                            + unreadable
-                            + ")"
-                            + MAKE_SECRET,
-                    unreadable);
+            String file = variables.get("DEEPEP_SECRET_FILE").strip();
+            return SecretFile.read("DEEPEP_SECRET_FILE=" + file, file);
         }
+        if (variables.containsKey("DEEPEP_SECRET")) {
+            return variables.get("DEEPEP_SECRET").strip();
+        }
+        if (isLoopback(address)) {
+            return SecretFile.ofThisUser();
+        }
+        throw new IllegalArgumentException(
+                "MASTER_ADDR="
+                        + address
+                        + " is not a loopback address and neither DEEPEP_SECRET_FILE nor"
+                        + " DEEPEP_SECRET is set"
+                        + SecretFile.CURE);
     }
 
     private Duration failureTimeout() {

@@ -3,27 +3,30 @@ package io.deepep.communicator;
 import io.deepep.Communicator;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.Departure;
 import io.deepep.error.RankMismatchException;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
-import java.util.Arrays;
-import java.util.BitSet;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.StreamSupport;
 import org.jgroups.Address;
 import org.jgroups.BytesMessage;
 import org.jgroups.JChannel;
 import org.jgroups.Message;
 import org.jgroups.Receiver;
 import org.jgroups.View;
+import org.jgroups.util.UUID;
 
 /**
  * A group whose ranks are processes, on one host or several. Rank 0 listens at the master address,
- * the others join it there; then every rank has a connection to every other one. All that is sent
- * is encrypted and authenticated with the shared secret.
+ * the others join it there; then every rank has a connection to every other one. A connection
+ * begins with a proof of the shared secret by both ends, before which nothing is read; all that
+ * follows is encrypted and authenticated.
  *
  * <p>Exchanges are matched by their number. One that failed by a timeout counts, so ranks that make
  * the same calls stay together; a rank that has gone does not come back, and exchanges without it
@@ -40,18 +43,31 @@ public final class ProcessCommunicator implements Communicator {
     private static final byte MESSAGE = 1;
     private static final byte FAREWELL = 2;
     private static final byte FAREWELL_RECEIVED = 3;
-    private static final int HEADER_BYTES = 1 + Long.BYTES;
+    private static final int HEADER_BYTES = 1 + Long.BYTES + Integer.BYTES;
+    private static final int MAX_PART_BYTES = 60_000;
     private static final Duration FAREWELL_TIMEOUT = Duration.ofSeconds(2);
     private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(5);
 
     private final ProcessEnvironment environment;
     private final Exchange exchange;
+    private final Door door;
     private final JChannel channel;
 
-    private ProcessCommunicator(ProcessEnvironment environment, JChannel channel) {
+    private ProcessCommunicator(
+            ProcessEnvironment environment, InetAddress master, long start, long timeoutNanos)
+            throws Exception {
         this.environment = environment;
-        this.channel = channel;
-        exchange = new Exchange(environment.rank(), environment.size());
+        int rank = environment.rank();
+        int size = environment.size();
+        UUID address = RankAddress.create(rank, size);
+        exchange = new Exchange(rank, size, address);
+        door = new Door(environment.secret(), address, exchange);
+        channel =
+                GroupChannel.create(
+                        environment,
+                        master,
+                        door,
+                        new AdmissionProtocol(rank, size, door, exchange, start, timeoutNanos));
         channel.setReceiver(new Inbox());
     }
 
@@ -69,8 +85,7 @@ public final class ProcessCommunicator implements Communicator {
         InetAddress master = resolve(environment);
         ProcessCommunicator communicator;
         try {
-            JChannel channel = GroupChannel.create(environment, master, start, timeout.toNanos());
-            communicator = new ProcessCommunicator(environment, channel);
+            communicator = new ProcessCommunicator(environment, master, start, timeout.toNanos());
         } catch (Exception failure) {
             throw explain(environment, failure);
         }
@@ -79,25 +94,22 @@ public final class ProcessCommunicator implements Communicator {
             communicator.exchange.awaitAllJoined(start, timeout.toNanos());
             // The first exchange shows that messages pass between any two ranks, and connects them.
             communicator.allGather(new byte[0], START, start, timeout.toNanos());
+            communicator.exchange.setComplete();
             return communicator;
         } catch (Exception failure) {
-            communicator.close();
-            throw explain(environment, failure);
+            RuntimeException explained = explain(environment, failure);
+            if (explained instanceof RankMismatchException) {
+                communicator.close(); // it was never one of them
+            } else {
+                communicator.fail(explained);
+            }
+            throw explained;
         }
     }
 
     private static InetAddress resolve(ProcessEnvironment environment) {
         try {
-            InetAddress master = InetAddress.getByName(environment.masterAddress());
-            if (environment.secret().isEmpty() && !master.isLoopbackAddress()) {
-                throw new IllegalArgumentException(
-                        "MASTER_ADDR="
-                                + environment.masterAddress()
-                                + " is not a loopback address and DEEPEP_SECRET is not set;"
-                                + " set DEEPEP_SECRET to the same"
-                                + " random text on every rank (openssl rand -hex 32), so that strangers cannot join");
-            }
-            return master;
+            return InetAddress.getByName(environment.masterAddress());
         } catch (UnknownHostException unknown) {
             throw new DeepEpUnavailableException(
                     "MASTER_ADDR=" + environment.masterAddress() + " cannot be resolved",
@@ -177,7 +189,7 @@ public final class ProcessCommunicator implements Communicator {
     private List<byte[]> allGather(byte[] message, String phase, long start, long timeoutNanos) {
         long round = exchange.enter();
         try {
-            exchange.receive(rank(), round, message.clone());
+            exchange.receive(rank(), round, message.length, message, 0, message.length);
             sendToOthers(MESSAGE, round, message);
             return exchange.await(round, phase, start, timeoutNanos);
         } finally {
@@ -197,16 +209,22 @@ public final class ProcessCommunicator implements Communicator {
         }
     }
 
+    /** In parts that flow control can hold back. */
     private void send(
             Address destination, byte kind, long round, byte[] payload, Message.Flag... flags) {
-        ByteBuffer frame = ByteBuffer.allocate(HEADER_BYTES + payload.length);
-        frame.put(kind).putLong(round).put(payload);
-        try {
-            channel.send(new BytesMessage(destination, frame.array()).setFlag(flags));
-        } catch (Exception failure) {
-            throw new IllegalStateException(
-                    "the communicator of rank " + rank() + " cannot send", failure);
-        }
+        int sent = 0;
+        do {
+            int part = Math.min(payload.length - sent, MAX_PART_BYTES);
+            ByteBuffer frame = ByteBuffer.allocate(HEADER_BYTES + part);
+            frame.put(kind).putLong(round).putInt(payload.length).put(payload, sent, part);
+            try {
+                channel.send(new BytesMessage(destination, frame.array()).setFlag(flags));
+            } catch (Exception failure) {
+                throw new IllegalStateException(
+                        "the communicator of rank " + rank() + " cannot send", failure);
+            }
+            sent += part;
+        } while (sent < payload.length);
     }
 
     /** Whether {@code rank} is a member of the group, as far as failure detection knows. */
@@ -215,18 +233,38 @@ public final class ProcessCommunicator implements Communicator {
         return exchange.isAlive(Objects.checkIndex(rank, size()));
     }
 
+    @Override
+    public List<Departure> departures() {
+        return exchange.departures();
+    }
+
+    @Override
+    public void fail(Throwable cause) {
+        if (exchange.close()) {
+            List<Departure> known = new ArrayList<>(exchange.departures());
+            known.add(Departure.failed(rank(), cause));
+            closeBy(
+                    () -> {
+                        door.tellAll(known);
+                        channel.close();
+                    });
+        }
+    }
+
     /**
      * Leaves the group. Does not wait for calls of the others, only, for two seconds at most, until
      * what this rank sent has reached them.
      */
     @Override
     public void close() {
-        if (!exchange.close()) {
-            return;
+        if (exchange.close()) {
+            closeBy(this::leave);
         }
-        // On a thread of its own: a connection to a process that hangs may block.
-        Thread closing =
-                Thread.ofPlatform().daemon().name("deepep-close-" + rank()).start(this::leave);
+    }
+
+    /** On a thread of its own: a connection to a process that hangs may block. */
+    private void closeBy(Runnable leaving) {
+        Thread closing = Thread.ofPlatform().daemon().name("deepep-close-" + rank()).start(leaving);
         try {
             closing.join(CLOSE_TIMEOUT);
         } catch (InterruptedException interrupted) {
@@ -256,11 +294,8 @@ public final class ProcessCommunicator implements Communicator {
     private final class Inbox implements Receiver {
         @Override
         public void viewAccepted(View view) {
-            BitSet members = new BitSet();
-            for (Address member : view) {
-                members.set(RankAddress.rank(member));
-            }
-            exchange.setMembers(members);
+            exchange.setMembers(
+                    StreamSupport.stream(view.spliterator(), false).map(UUID.class::cast).toList());
         }
 
         @Override
@@ -268,15 +303,18 @@ public final class ProcessCommunicator implements Communicator {
             int peer = RankAddress.rank(message.getSrc());
             byte[] frame = message.getArray();
             int offset = message.getOffset();
-            switch (frame[offset]) {
-                case MESSAGE -> {
-                    long round = ByteBuffer.wrap(frame).getLong(offset + 1);
-                    int end = offset + message.getLength();
-                    exchange.receive(
-                            peer, round, Arrays.copyOfRange(frame, offset + HEADER_BYTES, end));
-                }
+            ByteBuffer fields = ByteBuffer.wrap(frame, offset, message.getLength());
+            switch (fields.get()) {
+                case MESSAGE ->
+                        exchange.receive(
+                                peer,
+                                fields.getLong(),
+                                fields.getInt(),
+                                frame,
+                                fields.position(),
+                                fields.remaining());
                 case FAREWELL -> {
-                    exchange.setGone(peer);
+                    exchange.depart(Departure.left(peer));
                     send(message.getSrc(), FAREWELL_RECEIVED, 0, new byte[0], Message.Flag.NO_FC);
                 }
                 case FAREWELL_RECEIVED -> exchange.setFarewellReceived(peer);

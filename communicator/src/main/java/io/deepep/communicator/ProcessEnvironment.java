@@ -12,8 +12,7 @@ import java.util.Map;
  * @param localSize number of ranks on its host
  * @param masterAddress host name or address where rank 0 listens
  * @param masterPort port where rank 0 listens, 1 to 65535
- * @param secret what all ranks know and strangers do not: at least 16 characters, or empty, which
- *     is allowed only if {@code masterAddress} is a loopback address
+ * @param secret what all ranks know and strangers do not: at least 16 characters
  * @param failureTimeout how long a rank may be silent before the others take it for dead, at least
  *     a second; a process that ends is noticed at once
  */
@@ -70,13 +69,16 @@ public record ProcessEnvironment(
             throw new IllegalArgumentException(
                     "masterPort=" + masterPort + " (MASTER_PORT) is not between 1 and 65535");
         }
-        if (!secret.isEmpty() && secret.length() < MIN_SECRET_LENGTH) {
+        if (secret.length() < MIN_SECRET_LENGTH) {
             throw new IllegalArgumentException(
-                    "secret (DEEPEP_SECRET) has "
-                            + secret.length()
-                            + " characters, at least "
+                    "secret (DEEPEP_SECRET) "
+                            + (secret.isEmpty()
+                                    ? "is empty"
+                                    : "has " + secret.length() + " characters")
+                            + ", at least "
                             + MIN_SECRET_LENGTH
-                            + " are needed; make one by openssl rand -hex 32");
+                            + " characters are needed"
+                            + SecretFile.CURE);
         }
         if (failureTimeout.compareTo(Duration.ofSeconds(1)) < 0) {
             throw new IllegalArgumentException(
@@ -101,8 +103,13 @@ public record ProcessEnvironment(
      * <p>The group meets at {@code MASTER_ADDR} (with srun otherwise at the first host of {@code
      * SLURM_STEP_NODELIST}) and {@code MASTER_PORT}. {@code DEEPEP_MASTER_PORT} goes before {@code
      * MASTER_PORT}; where torchrun's agent listens at the latter itself, the port is one higher.
-     * The secret is {@code DEEPEP_SECRET} or the content of {@code DEEPEP_SECRET_FILE}. {@code
-     * DEEPEP_FAILURE_SECONDS} is how long a rank may be silent.
+     * {@code DEEPEP_FAILURE_SECONDS} is how long a rank may be silent.
+     *
+     * <p>The secret is the content of {@code DEEPEP_SECRET_FILE}, which only this user (or root)
+     * may own and nobody else may read, or {@code DEEPEP_SECRET}. If neither is set and the group
+     * meets at a loopback address, it is one of this user on this host, in {@code
+     * deepep-UID/secret} of the folder for temporary files, made by the first process that needs
+     * it.
      *
      * @param variables as of {@link System#getenv()}
      * @throws IllegalArgumentException if variables are missing or contradict each other

@@ -23,7 +23,7 @@ final class RankAddress {
 
     private RankAddress() {}
 
-    static Address create(int rank, int size) {
+    static UUID create(int rank, int size) {
         long low = (long) RANDOM.nextInt() << 32 | (long) size << 16 | rank;
         return new UUID(RANDOM.nextLong(), low);
     }

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
@@ -19,7 +18,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** What launchers tell their processes, as maps. */
 class ProcessEnvironmentTest {
     private static final Pattern WORD = Pattern.compile("(\\S+?)=(\\S*)");
-    private static final String MEETING = "MASTER_ADDR=gpu01 MASTER_PORT=29500";
+    private static final String SECRET = "DEEPEP_SECRET=fedcba9876543210";
+    private static final String MEETING = "MASTER_ADDR=gpu01 MASTER_PORT=29500 " + SECRET;
     private static final String TORCHRUN =
             "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 " + MEETING;
     private static final String MPIRUN =
@@ -30,7 +30,8 @@ class ProcessEnvironmentTest {
             "PMI_RANK=5 PMI_SIZE=8 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=4 " + MEETING;
     private static final String SRUN =
             "SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_STEP_TASKS_PER_NODE=4(x2)"
-                    + " SLURM_STEP_NODELIST=gpu[01-02] MASTER_PORT=29500";
+                    + " SLURM_STEP_NODELIST=gpu[01-02] MASTER_PORT=29500 "
+                    + SECRET;
 
     /** A map from words such as {@code RANK=1}; later words win. */
     private static Map<String, String> variables(String... texts) {
@@ -59,7 +60,8 @@ class ProcessEnvironmentTest {
     @Test
     void everyLauncherSaysTheSame() {
         ProcessEnvironment expected =
-                new ProcessEnvironment(5, 8, 1, 4, "gpu01", 29500, "", Duration.ofSeconds(15));
+                new ProcessEnvironment(
+                        5, 8, 1, 4, "gpu01", 29500, "fedcba9876543210", Duration.ofSeconds(15));
         for (String launcher : new String[] {TORCHRUN, MPIRUN, HYDRA, SRUN}) {
             assertThat(ProcessEnvironment.from(variables(launcher)))
                     .as(launcher)
@@ -175,7 +177,7 @@ class ProcessEnvironmentTest {
     @Test
     void withoutLocalVariablesAllRanksAreOnOneHost() {
         Map<String, String> variables =
-                variables("RANK=1 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=5");
+                variables("RANK=1 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=5", SECRET);
         ProcessEnvironment read = ProcessEnvironment.from(variables);
         assertThat(read.localRank()).isEqualTo(1);
         assertThat(read.localSize()).isEqualTo(3);
@@ -184,20 +186,33 @@ class ProcessEnvironmentTest {
     @Test
     void secretFromAFile(@TempDir Path folder) throws IOException {
         String secret = "0123456789abcdef0123456789abcdef";
-        Path file = Files.writeString(folder.resolve("secret"), secret + "\n");
-        Map<String, String> variables = variables(TORCHRUN, "DEEPEP_SECRET_FILE=" + file);
+        Path file = SecretFileTest.write(folder.resolve("secret"), secret + "\n", "rw-------");
+        Map<String, String> variables =
+                without("DEEPEP_SECRET", TORCHRUN, "DEEPEP_SECRET_FILE=" + file);
         assertThat(ProcessEnvironment.from(variables).secret()).isEqualTo(secret);
         assertThat(ProcessEnvironment.from(variables).toString()).doesNotContain(secret);
         variables.put("DEEPEP_SECRET", secret);
         assertRefused(variables, "DEEPEP_SECRET and DEEPEP_SECRET_FILE are both set");
-        Files.writeString(file, " \n");
         assertRefused(
-                variables(TORCHRUN, "DEEPEP_SECRET_FILE=" + file),
-                "is empty",
-                "openssl rand -hex 32");
-        assertRefused(
-                variables(TORCHRUN, "DEEPEP_SECRET_FILE=" + folder.resolve("absent")),
+                without("DEEPEP_SECRET", TORCHRUN, "DEEPEP_SECRET_FILE=" + folder + "/absent"),
                 "absent cannot be read");
+    }
+
+    @Test
+    void thereIsAlwaysASecret() {
+        assertRefused(
+                variables(TORCHRUN, "DEEPEP_SECRET= MASTER_ADDR=127.0.0.1"),
+                "secret (DEEPEP_SECRET) is empty, at least 16 characters are needed",
+                "set DEEPEP_SECRET_FILE");
+        assertRefused(
+                without("DEEPEP_SECRET", TORCHRUN, "MASTER_ADDR=192.0.2.1"),
+                "MASTER_ADDR=192.0.2.1 is not a loopback address and neither DEEPEP_SECRET_FILE nor"
+                        + " DEEPEP_SECRET is set",
+                "openssl rand -hex 32");
+        Map<String, String> local = without("DEEPEP_SECRET", TORCHRUN, "MASTER_ADDR=localhost");
+        assertThat(ProcessEnvironment.from(local).secret())
+                .hasSize(64)
+                .isEqualTo(ProcessEnvironment.from(local).secret());
     }
 
     @Test

@@ -132,6 +132,23 @@ class ProcessGroupTest {
     }
 
     @Test
+    void aRankThatThrowsTellsTheOthersWhy() throws Exception {
+        List<RankProcess> ranks = startAll(3, "127.0.0.1", Groups.freePort());
+        assertJoined(ranks);
+        ranks.get(0).tell("waiting");
+        ranks.get(1).tell("waiting");
+        assertThat(ranks.get(2).ask("fail disk full")).isEqualTo("failed");
+        for (int rank = 0; rank < 2; rank++) {
+            assertThat(ranks.get(rank).hear())
+                    .startsWith("DeepEpTimeoutException: ")
+                    .contains(
+                            "rank 2 in communicator exchange, in vain: rank 2 failed:"
+                                    + " java.io.IOException: disk full");
+            assertThat(ranks.get(rank).ask("alive 2")).isEqualTo("false");
+        }
+    }
+
+    @Test
     void aRankThatHangsIsTakenForDead() throws Exception {
         int port = Groups.freePort();
         RankProcess hanging = RankProcess.start(variables(2, 3, port), PATIENT, 3_000);
@@ -182,11 +199,25 @@ class ProcessGroupTest {
     @Test
     void aRankThatNeverComesIsNamed() throws Exception {
         int port = Groups.freePort();
-        RankProcess zero = start(variables(0, 3, port), 5000);
-        RankProcess one = start(variables(1, 3, port), 5000);
+        RankProcess zero = start(variables(0, 3, port), 20_000);
+        RankProcess one = start(variables(1, 3, port), 20_000);
         for (RankProcess rank : List.of(zero, one)) {
             assertThat(rank.hear()).contains("for rank 2 in communicator start");
         }
+    }
+
+    /** Ranks of one user on one host need no secret from the launcher: they have one in a file. */
+    @Test
+    void withoutASecretOnLoopbackTheUsersOwnIsTaken() throws Exception {
+        int port = Groups.freePort();
+        Map<String, String> zero = variables(0, 2, port);
+        Map<String, String> one = variables(1, 2, port);
+        zero.remove("DEEPEP_SECRET");
+        one.remove("DEEPEP_SECRET");
+        List<RankProcess> ranks = List.of(start(zero), start(one));
+        assertJoined(ranks);
+        assertExchange(ranks);
+        assertLeave(ranks);
     }
 
     @Test
@@ -199,7 +230,7 @@ class ProcessGroupTest {
                 "IllegalArgumentException",
                 "MASTER_ADDR="
                         + address
-                        + " is not a loopback address and DEEPEP_SECRET is not set");
+                        + " is not a loopback address and neither DEEPEP_SECRET_FILE nor");
     }
 
     @Test

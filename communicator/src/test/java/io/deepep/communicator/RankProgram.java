@@ -43,6 +43,10 @@ final class RankProgram {
             if (line.startsWith("alive ")) {
                 return String.valueOf(communicator.isAlive(Integer.parseInt(line.substring(6))));
             }
+            if (line.startsWith("fail ")) {
+                communicator.fail(new IOException(line.substring(5)));
+                return "failed";
+            }
             List<byte[]> all =
                     communicator.allGather(line.getBytes(StandardCharsets.UTF_8), timeout);
             return all.stream()

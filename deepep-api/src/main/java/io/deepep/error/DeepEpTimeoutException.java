@@ -1,5 +1,6 @@
 package io.deepep.error;
 
+import java.util.List;
 import java.util.Locale;
 
 /**
@@ -11,6 +12,7 @@ public final class DeepEpTimeoutException extends DeepEpException {
     private final int rank;
     private final int peer;
     private final String phase;
+    private final long waitedNanos;
 
     /**
      * Creates the error.
@@ -44,6 +46,7 @@ public final class DeepEpTimeoutException extends DeepEpException {
         this.rank = rank;
         this.peer = peer;
         this.phase = phase;
+        this.waitedNanos = timeoutNanos;
     }
 
     /**
@@ -55,6 +58,11 @@ public final class DeepEpTimeoutException extends DeepEpException {
      * @param waitedNanos how long it has waited
      */
     public DeepEpTimeoutException(int rank, Departure gone, String phase, long waitedNanos) {
+        this(rank, gone, phase, waitedNanos, null);
+    }
+
+    private DeepEpTimeoutException(
+            int rank, Departure gone, String phase, long waitedNanos, Throwable seen) {
         super(
                 "rank "
                         + rank
@@ -66,10 +74,23 @@ public final class DeepEpTimeoutException extends DeepEpException {
                         + phase
                         + ", in vain: "
                         + gone.reason(),
-                null);
+                seen);
         this.rank = rank;
         this.peer = gone.rank();
         this.phase = phase;
+        this.waitedNanos = waitedNanos;
+    }
+
+    /**
+     * The same, naming whom the group knows to be gone: what a rank sees by itself is only who did
+     * not come, which may be somebody who waited as well. This, if nobody else is known.
+     *
+     * @param departures {@link io.deepep.Communicator#departures}
+     */
+    public DeepEpTimeoutException blaming(List<Departure> departures) {
+        return Departure.culprit(departures, rank, peer)
+                .map(gone -> new DeepEpTimeoutException(rank, gone, phase, waitedNanos, this))
+                .orElse(this);
     }
 
     private static String seconds(long nanos) {

@@ -56,18 +56,25 @@ public record Departure(int rank, String reason, boolean isOrderly, int blamed) 
      * be gone on whom {@code peer} could depend.
      *
      * @param departures in the order in which they became known
+     * @param waiter who waits, and is not to blame
      */
-    public static Optional<Departure> culprit(List<Departure> departures, int peer) {
+    public static Optional<Departure> culprit(List<Departure> departures, int waiter, int peer) {
         Departure named = of(departures, peer);
         for (int step = 0; named != null && step < departures.size(); step++) {
             Departure next = of(departures, named.blamed);
             named = next == null ? named : next;
         }
-        if (named != null && (named.isOrderly || named.isRoot())) {
+        if (named != null && named.isRoot()) {
             return Optional.of(named);
         }
         Optional<Departure> root = departures.stream().filter(Departure::isRoot).findFirst();
-        return root.isPresent() ? root : Optional.ofNullable(named);
+        if (root.isPresent() || named == null) {
+            return root;
+        }
+        return Optional.of(
+                named.isOrderly || named.blamed == waiter
+                        ? named
+                        : new Departure(named.blamed, named.reason, false, named.blamed));
     }
 
     /** The departure of {@code rank}, or null if it is there. */

@@ -4,7 +4,7 @@ import io.deepep.Event;
 
 /**
  * One prepared dispatch or combine: arguments checked, outputs allocated. A buffer runs it as often
- * as its request is used, always {@link #begin} then {@link #complete}, on one thread at a time.
+ * as its plan is used, always {@link #begin} then {@link #complete}, on one thread at a time.
  *
  * @param <R> the result record
  */
@@ -41,7 +41,7 @@ public interface Operation<R> {
      *
      * @param completed whether {@link #complete} has run, so that everything is known
      */
-    void describe(CallFacts facts, boolean completed);
+    void describe(RecordedFacts facts, boolean completed);
 
     /**
      * Says that the next run is observed. Operations on a device then gather what the host does not

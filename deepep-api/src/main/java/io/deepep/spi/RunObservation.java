@@ -10,5 +10,5 @@ public interface RunObservation {
      * @param completed whether the run's {@link Operation#complete} is over, so that everything is
      *     known
      */
-    void describe(CallFacts facts, boolean completed);
+    void describe(RecordedFacts facts, boolean completed);
 }

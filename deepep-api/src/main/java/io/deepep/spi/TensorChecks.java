@@ -7,22 +7,42 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /**
- * Demands on the tensors of a request; each method throws {@link IllegalArgumentException} with
- * what was given and what is wanted.
+ * Demands on the tensors of a plan; each method throws {@link IllegalArgumentException} with what
+ * was given and what is wanted.
  */
 public final class TensorChecks {
     /** A size that may be anything. */
     public static final long ANY = -1;
 
     private final Device device;
+    private final String where;
 
     /** Checks for a buffer whose tensors lie on {@code device}. */
     public TensorChecks(Device device) {
-        this.device = device;
+        this(device, "the buffer works on");
     }
 
-    /** Demands presence, type, shape ({@link #ANY} for a free size), device and live memory. */
+    /**
+     * Checks for tensors that must lie on one device.
+     *
+     * @param where what else is there, as in "x lies on"
+     */
+    public TensorChecks(Device device, String where) {
+        this.device = device;
+        this.where = where;
+    }
+
+    /**
+     * Demands presence, type, shape ({@link #ANY} for a free size), device, and memory that can be
+     * used now.
+     */
     public void require(String name, Tensor tensor, DType dtype, long... shape) {
+        requireForm(name, tensor, dtype, shape);
+        requireUsable(name, tensor);
+    }
+
+    /** Demands presence, type, shape ({@link #ANY} for a free size) and device. */
+    public void requireForm(String name, Tensor tensor, DType dtype, long... shape) {
         if (tensor == null) {
             throw new IllegalArgumentException(name + "=null; give " + wanted(dtype, shape));
         }
@@ -35,11 +55,12 @@ public final class TensorChecks {
                     name
                             + " lies on "
                             + tensor.device()
-                            + " but the buffer works on "
+                            + " but "
+                            + where
+                            + " "
                             + device
                             + "; copy it there");
         }
-        requireUsable(name, tensor);
     }
 
     /**
@@ -79,7 +100,8 @@ public final class TensorChecks {
                     name
                             + " is "
                             + tensor
-                            + " in read-only memory, but the call writes it; give memory that can be written");
+                            + " in read-only memory, but the call writes it; give memory that can"
+                            + " be written");
         }
         long extent = 1;
         for (int d = tensor.rank() - 1; d >= 0; d--) {

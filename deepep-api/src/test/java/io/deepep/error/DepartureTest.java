@@ -7,6 +7,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class DepartureTest {
+    private static final int WAITER = 5;
     private static final Departure DISK = Departure.failed(3, new IOException("disk full"));
 
     /** One that failed because it waited for {@code peer}. */
@@ -19,32 +20,60 @@ class DepartureTest {
 
     @Test
     void theRankThatIsGoneIsToBlame() {
-        assertThat(Departure.culprit(List.of(Departure.left(1), DISK), 1))
-                .contains(Departure.left(1));
-        assertThat(Departure.culprit(List.of(Departure.left(1), DISK), 3)).contains(DISK);
+        Departure left = Departure.left(1);
+        assertThat(Departure.culprit(List.of(left), WAITER, 1)).contains(left);
+        assertThat(Departure.culprit(List.of(left, DISK), WAITER, 3)).contains(DISK);
+        // Whoever leaves in order may do so because of the other.
+        assertThat(Departure.culprit(List.of(left, DISK), WAITER, 1)).contains(DISK);
     }
 
     @Test
     void aVictimPassesTheBlameOn() {
         List<Departure> departures = List.of(victim(1, 2), DISK, victim(2, 3));
-        assertThat(Departure.culprit(departures, 1)).contains(DISK);
-        assertThat(Departure.culprit(departures, 2)).contains(DISK);
-        assertThat(Departure.culprit(List.of(victim(1, 0), DISK), 1)).contains(DISK);
+        assertThat(Departure.culprit(departures, WAITER, 1)).contains(DISK);
+        assertThat(Departure.culprit(departures, WAITER, 2)).contains(DISK);
+        assertThat(Departure.culprit(List.of(victim(1, 0), DISK), WAITER, 1)).contains(DISK);
     }
 
     /** As when it forwards what the peer sent. */
     @Test
     void whoIsThereIsNotToBlameIfAnotherFailed() {
-        assertThat(Departure.culprit(List.of(Departure.left(1), victim(2, 3), DISK), 0))
+        assertThat(Departure.culprit(List.of(Departure.left(1), victim(2, 3), DISK), WAITER, 0))
                 .contains(DISK);
-        assertThat(Departure.culprit(List.of(Departure.left(1)), 0)).isEmpty();
-        assertThat(Departure.culprit(List.of(victim(2, 0)), 0)).isEmpty();
+        assertThat(Departure.culprit(List.of(Departure.left(1)), WAITER, 0)).isEmpty();
+        assertThat(Departure.culprit(List.of(victim(2, 0)), WAITER, 0)).isEmpty();
+    }
+
+    /** Whom a victim waited for is named with what the victim says, though nobody knows it gone. */
+    @Test
+    void whomAVictimBlamesIsNamedInItsPlace() {
+        Departure victim = victim(1, 4);
+        assertThat(Departure.culprit(List.of(victim), WAITER, 1))
+                .contains(new Departure(4, victim.reason(), false, 4));
+        assertThat(Departure.culprit(List.of(victim), 4, 1)).contains(victim);
     }
 
     @Test
     void victimsOfOneAnotherAreNoEndlessSearch() {
         List<Departure> circle = List.of(victim(1, 2), victim(2, 1));
-        assertThat(Departure.culprit(circle, 1)).isPresent();
+        assertThat(Departure.culprit(circle, WAITER, 1)).isPresent();
+    }
+
+    /** On virtual nodes the source of a token is missed, though its forwarder has died. */
+    @Test
+    void aTimeoutNamesWhomTheGroupKnowsToBeGone() {
+        DeepEpTimeoutException seen =
+                new DeepEpTimeoutException(WAITER, 0, "dispatch.data", 8, 7, 4_000_000_000L);
+        assertThat(seen.blaming(List.of())).isSameAs(seen);
+        assertThat(seen.blaming(List.of(Departure.left(1)))).isSameAs(seen);
+        DeepEpTimeoutException named = seen.blaming(List.of(Departure.left(1), victim(2, 0), DISK));
+        assertThat(named.peer()).isEqualTo(3);
+        assertThat(named.rank()).isEqualTo(WAITER);
+        assertThat(named)
+                .hasCause(seen)
+                .hasMessage(
+                        "rank 5 waited 4.0 s for rank 3 in dispatch.data, in vain: rank 3 failed:"
+                                + " java.io.IOException: disk full");
     }
 
     @Test

@@ -1,11 +1,9 @@
 package io.deepep.djl;
 
 import io.deepep.Buffer;
-
 import java.lang.management.ManagementFactory;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
-
 import javax.management.JMException;
 import javax.management.ObjectName;
 

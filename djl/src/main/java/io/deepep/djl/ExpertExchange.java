@@ -40,8 +40,9 @@ public interface ExpertExchange extends AutoCloseable {
      * Sends every token to its experts, runs this rank's on what arrives, and sums the results by
      * weight: {@code y[t] = sum over k of topkWeights[t,k] * expert[topkIdx[t,k]](x[t])}.
      *
-     * <p>On a GPU all of it is enqueued on libtorch's current stream, but for counts that the host
-     * waits for.
+     * <p>On a GPU of the rank's own all of it is enqueued on libtorch's current stream, but for
+     * counts that the host waits for; a failure of the combine is thrown by the next exchange.
+     * Ranks that are threads and share a GPU take turns, and wait for every call.
      *
      * @param x [T,H], FLOAT32 or FLOAT16; T may differ between ranks and be 0
      * @param topkIdx INT64 [T,K], global experts, -1 for none
@@ -59,7 +60,10 @@ public interface ExpertExchange extends AutoCloseable {
             LocalExperts experts,
             Runnable meanwhile);
 
-    /** Frees the staging memory, and takes the counters off JMX. Idempotent. */
+    /**
+     * Waits for the last exchange, throws what nobody was told of it yet, frees the staging memory
+     * and takes the counters off JMX. Idempotent.
+     */
     @Override
     void close();
 }

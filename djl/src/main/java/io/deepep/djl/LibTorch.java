@@ -6,7 +6,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -26,7 +25,7 @@ final class LibTorch {
             load(
                     "torch_cpu",
                     "use DJL's PyTorch engine (ai.djl.pytorch:pytorch-engine), and make an"
-                        + " NDManager first");
+                            + " NDManager first");
 
     static final int CPU = constant("aoti_torch_device_type_cpu");
     static final int CUDA = constant("aoti_torch_device_type_cuda");
@@ -100,7 +99,7 @@ final class LibTorch {
                                         new DeepEpUnavailableException(
                                                 "libtorch has no function " + name,
                                                 "take the libtorch of DJL's version that the guide"
-                                                    + " names",
+                                                        + " names",
                                                 null));
         return Linker.nativeLinker()
                 .downcallHandle(function, FunctionDescriptor.of(JAVA_INT, parameters));

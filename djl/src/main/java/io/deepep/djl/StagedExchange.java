@@ -13,7 +13,7 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * What both modes share: tokens are cast into staging memory of libtorch's, over which requests are
+ * What both modes share: tokens are cast into staging memory of libtorch's, over which plans are
  * made once; and counting. There is staging for numbers of tokens that are powers of two: a call
  * takes the next larger one, whose other tokens choose no expert, so that a changing number of
  * tokens makes nothing anew.
@@ -105,14 +105,15 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
             throw new IllegalStateException(
                     "the exchange of rank " + topology().rank() + " is closed");
         }
-        Shapes shapes = shapesOf(x, topkIdx, numExperts);
-        if (order == null) {
-            order = CallOrder.of(buffer, x.getDevice());
-        }
-        S staging = stagings.computeIfAbsent(shapes, this::stage);
-        counters.begun(x.getShape().get(0));
+        requireTokens(x);
+        long numTokens = x.getShape().get(0);
+        counters.begun(numTokens);
         long start = System.nanoTime();
         try (NDManager scope = x.getManager().newSubManager()) {
+            S staging = stagings.computeIfAbsent(shapesOf(x, topkIdx, numExperts), this::stage);
+            if (order == null) {
+                order = CallOrder.of(buffer, x.getDevice());
+            }
             staging.take(topkIdx, topkWeights, scope);
             run(staging, x, counted(experts, numExperts), order, meanwhile, scope);
             NDArray home = home(staging.out, x, scope);
@@ -165,7 +166,7 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         };
     }
 
-    private Shapes shapesOf(NDArray x, NDArray topkIdx, int numExperts) {
+    private static void requireTokens(NDArray x) {
         Shape shape = x.getShape();
         if (shape.dimension() != 2
                 || (x.getDataType() != DataType.FLOAT32 && x.getDataType() != DataType.FLOAT16)) {
@@ -176,19 +177,29 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
                             + shape
                             + "; the exchange takes FLOAT32 or FLOAT16 [T,H]");
         }
+    }
+
+    private Shapes shapesOf(NDArray x, NDArray topkIdx, int numExperts) {
         return new Shapes(
                 x.getDevice(),
-                stagedTokens((int) shape.get(0)),
-                (int) shape.get(1),
+                stagedTokens((int) x.getShape().get(0)),
+                (int) x.getShape().get(1),
                 (int) topkIdx.getShape().get(1),
                 numExperts);
     }
 
-    /** The next power of two within the buffer's limit, which refuses more by itself. */
+    /** The next power of two within the limit. Refused here, before this rank meets others. */
     private int stagedTokens(int numTokens) {
-        int atLeast = Math.max(numTokens, 1);
-        int power = Integer.highestOneBit(2 * atLeast - 1);
-        return Math.max(atLeast, Math.min(power, maxTokens()));
+        int most = maxTokens();
+        if (numTokens > most) {
+            throw new IllegalArgumentException(
+                    "x has "
+                            + numTokens
+                            + " tokens, more than maxTokens="
+                            + most
+                            + "; open the buffer with higher limits, or exchange them in parts");
+        }
+        return Math.min(most, Integer.highestOneBit(2 * Math.max(numTokens, 1) - 1));
     }
 
     /** Tokens that a rank may send at once. */

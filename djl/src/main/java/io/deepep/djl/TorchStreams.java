@@ -1,7 +1,6 @@
 package io.deepep.djl;
 
 import ai.djl.Device;
-
 import io.deepep.CallOptions;
 import io.deepep.Event;
 import io.deepep.Stream;
@@ -45,7 +44,7 @@ public final class TorchStreams {
 
     /**
      * Has this thread's later libtorch operations come after {@code event}. On the CPU this waits,
-     * and throws what went wrong in the call; on a GPU only the next call on the buffer tells.
+     * and throws what went wrong in the call; on a GPU {@code event.synchronize()} tells.
      */
     public static void await(Device device, Event event) {
         if (device.isGpu()) {

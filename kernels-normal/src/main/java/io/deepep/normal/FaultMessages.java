@@ -49,12 +49,12 @@ public final class FaultMessages {
             case TOO_MANY_ROWS ->
                     capacity(
                             fault,
-                            "raise NormalLimits.maxRecvTokens (or numWorstTokens of its request), or use WORST_CASE");
+                            "raise NormalLimits.maxRecvTokens (or numWorstTokens of its plan), or use WORST_CASE");
             case TIMEOUT -> timeout(fault.peer(), phase(fault.phase()), fault);
             case PEER_ABORTED -> abandoned(fault);
             case OUT_OF_STEP ->
                     timeout(fault.peer(), operation + ", which that rank has left behind", fault);
-            case TOO_MANY_EXPANDED -> capacity(fault, "raise numWorstTokens of its request");
+            case TOO_MANY_EXPANDED -> capacity(fault, "raise numWorstTokens of its plan");
             case ROW_OUT_OF_RANGE -> rowOutOfRange(fault);
             case GRID_NOT_RESIDENT ->
                     new IllegalStateException(
@@ -66,7 +66,7 @@ public final class FaultMessages {
                     new RoutingException(
                             fault.at(),
                             operation
-                                    + ": the dispatch of the handle has not run, or failed; dispatch its request again first");
+                                    + ": the dispatch of the handle has not run, or failed; dispatch its plan again first");
             case OK, OPERATION_MISMATCH, SELECTION_CHANGED ->
                     throw new IllegalArgumentException(fault + " is no fault of normal mode");
         };

@@ -1,20 +1,19 @@
 package io.deepep.normal;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
-import io.deepep.Fp8E4m3;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.spi.TensorChecks;
 
 /**
- * What both backends demand of a normal-mode request before anything is started. Every method
- * throws {@link IllegalArgumentException} with the cure.
+ * What both backends demand of a normal-mode plan before anything is started. Every method throws
+ * {@link IllegalArgumentException} with the cure.
  */
 public final class NormalChecks {
     private final NormalLimits limits;
@@ -37,136 +36,68 @@ public final class NormalChecks {
         requireExperts(numExperts);
     }
 
-    /** Checks a dispatch; that a handle belongs to the buffer is the backend's to check first. */
-    public void dispatch(DispatchRequest request) {
-        requireX(request);
-        if (request.handle() != null) {
-            requireCached(request);
+    /**
+     * Checks what of a dispatch is the buffer's to check; the plan has checked itself when it was
+     * built. That a handle belongs to the buffer is the backend's to check first.
+     */
+    public void dispatch(DispatchPlan plan) {
+        Tensor x = plan.x();
+        tensors.require("x", x, x.dtype(), TensorChecks.ANY, TensorChecks.ANY);
+        requireTokens("x", x.size(0));
+        requireHidden(x.size(1));
+        requireHere("scales", plan.scales());
+        requireHere("topkIdx", plan.topkIdx());
+        requireHere("topkWeights", plan.topkWeights());
+        if (plan.handle() != null) {
+            requireCached(plan);
             return;
         }
-        long numTokens = request.x().size(0);
-        if (request.topkIdx() == null && request.layout() == null) {
-            throw new IllegalArgumentException(
-                    "the request names no routing; give topk(...), layout(...) or handle(...)");
+        if (plan.topkIdx() != null) {
+            requireTopk(plan.topkIdx().size(1));
+            requireExperts(plan.numExperts());
         }
-        if (request.topkIdx() != null) {
-            requireTopkOf(request, numTokens);
-        } else if (request.topkWeights() != null || request.expanded()) {
-            throw new IllegalArgumentException(
-                    "topkWeights and expanded rows need topkIdx; give topk(...) as well");
+        if (plan.layout() != null) {
+            requireLayout(plan.layout());
         }
-        if (request.layout() != null) {
-            requireLayout(
-                    request.layout(),
-                    request.topkIdx() == null ? -1 : request.numExperts(),
-                    numTokens);
-        }
-        requireRows(request);
+        requireRows(plan);
     }
 
-    private void requireX(DispatchRequest request) {
-        DType dtype = request.x().dtype();
-        if (dtype != DType.BF16 && dtype != DType.FP8_E4M3) {
-            throw new IllegalArgumentException(
-                    "x is " + request.x() + "; dispatch sends BF16, or FP8_E4M3 with scales");
-        }
-        tensors.require("x", request.x(), dtype, TensorChecks.ANY, TensorChecks.ANY);
-        requireTokens("x", request.x().size(0));
-        long hidden = request.x().size(1);
-        requireHidden(hidden, dtype == DType.FP8_E4M3 ? Fp8E4m3.CHANNELS_PER_SCALE : 8, dtype);
-        tensors.requireContiguousRows("x", request.x());
-        if ((request.scales() != null) != (dtype == DType.FP8_E4M3)) {
-            throw new IllegalArgumentException(
-                    dtype == DType.FP8_E4M3
-                            ? "x is FP8_E4M3 but scales=null; give scales F32 [T,H/128]"
-                            : "scales are given but x is " + dtype);
-        }
-        if (request.scales() != null) {
-            tensors.require(
-                    "scales",
-                    request.scales(),
-                    DType.F32,
-                    request.x().size(0),
-                    hidden / Fp8E4m3.CHANNELS_PER_SCALE);
+    /** Demands device and live memory. */
+    private void requireHere(String name, Tensor tensor) {
+        if (tensor != null) {
+            tensors.require(name, tensor, tensor.dtype(), tensor.shape());
         }
     }
 
-    private void requireCached(DispatchRequest request) {
-        DispatchHandle handle = request.handle();
-        if (request.topkIdx() != null || request.layout() != null || request.expanded()) {
-            throw new IllegalArgumentException(
-                    "handle excludes topk, layout and expanded; the handle's routing and row order are used again");
-        }
-        if (request.x().size(0) != handle.numTokens() || request.x().size(1) != handle.hidden()) {
-            throw new IllegalArgumentException(
-                    "x is "
-                            + request.x()
-                            + " but the handle is of a dispatch of ["
-                            + handle.numTokens()
-                            + ", "
-                            + handle.hidden()
-                            + "]; use a handle of the same shape");
-        }
-        if (request.numWorstTokens() != 0 && request.numWorstTokens() != handle.numRecvTokens()) {
+    private void requireCached(DispatchPlan plan) {
+        int worst = plan.numWorstTokens();
+        int rows = plan.handle().numRecvTokens();
+        if (worst != 0 && worst != rows) {
             throw new IllegalArgumentException(
                     "numWorstTokens="
-                            + request.numWorstTokens()
+                            + worst
                             + " but the handle has numRecvTokens="
-                            + handle.numRecvTokens()
+                            + rows
                             + "; leave it at 0 with a handle");
         }
-        requireAlignment(request.expertAlignment());
     }
 
-    private void requireTopkOf(DispatchRequest request, long numTokens) {
-        tensors.require("topkIdx", request.topkIdx(), DType.I64, numTokens, TensorChecks.ANY);
-        tensors.requireContiguous("topkIdx", request.topkIdx());
-        requireTopk(request.topkIdx().size(1));
-        requireExperts(request.numExperts());
-        if (request.topkWeights() != null) {
-            tensors.require(
-                    "topkWeights",
-                    request.topkWeights(),
-                    DType.F32,
-                    numTokens,
-                    request.topkIdx().size(1));
-            tensors.requireContiguous("topkWeights", request.topkWeights());
-        }
-    }
-
-    private void requireLayout(DispatchLayout layout, int numExperts, long numTokens) {
-        tensors.require(
-                "layout.isTokenInRank",
-                layout.isTokenInRank(),
-                DType.BOOL,
-                numTokens,
-                topology.numRanks());
+    private void requireLayout(DispatchLayout layout) {
         tensors.require(
                 "layout.numTokensPerRank",
                 layout.numTokensPerRank(),
                 DType.I32,
                 topology.numRanks());
-        tensors.requireContiguous("layout.numTokensPerRank", layout.numTokensPerRank());
-        if (numExperts >= 0 && layout.numTokensPerExpert() != null) {
-            tensors.require(
-                    "layout.numTokensPerExpert",
-                    layout.numTokensPerExpert(),
-                    DType.I32,
-                    numExperts);
-            tensors.requireContiguous("layout.numTokensPerExpert", layout.numTokensPerExpert());
-        }
+        requireHere("layout.isTokenInRank", layout.isTokenInRank());
+        requireHere("layout.numTokensPerExpert", layout.numTokensPerExpert());
     }
 
-    private void requireRows(DispatchRequest request) {
-        requireAlignment(request.expertAlignment());
-        requireCountable(request);
-        int worst = request.numWorstTokens();
+    private void requireRows(DispatchPlan plan) {
+        int worst = plan.numWorstTokens();
         int capacity = limits.recvCapacity(topology.numRanks());
-        if (worst < 0) {
-            throw new IllegalArgumentException(
-                    "numWorstTokens=" + worst + " is negative; use 0 for exact counts");
-        }
-        if (!request.expanded() && worst > capacity) {
+        if (plan.expanded()) {
+            requireExpandedRows(plan);
+        } else if (worst > capacity) {
             throw new IllegalArgumentException(
                     "numWorstTokens="
                             + worst
@@ -180,25 +111,32 @@ public final class NormalChecks {
      * Demands that the rows of all experts, each count rounded up, are counted by an int whatever
      * the routing: found after counts were exchanged, an overflow would be one rank's alone.
      */
-    private void requireCountable(DispatchRequest request) {
-        int alignment = request.expertAlignment();
-        if (request.topkIdx() == null || (alignment == 1 && !request.expanded())) {
-            return;
-        }
-        int numLocalExperts = request.numExperts() / topology.numRanks();
-        long selections = limits.recvCapacity(topology.numRanks()) * request.topkIdx().size(1);
-        long rows = selections + (long) numLocalExperts * alignment;
+    private void requireExpandedRows(DispatchPlan plan) {
+        int numLocalExperts = plan.numExperts() / topology.numRanks();
+        long selections = limits.recvCapacity(topology.numRanks()) * plan.topkIdx().size(1);
+        long rows = selections + (long) numLocalExperts * plan.expertAlignment();
         if (rows > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
                     "expertAlignment="
-                            + alignment
+                            + plan.expertAlignment()
                             + " can make "
                             + rows
                             + " rows of "
                             + numLocalExperts
                             + " local experts and "
                             + selections
-                            + " selections, more than an int counts; lower it, or NormalLimits.maxRecvTokens");
+                            + " selections, more than an int counts; lower it, or"
+                            + " NormalLimits.maxRecvTokens");
+        }
+        long most = selections + (long) numLocalExperts * DispatchPlan.MAX_EXPERT_ALIGNMENT;
+        if (plan.numWorstTokens() > most) {
+            throw new IllegalArgumentException(
+                    "numWorstTokens="
+                            + plan.numWorstTokens()
+                            + " exceeds the "
+                            + most
+                            + " rows that can come in the expanded layout with any alignment; ask"
+                            + " for no more");
         }
     }
 
@@ -207,33 +145,32 @@ public final class NormalChecks {
      *
      * @param numRows rows that the dispatch of the handle delivered
      */
-    public void combine(CombineRequest request, int numRows) {
-        DispatchHandle handle = request.handle();
-        combineRows(request, numRows);
-        tensors.requireContiguousRows("x", request.x());
-        if (request.topkWeights() != null) {
+    public void combine(CombinePlan plan, int numRows) {
+        DispatchHandle handle = plan.handle();
+        combineRows(plan, numRows);
+        tensors.requireContiguousRows("x", plan.x());
+        if (plan.topkWeights() != null) {
             if (handle.numTopk() == 0) {
                 throw new IllegalArgumentException(
-                        "topkWeights are given but the dispatch of the handle had no top-k; leave them out");
+                        "topkWeights are given but the dispatch of the handle had no top-k; leave"
+                                + " them out");
             }
-            tensors.requireContiguous("topkWeights", request.topkWeights());
+            tensors.requireContiguous("topkWeights", plan.topkWeights());
         }
-        requireTokenRows("bias0", request.bias0(), handle);
-        requireTokenRows("bias1", request.bias1(), handle);
-        requireTokenRows("out", request.out(), handle);
+        requireTokenRows("bias0", plan.bias0(), handle);
+        requireTokenRows("bias1", plan.bias1(), handle);
+        requireTokenRows("out", plan.out(), handle);
     }
 
-    /**
-     * The part of {@link #combine} that can change when the handle's request is dispatched again.
-     */
-    public void combineRows(CombineRequest request, int numRows) {
-        DispatchHandle handle = request.handle();
-        tensors.require("x", request.x(), DType.BF16, numRows, handle.hidden());
-        if (request.topkWeights() != null && handle.expanded()) {
-            tensors.require("topkWeights", request.topkWeights(), DType.F32, numRows);
-        } else if (request.topkWeights() != null) {
+    /** The part of {@link #combine} that can change when the handle's plan is dispatched again. */
+    public void combineRows(CombinePlan plan, int numRows) {
+        DispatchHandle handle = plan.handle();
+        tensors.require("x", plan.x(), DType.BF16, numRows, handle.hidden());
+        if (plan.topkWeights() != null && handle.expanded()) {
+            tensors.require("topkWeights", plan.topkWeights(), DType.F32, numRows);
+        } else if (plan.topkWeights() != null) {
             tensors.require(
-                    "topkWeights", request.topkWeights(), DType.F32, numRows, handle.numTopk());
+                    "topkWeights", plan.topkWeights(), DType.F32, numRows, handle.numTopk());
         }
     }
 
@@ -256,17 +193,7 @@ public final class NormalChecks {
         }
     }
 
-    private void requireHidden(long hidden, int multiple, DType dtype) {
-        if (hidden < multiple || hidden % multiple != 0) {
-            throw new IllegalArgumentException(
-                    "hidden="
-                            + hidden
-                            + " is not a positive multiple of "
-                            + multiple
-                            + ", as "
-                            + dtype
-                            + " needs");
-        }
+    private void requireHidden(long hidden) {
         if (hidden > limits.hidden()) {
             throw new IllegalArgumentException(
                     "hidden="
@@ -304,13 +231,6 @@ public final class NormalChecks {
                             + " is not a multiple of numRanks="
                             + topology.numRanks()
                             + "; every rank holds as many experts");
-        }
-    }
-
-    private static void requireAlignment(int alignment) {
-        if (alignment < 1) {
-            throw new IllegalArgumentException(
-                    "expertAlignment=" + alignment + " must be at least 1; use 1 for no padding");
         }
     }
 }

@@ -2,23 +2,26 @@ package io.deepep.normal;
 
 import io.deepep.Config;
 
-/** How the configurations of a buffer and of a request fit together. */
+/** How the configurations of a buffer and of a plan fit together. */
 public final class NormalConfigs {
     private NormalConfigs() {}
 
     /**
      * The configuration of one operation.
      *
-     * @param override the request's, or null
+     * @param override the plan's, or null
+     * @param numSms the plan's number of multiprocessors, 0 for that of the configuration
      * @throws IllegalArgumentException if the override does not fit into the buffer's memory
      */
-    public static Config choose(Config override, Config fallback, Config envelope) {
-        if (override == null) {
+    public static Config choose(Config override, int numSms, Config fallback, Config envelope) {
+        if (override == null && numSms == 0) {
             return fallback;
         }
-        requireWithin("numChannels", override.numChannels(), envelope.numChannels());
-        requireWithin("rdmaRecvChunk", override.rdmaRecvChunk(), envelope.rdmaRecvChunk());
-        return override;
+        Config given = override != null ? override : fallback;
+        Config chosen = numSms != 0 ? given.withNumSms(numSms) : given;
+        requireWithin("numChannels", chosen.numChannels(), envelope.numChannels());
+        requireWithin("rdmaRecvChunk", chosen.rdmaRecvChunk(), envelope.rdmaRecvChunk());
+        return chosen;
     }
 
     private static void requireWithin(String name, int given, int allowed) {
@@ -30,7 +33,8 @@ public final class NormalConfigs {
                             + given
                             + " exceeds the "
                             + allowed
-                            + " that the buffer was laid out for; open it with a dispatchConfig or combineConfig at least as large");
+                            + " that the buffer was laid out for; open it with a dispatchConfig or"
+                            + " combineConfig at least as large");
         }
     }
 }

@@ -1,6 +1,6 @@
 package io.deepep.normal;
 
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import java.util.Locale;
 
@@ -9,7 +9,7 @@ public final class NormalRows {
     private NormalRows() {}
 
     /** Rows of that format, without their padding. */
-    public static void describe(CallFacts facts, RowFormat row) {
+    public static void describe(RecordedFacts facts, RowFormat row) {
         facts.rows(row.dtype().name().toLowerCase(Locale.ROOT), row.dataBytes());
     }
 }

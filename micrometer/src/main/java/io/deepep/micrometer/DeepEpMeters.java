@@ -1,9 +1,9 @@
 package io.deepep.micrometer;
 
-import io.deepep.spi.BufferObserver;
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.CallKind;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.BufferObserver;
+import io.deepep.observe.CallFacts;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.DistributionSummary;
 import io.micrometer.core.instrument.MeterRegistry;

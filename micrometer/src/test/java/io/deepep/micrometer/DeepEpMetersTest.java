@@ -5,28 +5,26 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import io.deepep.Buffer;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.Device;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.RoutingException;
-import io.deepep.spi.CallFacts;
-import io.deepep.spi.CallKind;
-import io.deepep.spi.ObservedCall;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
+import io.deepep.spi.RecordedFacts;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.search.RequiredSearch;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
-
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-
 import java.lang.foreign.Arena;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** The meters of real calls on the host, and of made-up ones. */
 @Timeout(60)
@@ -62,11 +60,11 @@ class DeepEpMetersTest {
                             }
                             DispatchResult received =
                                     buffer.dispatch(
-                                            DispatchRequest.builder(x)
+                                            DispatchPlan.builder(x)
                                                     .topk(topk, null, NUM_EXPERTS)
                                                     .build());
                             buffer.combine(
-                                    CombineRequest.builder(received.recvX(), received.handle())
+                                    CombinePlan.builder(received.recvX(), received.handle())
                                             .build());
                         }
                     });
@@ -118,8 +116,8 @@ class DeepEpMetersTest {
     /** A call on a GPU whose end nobody asked for, by a rank that cannot count its rows. */
     @Test
     void whatIsNotKnownIsNotCounted() {
-        CallFacts facts = new CallFacts(new EpTopology(3, 4, 4), null).rows("bf16", 256);
-        facts.tokens(5, CallFacts.UNKNOWN);
+        RecordedFacts facts = new RecordedFacts(new EpTopology(3, 4, 4), null).rows("bf16", 256);
+        facts.tokens(5, RecordedFacts.UNKNOWN);
         new DeepEpMeters(registry)
                 .observe(
                         new ObservedCall(
@@ -145,7 +143,7 @@ class DeepEpMetersTest {
 
     @Test
     void waitsByPeer() {
-        CallFacts facts = new CallFacts(new EpTopology(0, 3, 3), new long[] {0, 700, 20});
+        RecordedFacts facts = new RecordedFacts(new EpTopology(0, 3, 3), new long[] {0, 700, 20});
         ObservedCall call =
                 new ObservedCall(
                         CallKind.NORMAL_COMBINE,

@@ -1,5 +1,6 @@
 package io.deepep.cuda;
 
+import io.deepep.Tensor;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -129,10 +130,21 @@ public final class KernelStruct {
      * @param memory as a launch takes it
      */
     public record Params(KernelStruct struct, KernelParams memory) {
+        /** Where nothing is read; aligned like everything. */
+        private static final long NOWHERE = 128;
+
         /** Writes a 64-bit field. */
         public Params set(String field, long value) {
             memory.setLong(struct.offset(field), value);
             return this;
+        }
+
+        /**
+         * Writes a tensor's address, or 0 for null, by which kernels know that none was given. A
+         * tensor without elements is given all the same, though engines have it at address 0.
+         */
+        public Params setTensor(String field, Tensor tensor) {
+            return set(field, tensor == null ? 0 : Math.max(tensor.address(), NOWHERE));
         }
 
         /** Writes an element of an array of 64-bit fields. */

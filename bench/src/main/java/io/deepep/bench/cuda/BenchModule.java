@@ -17,7 +17,10 @@ final class BenchModule implements AutoCloseable {
     /** Loads {@code deepep_bench_NAME} of {@code bench_NAME.cu}. */
     static BenchModule load(CudaContext context, String name) {
         CudaModule module =
-                CudaModule.loadResource(context, BenchModule.class, "bench_" + name + ".fatbin");
+                CudaModule.loadResource(
+                        context,
+                        "bench_" + name + ".fatbin",
+                        BenchModule.class.getResource("bench_" + name + ".fatbin"));
         BenchStructs.HEADER.requireSame(module);
         return new BenchModule(module, module.function("deepep_bench_" + name));
     }

@@ -14,7 +14,7 @@ import java.util.concurrent.TimeoutException;
 
 /**
  * Runs a command once for each rank of this host. When one fails the others are ended, for they
- * would only wait for it.
+ * would only wait for it; when this process ends, however it does, all end.
  */
 public final class Launch {
     private static final Duration GRACE = Duration.ofSeconds(5);
@@ -35,10 +35,18 @@ public final class Launch {
      */
     public static int run(Console console, int numRanks, List<String> command) {
         Launch launch = new Launch(console);
+        LaunchSecret secret = LaunchSecret.create();
         // Ctrl-C and the like end this process, which has to take its children along.
-        Runtime.getRuntime().addShutdownHook(Thread.ofPlatform().unstarted(launch::stop));
-        try {
-            launch.start(numRanks, command);
+        Runtime.getRuntime()
+                .addShutdownHook(
+                        Thread.ofPlatform()
+                                .unstarted(
+                                        () -> {
+                                            secret.close();
+                                            launch.stop();
+                                        }));
+        try (secret) {
+            launch.start(RankVariables.create(numRanks, secret.file()), command);
             return launch.await();
         } catch (InterruptedException interrupted) {
             launch.stop();
@@ -47,9 +55,8 @@ public final class Launch {
         }
     }
 
-    private void start(int numRanks, List<String> command) {
-        RankVariables variables = RankVariables.create(numRanks);
-        for (int rank = 0; rank < numRanks; rank++) {
+    private void start(RankVariables variables, List<String> command) {
+        for (int rank = 0; rank < variables.size(); rank++) {
             try {
                 RankProcess process =
                         RankProcess.start(rank, command, variables, console.out(), console.err());

@@ -1,18 +1,46 @@
 package io.deepep.bench.launch;
 
 import java.io.BufferedReader;
-import java.io.File;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 
 /** One rank's process, whose lines are printed behind its number. */
 final class RankProcess {
-    private static final File NO_INPUT = new File("/dev/null");
+    /**
+     * Becomes the command, beside a watcher that ends it, and what it has started, when the
+     * launcher is gone: the pipe at the watcher's input ends then. It also ends when the command
+     * has, whose child the watcher is then no more. The secret goes too. (A child's own death
+     * signal would need code in the child, and a group or session of its own would take it from the
+     * terminal.)
+     */
+    private static final String WATCHED =
+            """
+            command=$$
+            end() {
+                for child in $(cat "/proc/$1/task/"*/children 2>/dev/null); do
+                    [ "$child" = "$watcher" ] || end "$child"
+                done
+                kill -9 "$1" 2>/dev/null
+            }
+            exec 3<&0
+            (
+                read -r line <&3
+                read -r watcher _ _ parent _ < /proc/self/stat
+                [ "${parent:-$command}" = "$command" ] || exit 0
+                rm -f -- "$DEEPEP_SECRET_FILE"
+                end "$command"
+            ) >/dev/null 2>&1 </dev/null &
+            exec "$@" </dev/null 3<&-
+            """;
 
     private final int rank;
     private final Process process;
@@ -36,7 +64,10 @@ final class RankProcess {
             PrintWriter out,
             PrintWriter err)
             throws IOException {
-        ProcessBuilder builder = new ProcessBuilder(command).redirectInput(NO_INPUT);
+        requireExecutable(command.getFirst());
+        List<String> watched = new ArrayList<>(List.of("/bin/sh", "-c", WATCHED, "deepep-launch"));
+        watched.addAll(command);
+        ProcessBuilder builder = new ProcessBuilder(watched);
         variables.writeTo(builder.environment(), rank);
         Process process = builder.start();
         String prefix = "[" + rank + "] ";
@@ -46,6 +77,22 @@ final class RankProcess {
                 List.of(
                         pump(process.inputReader(StandardCharsets.UTF_8), prefix, out),
                         pump(process.errorReader(StandardCharsets.UTF_8), prefix, err)));
+    }
+
+    /** The shell would say it only when it runs. */
+    private static void requireExecutable(String command) throws IOException {
+        boolean found =
+                command.contains("/")
+                        ? isProgram(Path.of(command))
+                        : Arrays.stream(System.getenv().getOrDefault("PATH", "").split(":", -1))
+                                .anyMatch(folder -> isProgram(Path.of(folder, command)));
+        if (!found) {
+            throw new IOException("there is no such program");
+        }
+    }
+
+    private static boolean isProgram(Path file) {
+        return Files.isRegularFile(file) && Files.isExecutable(file);
     }
 
     private static Thread pump(BufferedReader lines, String prefix, PrintWriter to) {

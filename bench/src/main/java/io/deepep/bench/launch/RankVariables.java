@@ -5,8 +5,8 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.nio.file.Path;
 import java.security.SecureRandom;
-import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 
@@ -15,15 +15,14 @@ import java.util.Map;
  *
  * @param size number of ranks
  * @param port where rank 0 will listen on the loopback address
- * @param secret of this launch
+ * @param secretFile with the secret of this launch
  */
-record RankVariables(int size, int port, String secret) {
+record RankVariables(int size, int port, Path secretFile) {
     /** Below the ports that the system gives to connections of its choice. */
     private static final int FIRST_PORT = 20_000;
 
     private static final int LAST_PORT = 32_767;
     private static final int ATTEMPTS = 100;
-    private static final int SECRET_BYTES = 32;
 
     /** Those of an outer launcher that would contradict ours. */
     private static final List<String> FOREIGN =
@@ -34,14 +33,11 @@ record RankVariables(int size, int port, String secret) {
                     "PMI_SIZE",
                     "TORCHELASTIC_USE_AGENT_STORE",
                     "DEEPEP_MASTER_PORT",
-                    "DEEPEP_SECRET_FILE");
+                    "DEEPEP_SECRET");
 
-    /** For a launch of {@code size} ranks, with a port that is free and a new secret. */
-    static RankVariables create(int size) {
-        SecureRandom random = new SecureRandom();
-        byte[] secret = new byte[SECRET_BYTES];
-        random.nextBytes(secret);
-        return new RankVariables(size, freePort(random), HexFormat.of().formatHex(secret));
+    /** For a launch of {@code size} ranks, with a port that is free. */
+    static RankVariables create(int size, Path secretFile) {
+        return new RankVariables(size, freePort(new SecureRandom()), secretFile);
     }
 
     private static int freePort(SecureRandom random) {
@@ -67,6 +63,6 @@ record RankVariables(int size, int port, String secret) {
         environment.put("LOCAL_WORLD_SIZE", Integer.toString(size));
         environment.put("MASTER_ADDR", "127.0.0.1");
         environment.put("MASTER_PORT", Integer.toString(port));
-        environment.put("DEEPEP_SECRET", secret);
+        environment.put("DEEPEP_SECRET_FILE", secretFile.toString());
     }
 }

@@ -2,9 +2,9 @@ package io.deepep.bench.normal;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Case;
@@ -56,61 +56,62 @@ final class NormalCase implements Case {
     @Override
     public long run() {
         nanos = 0;
-        List<DispatchRequest> requests = session.team().ask(this::request);
-        List<DispatchResult> received = dispatch(requests, check());
+        List<DispatchPlan> plans = session.team().ask(this::plan);
+        List<DispatchResult> received = dispatch(plans, check());
         if (variant.has(Feature.CACHED)) {
             received = dispatch(cached(received), check().withoutTopk());
         }
         List<DispatchResult> toCombine = received;
         List<Mirror> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
-        List<CombineRequest> combines =
+        List<CombinePlan> combines =
                 session.team().ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
         List<CombineResult> combined = combine(combines, outputs, received);
         if (variant.has(Feature.REPEAT)) {
-            repeat(requests, received, combines, combined, outputs);
+            repeat(plans, received, combines, combined, outputs);
         }
         return nanos;
     }
 
-    private DispatchRequest request(int rank) {
-        Buffer buffer = session.buffer(rank);
-        DispatchRequest.Builder builder =
-                bare(rank)
-                        .expertAlignment(variant.alignment())
-                        .expanded(variant.has(Feature.EXPANDED))
-                        .numWorstTokens(variant.has(Feature.WORST_CASE) ? worstRows : 0);
-        int numExperts = workload.routing().numExperts();
-        if (variant.has(Feature.TOPK)) {
-            builder.topk(workload.topkIdx(rank), workload.topkWeights(rank), numExperts);
-        } else {
-            builder.layout(buffer.getDispatchLayout(workload.topkIdx(rank), numExperts));
-        }
-        return builder.build();
+    private DispatchPlan plan(int rank) {
+        return placed(routed(rank))
+                .expertAlignment(variant.alignment())
+                .expanded(variant.has(Feature.EXPANDED))
+                .numWorstTokens(variant.has(Feature.WORST_CASE) ? worstRows : 0)
+                .build();
     }
 
-    private DispatchRequest.Builder bare(int rank) {
+    private DispatchPlan.Builder routed(int rank) {
+        Tensor idx = workload.topkIdx(rank);
+        int numExperts = workload.routing().numExperts();
+        return variant.has(Feature.TOPK)
+                ? bare(rank).topk(idx, workload.topkWeights(rank), numExperts)
+                : bare(rank).layout(session.buffer(rank).getDispatchLayout(idx, numExperts));
+    }
+
+    private DispatchPlan.Tokens bare(int rank) {
         Tokens tokens = workload.tokens(rank, variant.dtype());
-        return DispatchRequest.builder(tokens.x())
-                .scales(tokens.scales())
-                .config(session.job().dispatchConfig())
+        return DispatchPlan.builder(tokens.x(), tokens.scales());
+    }
+
+    private DispatchPlan.Builder placed(DispatchPlan.Builder plan) {
+        return plan.config(session.job().dispatchConfig())
                 .receive(
                         variant.has(Feature.COPY)
-                                ? DispatchRequest.Receive.COPY
-                                : DispatchRequest.Receive.VIEW);
+                                ? DispatchPlan.Receive.COPY
+                                : DispatchPlan.Receive.VIEW);
     }
 
-    private List<DispatchRequest> cached(List<DispatchResult> first) {
-        return session.team().ask(rank -> bare(rank).handle(first.get(rank).handle()).build());
+    private List<DispatchPlan> cached(List<DispatchResult> first) {
+        return session.team()
+                .ask(rank -> placed(bare(rank).cached(first.get(rank).handle())).build());
     }
 
-    private List<DispatchResult> dispatch(
-            List<DispatchRequest> requests, NormalDispatchCheck check) {
+    private List<DispatchResult> dispatch(List<DispatchPlan> plans, NormalDispatchCheck check) {
         List<DispatchResult> results =
                 timed(
                         rank -> {
                             DispatchResult result =
-                                    session.buffer(rank)
-                                            .dispatch(requests.get(rank), options(rank));
+                                    session.buffer(rank).dispatch(plans.get(rank), options(rank));
                             result.event().synchronize();
                             return result;
                         });
@@ -153,9 +154,9 @@ final class NormalCase implements Case {
         return tensor == null ? null : session.memory(rank).download(tensor, Arena.ofAuto());
     }
 
-    private CombineRequest combine(int rank, DispatchResult received, Mirror outputs) {
-        CombineRequest.Builder builder =
-                CombineRequest.builder(outputs.device(), received.handle())
+    private CombinePlan combine(int rank, DispatchResult received, Mirror outputs) {
+        CombinePlan.Builder builder =
+                CombinePlan.builder(outputs.device(), received.handle())
                         .config(session.job().combineConfig());
         int numTokens = workload.routing().numTokens(rank);
         if (variant.has(Feature.WEIGHTS)) {
@@ -175,12 +176,12 @@ final class NormalCase implements Case {
     }
 
     private List<CombineResult> combine(
-            List<CombineRequest> requests, List<Mirror> outputs, List<DispatchResult> received) {
+            List<CombinePlan> plans, List<Mirror> outputs, List<DispatchResult> received) {
         List<CombineResult> results =
                 timed(
                         rank -> {
                             CombineResult result =
-                                    session.buffer(rank).combine(requests.get(rank), options(rank));
+                                    session.buffer(rank).combine(plans.get(rank), options(rank));
                             result.event().synchronize();
                             return result;
                         });
@@ -221,13 +222,13 @@ final class NormalCase implements Case {
 
     /** Dispatches and combines once more; both must give the bits that they gave before. */
     private void repeat(
-            List<DispatchRequest> requests,
+            List<DispatchPlan> plans,
             List<DispatchResult> received,
-            List<CombineRequest> combines,
+            List<CombinePlan> combines,
             List<CombineResult> combined,
             List<Mirror> outputs) {
         List<Long> before = fingerprints(received, combined);
-        List<DispatchResult> again = dispatch(requests, check());
+        List<DispatchResult> again = dispatch(plans, check());
         List<CombineResult> combinedAgain = combine(combines, outputs, again);
         List<Long> after = fingerprints(again, combinedAgain);
         session.team()
@@ -237,7 +238,8 @@ final class NormalCase implements Case {
                                 throw new OracleMismatch(
                                         "rank "
                                                 + rank
-                                                + ": the second run gave other bits than the first");
+                                                + ": the second run gave other bits than the"
+                                                + " first");
                             }
                         });
     }

@@ -1,14 +1,10 @@
 package io.deepep.bench.run;
 
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import io.deepep.spi.posix.AvailableMemory;
 import java.util.Locale;
 
 /** Refuses jobs whose memory cannot fit, before they make the machine swap or die. */
 public final class MemoryNeed {
-    private static final Path MEMINFO = Path.of("/proc/meminfo");
-    private static final String AVAILABLE = "MemAvailable:";
     private static final double GIB = 1L << 30;
 
     private MemoryNeed() {}
@@ -21,7 +17,7 @@ public final class MemoryNeed {
      */
     public static void require(int numRanks, long perRank) {
         long needed = Math.multiplyExact(perRank, (long) numRanks);
-        long available = availableBytes();
+        long available = AvailableMemory.bytes();
         if (needed > available) {
             throw new UsageException(
                     String.format(
@@ -58,17 +54,6 @@ public final class MemoryNeed {
                             needed / GIB,
                             placement.gpu().name(),
                             has / GIB));
-        }
-    }
-
-    private static long availableBytes() {
-        try (var lines = Files.lines(MEMINFO)) {
-            return lines.filter(line -> line.startsWith(AVAILABLE))
-                    .mapToLong(line -> 1024 * Long.parseLong(line.replaceAll("[^0-9]", "")))
-                    .findFirst()
-                    .orElse(Long.MAX_VALUE);
-        } catch (IOException noProc) {
-            return Long.MAX_VALUE;
         }
     }
 }

@@ -39,7 +39,7 @@ class LaunchTest {
                 launch(
                         3,
                         "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE; echo $MASTER_ADDR:$MASTER_PORT"
-                                + " $DEEPEP_SECRET >&2");
+                                + " $(cat $DEEPEP_SECRET_FILE) >&2; [ -z \"$DEEPEP_SECRET\" ]");
         assertThat(outcome.exitCode()).isZero();
         assertThat(outcome.out())
                 .containsExactlyInAnyOrder("[0] 0/3 0/3", "[1] 1/3 1/3", "[2] 2/3 2/3");
@@ -50,8 +50,24 @@ class LaunchTest {
 
     @Test
     void secretsAndPortsDiffer() {
-        String script = "echo $MASTER_PORT $DEEPEP_SECRET";
+        String script = "echo $MASTER_PORT $(cat $DEEPEP_SECRET_FILE)";
         assertThat(launch(1, script).out()).doesNotContainAnyElementsOf(launch(1, script).out());
+    }
+
+    @Test
+    void theSecretIsInAFileOfTheirsAsLongAsTheyRun() {
+        Outcome outcome = launch(1, "ls -l $DEEPEP_SECRET_FILE; echo $DEEPEP_SECRET_FILE");
+        assertThat(outcome.out().getFirst()).startsWith("[0] -rw-------");
+        assertThat(Path.of(outcome.out().get(1).substring(4))).doesNotExist();
+    }
+
+    /** The end of one rank is not the end of the launcher. */
+    @Test
+    void aRankThatHasEndedTakesNothingAway() {
+        Outcome outcome =
+                launch(2, "[ $RANK = 0 ] || { sleep 1; cat $DEEPEP_SECRET_FILE >/dev/null; }");
+        assertThat(outcome.exitCode()).isZero();
+        assertThat(outcome.err()).isEmpty();
     }
 
     @Test
@@ -119,6 +135,17 @@ class LaunchTest {
 
     @Test
     void takesItsProcessesAlongWhenInterrupted() throws IOException, InterruptedException {
+        assertTakenAlong("INT", "echo $$; exec sleep 600", 128 + 2);
+    }
+
+    /** With what they have started, and the secret. */
+    @Test
+    void takesItsProcessesAlongWhenKilled() throws IOException, InterruptedException {
+        assertTakenAlong("KILL", "sleep 600 & echo $$ $!; wait", 128 + 9);
+    }
+
+    private static void assertTakenAlong(String signal, String script, int exitCode)
+            throws IOException, InterruptedException {
         Process launcher =
                 new ProcessBuilder(
                                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
@@ -132,18 +159,29 @@ class LaunchTest {
                                 "--",
                                 "sh",
                                 "-c",
-                                "echo $$; exec sleep 600")
+                                "echo $DEEPEP_SECRET_FILE; " + script)
                         .redirectErrorStream(true)
                         .start();
         try (BufferedReader lines = launcher.inputReader(StandardCharsets.UTF_8)) {
             List<Long> pids = new ArrayList<>();
-            pids.add(Long.parseLong(lines.readLine().substring(4)));
-            pids.add(Long.parseLong(lines.readLine().substring(4)));
+            Path secret = null;
+            for (int line = 0; line < 4; line++) {
+                String text = lines.readLine().substring(4);
+                if (text.startsWith("/")) {
+                    secret = Path.of(text);
+                } else {
+                    for (String pid : text.split(" ", -1)) {
+                        pids.add(Long.parseLong(pid));
+                    }
+                }
+            }
+            assertThat(secret).exists();
             String pid = Long.toString(launcher.pid());
-            assertThat(new ProcessBuilder("kill", "-INT", pid).start().waitFor()).isZero();
-            assertThat(launcher.waitFor()).isEqualTo(128 + 2);
+            assertThat(new ProcessBuilder("kill", "-" + signal, pid).start().waitFor()).isZero();
+            assertThat(launcher.waitFor()).isEqualTo(exitCode);
             pids.forEach(LaunchTest::assertDead);
             assertThat(lines.readLine()).isNull();
+            assertThat(secret).doesNotExist();
         } finally {
             launcher.destroyForcibly();
         }

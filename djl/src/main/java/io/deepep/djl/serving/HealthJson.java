@@ -2,7 +2,6 @@ package io.deepep.djl.serving;
 
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
-
 import java.util.List;
 import java.util.Map;
 

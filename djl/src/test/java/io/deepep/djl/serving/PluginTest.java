@@ -2,6 +2,7 @@ package io.deepep.djl.serving;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
@@ -12,6 +13,7 @@ import io.deepep.Buffer;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.djl.ExpertExchange;
+import io.deepep.djl.TorchDevices;
 import io.deepep.djl.Transport;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
@@ -129,9 +131,11 @@ class PluginTest {
         try (InProcessGroup group = InProcessGroup.of(2)) {
             group.run(
                     communicator -> {
-                        try (NDManager manager = NDManager.newBaseManager();
+                        Device device = TorchDevices.ofRank(communicator.rank());
+                        try (NDManager manager = NDManager.newBaseManager(device, "PyTorch");
                                 Buffer buffer =
                                         Buffer.builder(communicator)
+                                                .device(TorchDevices.deviceOf(device))
                                                 .normal(NormalLimits.of(16, 128, 1, 4))
                                                 .open();
                                 ExpertExchange exchange =

@@ -134,14 +134,6 @@ final class CudaBank {
         return combineBuffer;
     }
 
-    /** Whether {@code x} is {@link #combineBuffer}. */
-    boolean isCombineBuffer(Tensor x) {
-        return combineBuffer != null
-                && x.address() == combineBuffer.address()
-                && x.stride(0) == combineBuffer.stride(0)
-                && x.stride(1) == combineBuffer.stride(1);
-    }
-
     /** Forgets its dispatch. */
     void reset() {
         phase = Phase.EMPTY;

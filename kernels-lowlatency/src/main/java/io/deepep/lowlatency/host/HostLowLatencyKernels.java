@@ -2,9 +2,9 @@ package io.deepep.lowlatency.host;
 
 import io.deepep.DType;
 import io.deepep.Device;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -77,28 +77,16 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     }
 
     @Override
-    public Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchRequest request) {
-        checks.dispatch(request);
-        return new HostDispatch(this, request);
+    public Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchPlan plan) {
+        checks.dispatch(plan);
+        return new HostDispatch(this, plan);
     }
 
     @Override
-    public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombineRequest request) {
-        HostLowLatencyHandle handle = own(request.handle());
-        DispatchBank bank = handle.bank();
-        checks.combine(request, handle.weighted());
-        if (request.zeroCopy() && !isSameView(request.x(), combineBuffer(bank))) {
-            throw new IllegalArgumentException(
-                    "zeroCopy=true but x is not the buffer's own memory;"
-                            + " fill getNextLowLatencyCombineBuffer(handle), or leave zeroCopy off");
-        }
-        return new HostCombine(this, request, limits.hidden());
-    }
-
-    private static boolean isSameView(Tensor x, Tensor own) {
-        return x.address() == own.address()
-                && x.stride(0) == own.stride(0)
-                && x.stride(1) == own.stride(1);
+    public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombinePlan plan) {
+        HostLowLatencyHandle handle = own(plan.handle());
+        checks.combine(plan, handle.weighted());
+        return new HostCombine(this, plan, limits.hidden());
     }
 
     @Override
@@ -127,7 +115,8 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
             return mine;
         }
         throw new IllegalArgumentException(
-                "the handle is of another buffer; combine with the handle that this buffer's dispatch returned");
+                "the handle is of another buffer; combine with the handle that this buffer's"
+                        + " dispatch returned");
     }
 
     /** What is stored lies in the peers' memory. */
@@ -175,7 +164,8 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
             throw new CallOrderException(
                     "dispatch "
                             + bank.epoch
-                            + " has been sent but not received; run its receive hook before the second next dispatch");
+                            + " has been sent but not received; run its receive hook before the"
+                            + " second next dispatch");
         }
         epoch++;
         bank.epoch = epoch;

@@ -3,6 +3,7 @@ package io.deepep.lowlatency.host;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.Departure;
 import io.deepep.error.RankMismatchException;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
@@ -116,6 +117,8 @@ final class Peers {
             } else if (waiter.expired()) {
                 giveUp(flags, epoch, phase, costs, start);
                 return -1;
+            } else if (!waiter.departures().isEmpty()) {
+                missing -= giveUpGone(flags, epoch, phase, costs, start);
             }
             if (missing > 0) {
                 start = start != 0 ? start : System.nanoTime();
@@ -147,27 +150,49 @@ final class Peers {
         }
     }
 
+    /** Gives up the ranks that are known to be gone; how many. */
+    private int giveUpGone(Region flags, long epoch, String phase, Tensor costs, long start) {
+        int numGone = 0;
+        for (int peer = 0; peer < masked.length; peer++) {
+            if (!pending[peer]) {
+                continue;
+            }
+            if (!maskTimedOut) {
+                waiter.requireNotInVain(peer, phase);
+            } else if (Departure.of(waiter.departures(), peer) != null) {
+                mask(flags, epoch, phase, costs, start, peer);
+                pending[peer] = false;
+                numGone++;
+            }
+        }
+        return numGone;
+    }
+
     private void giveUp(Region flags, long epoch, String phase, Tensor costs, long start) {
         for (int peer = 0; peer < masked.length; peer++) {
             if (!pending[peer]) {
                 continue;
             }
-            long seen = rdma.flag(flags.at(epoch & 1, peer));
             if (!maskTimedOut) {
+                long seen = rdma.flag(flags.at(epoch & 1, peer));
                 throw new DeepEpTimeoutException(
                         rank, peer, phase, epoch, seen, waiter.timeoutNanos());
             }
-            masked[peer] = true;
-            noteWait(costs, peer, start);
-            LOG.log(
-                    System.Logger.Level.WARNING,
-                    "rank {0} masks rank {1}: it did not come in {2} ({3}: expected={4} observed={5})",
-                    rank,
-                    peer,
-                    phase,
-                    flags.name(),
-                    epoch,
-                    seen);
+            mask(flags, epoch, phase, costs, start, peer);
         }
+    }
+
+    private void mask(Region flags, long epoch, String phase, Tensor costs, long start, int peer) {
+        masked[peer] = true;
+        noteWait(costs, peer, start);
+        LOG.log(
+                System.Logger.Level.WARNING,
+                "rank {0} masks rank {1}: it did not come in {2} ({3}: expected={4} observed={5})",
+                rank,
+                peer,
+                phase,
+                flags.name(),
+                epoch,
+                rdma.flag(flags.at(epoch & 1, peer)));
     }
 }

@@ -1,11 +1,8 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.cuda.kernels.InternodeStructs;
-import io.deepep.normal.cuda.kernels.NormalStructs;
-import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.Config;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
@@ -20,19 +17,22 @@ import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
-import io.deepep.spi.CallFacts;
+import io.deepep.normal.cuda.kernels.InternodeStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalStructs;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
 
 /**
  * A dispatch on a GPU: one launch, then one more if rows are copied out or grouped by expert.
- * Parameters are filled when the request is prepared; a run changes none of them, so it can be
+ * Parameters are filled when the plan is prepared; a run changes none of them, so it can be
  * captured into a graph in worst-case mode.
  */
 final class CudaDispatch implements CudaOperation<DispatchResult> {
     private final CudaNormalState state;
-    private final DispatchRequest request;
+    private final DispatchPlan plan;
     private final boolean cached;
     private final CudaDispatchHandle handle;
     private final StatusBlock status;
@@ -51,19 +51,20 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     /** Of the next run; null if it is not observed. */
     private DispatchTrace announced;
 
-    CudaDispatch(CudaNormalState state, DispatchRequest request) {
+    CudaDispatch(CudaNormalState state, DispatchPlan plan) {
         this.state = state;
-        this.request = request;
-        this.cached = request.handle() != null;
-        CudaDispatchHandle given = cached ? CudaDispatchHandle.of(request.handle(), state) : null;
-        state.checks.dispatch(request);
-        requireNotReceived(request.x());
+        this.plan = plan;
+        this.cached = plan.handle() != null;
+        CudaDispatchHandle given = cached ? CudaDispatchHandle.of(plan.handle(), state) : null;
+        state.checks.dispatch(plan);
+        requireNotReceived(plan.x());
         Config config =
                 NormalConfigs.choose(
-                        request.config(),
+                        plan.config(),
+                        plan.numSms(),
                         state.dispatchConfig,
                         state.dispatchConfig.covering(state.combineConfig));
-        this.handle = cached ? given : newHandle(state, request);
+        this.handle = cached ? given : newHandle(state, plan);
         this.event = new CallEvent(state.stream);
         PinnedSlots.Slot slot =
                 state.slots.take(this, CudaDispatchOutputs.slotBytes(handle), event.finished());
@@ -72,10 +73,10 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                         slot,
                         cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH,
                         handle.numExperts());
-        this.outputs = new CudaDispatchOutputs(state, handle, request, slot);
-        this.expand = ExpandLaunch.of(state, handle, request, config, outputs, status);
+        this.outputs = new CudaDispatchOutputs(state, handle, plan, slot);
+        this.expand = ExpandLaunch.of(state, handle, plan, config, outputs, status);
         Arena arena = Arena.ofAuto();
-        RowFormat row = new RowFormat(request.x().dtype(), handle.hidden());
+        RowFormat row = new RowFormat(plan.x().dtype(), handle.hidden());
         int rowStride = (int) row.strideBytes();
         this.shape = DispatchShape.of(state, config, rowStride, cached ? 0 : handle.numExperts());
         this.params = allocateParams(arena);
@@ -96,17 +97,17 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
     }
 
-    private static CudaDispatchHandle newHandle(CudaNormalState state, DispatchRequest request) {
-        boolean topk = request.topkIdx() != null;
+    private static CudaDispatchHandle newHandle(CudaNormalState state, DispatchPlan plan) {
+        boolean topk = plan.topkIdx() != null;
         return new CudaDispatchHandle(
                 state,
-                (int) request.x().size(0),
-                (int) request.x().size(1),
-                topk ? (int) request.topkIdx().size(1) : 0,
-                topk ? request.numExperts() : 0,
-                request.numWorstTokens(),
-                request.expanded(),
-                request.expertAlignment());
+                (int) plan.x().size(0),
+                (int) plan.x().size(1),
+                topk ? (int) plan.topkIdx().size(1) : 0,
+                topk ? plan.numExperts() : 0,
+                plan.numWorstTokens(),
+                plan.expanded(),
+                plan.expertAlignment());
     }
 
     /** Those of one node, which come first also where there are several. */
@@ -130,13 +131,13 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     private void fillParams(RowFormat row) {
         state.setGroup(params, status);
         setLayout(params, state.nvlLayout);
-        params.set("x", request.x().address())
-                .set("x_stride", request.x().stride(0) * row.dtype().sizeBytes())
+        params.set("x", plan.x().address())
+                .set("x_stride", plan.x().stride(0) * row.dtype().sizeBytes())
                 .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())
                 .setInt("num_tokens", handle.numTokens())
                 .setInt("num_experts", cached ? 0 : handle.numExperts())
-                .setInt("expert_alignment", request.expertAlignment())
+                .setInt("expert_alignment", plan.expertAlignment())
                 .setInt("hidden", row.hidden())
                 .setInt("x_bytes", (int) row.elementBytes())
                 .setInt("num_scales", row.numScales())
@@ -147,10 +148,10 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 .setInt("cached", cached ? 1 : 0)
                 .setInt("bases_offset", shape.basesOffset())
                 .setInt("stages_offset", shape.stagesOffset());
-        if (request.scales() != null) {
-            params.set("scales", request.scales().address())
-                    .set("scales_token_stride", request.scales().stride(0))
-                    .set("scales_group_stride", request.scales().stride(1));
+        if (plan.scales() != null) {
+            params.set("scales", plan.scales().address())
+                    .set("scales_token_stride", plan.scales().stride(0))
+                    .set("scales_group_stride", plan.scales().stride(1));
         }
         if (!cached) {
             fillRouting();
@@ -170,27 +171,21 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 .set("expert_hist", state.expertHist.address())
                 .set("out_num_rows", handle.numRows.address())
                 .set("out_source_rows", handle.sourceRows.address());
-        if (request.layout() != null) {
-            fillLayout(request.layout());
+        if (plan.layout() != null) {
+            fillLayout(plan.layout());
         }
-        if (request.topkIdx() == null) {
+        if (plan.topkIdx() == null) {
             return;
         }
         params.setInt("topk", handle.numTopk())
-                .set("topk_idx", request.topkIdx().address())
-                .set("topk_weights", request.topkWeights() == null ? 0 : weightsAddress())
+                .set("topk_idx", plan.topkIdx().address())
+                .setTensor("topk_weights", plan.topkWeights())
                 .set("out_raw_expert_counts", handle.rawCounts.address());
         outputs.fill(params);
     }
 
-    /** Kernels take 0 for no weights; engines give a tensor of no tokens that address. */
-    private long weightsAddress() {
-        Tensor weights = request.topkWeights();
-        return weights.numElements() == 0 ? state.heap() : weights.address();
-    }
-
     private void fillLayout(DispatchLayout layout) {
-        Tensor perExpert = request.topkIdx() == null ? null : layout.numTokensPerExpert();
+        Tensor perExpert = plan.topkIdx() == null ? null : layout.numTokensPerExpert();
         params.set("is_token_in_rank", layout.isTokenInRank().address())
                 .set("tokens_per_rank", layout.numTokensPerRank().address())
                 .set("tokens_per_expert", perExpert == null ? 0 : perExpert.address());
@@ -249,7 +244,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
             throw new IllegalStateException("the dispatch ended without counts or an error");
         }
         int numRows = status.numRows();
-        handle.validate(numRows, request.expanded() ? status.numExpandedRows() : numRows);
+        handle.validate(numRows, plan.expanded() ? status.numExpandedRows() : numRows);
         outputs.copyCounts(); // known like the rows, though streams alone wait for the end
     }
 
@@ -273,12 +268,12 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
 
     /** How rows spread over the ranks is known in device memory: {@link #observe} has more. */
     @Override
-    public void describe(CallFacts facts, boolean completed) {
-        NormalRows.describe(facts, new RowFormat(request.x().dtype(), handle.hidden()));
+    public void describe(RecordedFacts facts, boolean completed) {
+        NormalRows.describe(facts, new RowFormat(plan.x().dtype(), handle.hidden()));
         boolean exact = handle.numWorstTokens() == 0;
         facts.tokens(
                 handle.numTokens(),
-                exact && handle.isValid() ? handle.numRecvTokens() : CallFacts.UNKNOWN);
+                exact && handle.isValid() ? handle.numRecvTokens() : RecordedFacts.UNKNOWN);
         if (completed && !cached) {
             outputs.describe(facts);
         }

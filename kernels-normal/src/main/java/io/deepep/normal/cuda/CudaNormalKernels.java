@@ -1,15 +1,12 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.cuda.kernels.InternodeKernels;
-import io.deepep.normal.cuda.kernels.NormalStructs;
-import io.deepep.normal.cuda.kernels.KernelConstants;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
 import io.deepep.Event;
@@ -25,6 +22,9 @@ import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.cuda.kernels.InternodeKernels;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
@@ -140,13 +140,13 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     }
 
     @Override
-    public Operation<DispatchResult> prepareDispatch(DispatchRequest request) {
-        return new CudaDispatch(state, request);
+    public Operation<DispatchResult> prepareDispatch(DispatchPlan plan) {
+        return new CudaDispatch(state, plan);
     }
 
     @Override
-    public Operation<CombineResult> prepareCombine(CombineRequest request) {
-        return new CudaCombine(state, request);
+    public Operation<CombineResult> prepareCombine(CombinePlan plan) {
+        return new CudaCombine(state, plan);
     }
 
     @Override

@@ -1,7 +1,5 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.cuda.kernels.NormalModule;
-import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -15,6 +13,8 @@ import io.deepep.normal.FaultMessages;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalChecks;
 import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.cuda.kernels.NormalModule;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 
@@ -87,7 +87,7 @@ final class CudaNormalState implements AutoCloseable {
                         : null;
     }
 
-    /** Bytes of the rows of one request's tokens. */
+    /** Bytes of the rows of one plan's tokens. */
     private long routingBytes() {
         return topology.isInternode()
                 ? InternodeRouting.bytes(topology, limits.maxTokens())
@@ -95,8 +95,8 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     /**
-     * Room for the scratch below, and for routing and received indices of two requests. Rows that
-     * are copied out come on top, when a request is prepared that wants them.
+     * Room for the scratch below, and for routing and received indices of two plans. Rows that are
+     * copied out come on top, when a plan is prepared that wants them.
      */
     private long reservedBytes() {
         boolean internode = topology.isInternode();

@@ -1,10 +1,10 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.normal.RingShape;
+import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.Layout;
 
 /**

@@ -1,9 +1,5 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.cuda.kernels.InternodeKernels;
-import io.deepep.normal.cuda.kernels.NormalModule;
-import io.deepep.normal.cuda.kernels.InternodeStructs;
-import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -15,6 +11,10 @@ import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.RdmaHeaps;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.RingShape;
+import io.deepep.normal.cuda.kernels.InternodeKernels;
+import io.deepep.normal.cuda.kernels.InternodeStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -1,10 +1,10 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.EpTopology;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalNvlLayout;
-import io.deepep.spi.CallFacts;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -37,7 +37,8 @@ final class RowSpread {
      * @param memory {@link NormalNvlLayout#headers}, then across nodes {@link
      *     InternodeRouting#ownRows}
      */
-    static RowSpread read(MemorySegment memory, Region headers, EpTopology topology, int numTokens) {
+    static RowSpread read(
+            MemorySegment memory, Region headers, EpTopology topology, int numTokens) {
         int me = topology.rank();
         int numRanks = topology.numRanks();
         int firstCount =
@@ -89,14 +90,14 @@ final class RowSpread {
     }
 
     /** Tells of the dispatch. */
-    void describeDispatch(CallFacts facts, int numTokens) {
+    void describeDispatch(RecordedFacts facts, int numTokens) {
         facts.tokens(numTokens, Arrays.stream(received).sum())
                 .peers(sent, received)
                 .links(nvlinkRows, rdmaRows);
     }
 
     /** Tells of a combine, which takes the ways of its dispatch back. */
-    void describeCombine(CallFacts facts, int numTokens) {
+    void describeCombine(RecordedFacts facts, int numTokens) {
         facts.tokens(numTokens, Arrays.stream(sent).sum())
                 .peers(/* sent= */ received, /* received= */ sent)
                 .links(nvlinkRows, rdmaRows);

@@ -1,11 +1,11 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.cuda.kernels.NormalStructs;
-import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.PinnedSlots;
-import io.deepep.spi.CallFacts;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalStructs;
+import io.deepep.spi.RecordedFacts;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -67,7 +67,7 @@ final class WaitTimes {
     }
 
     /** Tells of the latest run, which is observed, unless the GPU is not done with it. */
-    void describe(CallFacts facts) {
+    void describe(RecordedFacts facts) {
         if (!event.isDone()) {
             return;
         }

@@ -1,6 +1,6 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
@@ -14,8 +14,8 @@ import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
-import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.util.Arrays;
@@ -23,7 +23,7 @@ import java.util.Arrays;
 /** A combine with the routing of a handle. */
 final class HostCombine implements Operation<CombineResult> {
     private final HostNormalState state;
-    private final CombineRequest request;
+    private final CombinePlan plan;
     private final Config config;
     private final FaultMessages messages;
     private final HostDispatchHandle handle;
@@ -38,22 +38,23 @@ final class HostCombine implements Operation<CombineResult> {
     private final Tensor weightsOut;
     private CombineResult result;
 
-    HostCombine(HostNormalState state, CombineRequest request) {
+    HostCombine(HostNormalState state, CombinePlan plan) {
         this.state = state;
-        this.request = request;
-        this.handle = HostDispatchHandle.of(request.handle(), state);
+        this.plan = plan;
+        this.handle = HostDispatchHandle.of(plan.handle(), state);
         this.numRows = handle.numResultRows();
-        state.checks.combine(request, numRows);
-        if (request.out() != null && state.nvlContains(request.out())) {
+        state.checks.combine(plan, numRows);
+        if (plan.out() != null && state.nvlContains(plan.out())) {
             throw new IllegalArgumentException(
                     "out lies in the buffer, which peers read during a combine; give memory of your own");
         }
-        this.config = NormalConfigs.choose(request.config(), state.combineConfig, state.envelope);
+        this.config =
+                NormalConfigs.choose(
+                        plan.config(), plan.numSms(), state.combineConfig, state.envelope);
         this.messages = state.messages(NormalCall.COMBINE, handle.numExperts());
-        this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
-        this.weightsOut =
-                request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
-        this.input = new CombineInput(state, handle, request);
+        this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
+        this.weightsOut = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
+        this.input = new CombineInput(state, handle, plan);
         this.offered = new OfferedRows(state);
         Routing routing = handle.routing();
         boolean internode = state.topology.isInternode();
@@ -69,7 +70,7 @@ final class HostCombine implements Operation<CombineResult> {
                 weightsOut == null
                         ? null
                         : new NodeWeights(state, handle, ringShape, offered, weightsOut);
-        TokenReducer home = new TokenReducer(state, handle, rings, offered, request, out);
+        TokenReducer home = new TokenReducer(state, handle, rings, offered, plan, out);
         roles =
                 internode
                         ? new Role[] {new NodeReducer(state, handle, rings, offered), home}
@@ -86,7 +87,7 @@ final class HostCombine implements Operation<CombineResult> {
     public void begin() {
         handle.requireValid();
         if (handle.numResultRows() != numRows) {
-            state.checks.combineRows(request, handle.numResultRows());
+            state.checks.combineRows(plan, handle.numResultRows());
         }
         input.stage();
         HeaderExchange headers = state.headers;
@@ -127,9 +128,9 @@ final class HostCombine implements Operation<CombineResult> {
 
     /** Rows take the ways of the dispatch back. */
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         NormalRows.describe(facts, RowFormat.bf16(handle.hidden()));
-        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
             int[] home = handle.routing().scan().tokensPerRank();
             facts.tokens(handle.numTokens(), Arrays.stream(home).sum())

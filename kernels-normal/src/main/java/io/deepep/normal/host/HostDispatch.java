@@ -1,7 +1,7 @@
 package io.deepep.normal.host;
 
 import io.deepep.Config;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
@@ -14,14 +14,14 @@ import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
-import io.deepep.spi.CallFacts;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 
 /** A dispatch with routing of its own or a handle's ("cached"). */
 final class HostDispatch implements Operation<DispatchResult> {
     private final HostNormalState state;
-    private final DispatchRequest request;
+    private final DispatchPlan plan;
     private final int numBlocks;
     private final NormalCall call;
     private final FaultMessages messages;
@@ -36,31 +36,29 @@ final class HostDispatch implements Operation<DispatchResult> {
     /** Whether the expanded rows of some rank may be too many, so that all nodes must learn. */
     private boolean endsTogether;
 
-    HostDispatch(HostNormalState state, DispatchRequest request) {
+    HostDispatch(HostNormalState state, DispatchPlan plan) {
         this.state = state;
-        this.request = request;
-        boolean cached = request.handle() != null;
-        HostDispatchHandle given = cached ? HostDispatchHandle.of(request.handle(), state) : null;
-        state.checks.dispatch(request);
-        requireNotReceived(request.x());
+        this.plan = plan;
+        boolean cached = plan.handle() != null;
+        HostDispatchHandle given = cached ? HostDispatchHandle.of(plan.handle(), state) : null;
+        state.checks.dispatch(plan);
+        requireNotReceived(plan.x());
         Config config =
-                NormalConfigs.choose(request.config(), state.dispatchConfig, state.envelope);
+                NormalConfigs.choose(
+                        plan.config(), plan.numSms(), state.dispatchConfig, state.envelope);
         this.numBlocks = Math.min(config.numSms(), NormalRdmaLayout.MAX_BLOCKS);
         this.call = cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH;
-        this.handle = cached ? given : newHandle(state, request);
+        this.handle = cached ? given : newHandle(state, plan);
         this.messages = state.messages(call, handle.numExperts());
-        this.outputs = new HostDispatchOutputs(state, handle, request);
-        TokenRows tokens = new TokenRows(request);
+        this.outputs = new HostDispatchOutputs(state, handle, plan);
+        TokenRows tokens = new TokenRows(plan);
         this.row = tokens.format();
         Routing routing = handle.routing();
         this.metadata =
                 cached
                         ? null
                         : new MetadataExchange(
-                                state,
-                                handle,
-                                new TokenMetadata(state, request, handle),
-                                numBlocks);
+                                state, handle, new TokenMetadata(state, plan, handle), numBlocks);
         Role sender = new NodeRowSender(state, routing, tokens);
         if (state.topology.isInternode()) {
             this.ringShape = RingShape.ofDispatch(config, 1);
@@ -76,8 +74,8 @@ final class HostDispatch implements Operation<DispatchResult> {
             this.rings = null;
             this.roles = new Role[] {sender};
         }
-        if (request.numWorstTokens() > 0) {
-            outputs.shape(request.numWorstTokens());
+        if (plan.numWorstTokens() > 0) {
+            outputs.shape(plan.numWorstTokens());
         }
     }
 
@@ -91,14 +89,14 @@ final class HostDispatch implements Operation<DispatchResult> {
         }
     }
 
-    private static HostDispatchHandle newHandle(HostNormalState state, DispatchRequest request) {
-        int numTokens = (int) request.x().size(0);
-        int numTopk = request.topkIdx() == null ? 0 : (int) request.topkIdx().size(1);
-        int numExperts = request.topkIdx() == null ? 0 : request.numExperts();
+    private static HostDispatchHandle newHandle(HostNormalState state, DispatchPlan plan) {
+        int numTokens = (int) plan.x().size(0);
+        int numTopk = plan.topkIdx() == null ? 0 : (int) plan.topkIdx().size(1);
+        int numExperts = plan.topkIdx() == null ? 0 : plan.numExperts();
         int numLocalExperts = numExperts / state.topology.numRanks();
         ExpertGroups groups =
-                request.expanded()
-                        ? new ExpertGroups(numLocalExperts, numTopk, request.expertAlignment())
+                plan.expanded()
+                        ? new ExpertGroups(numLocalExperts, numTopk, plan.expertAlignment())
                         : null;
         Routing routing =
                 new Routing(state.topology, numTokens, numExperts, state.limits.maxTokens());
@@ -106,10 +104,10 @@ final class HostDispatch implements Operation<DispatchResult> {
                 state,
                 routing,
                 groups,
-                (int) request.x().size(1),
+                (int) plan.x().size(1),
                 numTopk,
                 numExperts,
-                request.numWorstTokens());
+                plan.numWorstTokens());
     }
 
     private boolean isCached() {
@@ -122,7 +120,7 @@ final class HostDispatch implements Operation<DispatchResult> {
             handle.requireValid();
         } else {
             handle.invalidate();
-            handle.routing().scan().scan(request.topkIdx(), request.layout());
+            handle.routing().scan().scan(plan.topkIdx(), plan.layout());
         }
         announce();
         state.headers.open(messages);
@@ -150,10 +148,10 @@ final class HostDispatch implements Operation<DispatchResult> {
         }
         headers.set(HeaderWord.NUM_EXPERTS, handle.numExperts());
         headers.set(HeaderWord.TOPK, handle.numTopk());
-        headers.set(HeaderWord.HAS_WEIGHTS, request.topkWeights() == null ? 0 : 1);
+        headers.set(HeaderWord.HAS_WEIGHTS, plan.topkWeights() == null ? 0 : 1);
         headers.set(HeaderWord.ROW_LIMIT, rowLimit());
         if (state.topology.isInternode()) {
-            headers.set(HeaderWord.EXPANDED_LIMITED, request.expanded() ? 1 : 0);
+            headers.set(HeaderWord.EXPANDED_LIMITED, plan.expanded() ? 1 : 0);
         }
         RoutingScan scan = handle.routing().scan();
         if (scan.fault() != null) {
@@ -165,8 +163,8 @@ final class HostDispatch implements Operation<DispatchResult> {
     /** Rows that may arrive here. */
     private int rowLimit() {
         int capacity = state.nvlLayout.capacity();
-        boolean limited = request.numWorstTokens() > 0 && !request.expanded();
-        return limited ? Math.min(capacity, request.numWorstTokens()) : capacity;
+        boolean limited = plan.numWorstTokens() > 0 && !plan.expanded();
+        return limited ? Math.min(capacity, plan.numWorstTokens()) : capacity;
     }
 
     /** Judges the rows of all ranks and places this rank's own. */
@@ -177,7 +175,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         outputs.setCounts(state.headers);
         if (handle.groups() != null) {
             long rows = handle.groups().place(state.headers);
-            int limit = request.numWorstTokens() > 0 ? request.numWorstTokens() : Integer.MAX_VALUE;
+            int limit = plan.numWorstTokens() > 0 ? plan.numWorstTokens() : Integer.MAX_VALUE;
             if (rows > limit) {
                 // Only this rank sees it: the others learn it when the call ends.
                 state.exchange.record(
@@ -235,9 +233,9 @@ final class HostDispatch implements Operation<DispatchResult> {
     }
 
     @Override
-    public void describe(CallFacts facts, boolean completed) {
+    public void describe(RecordedFacts facts, boolean completed) {
         NormalRows.describe(facts, row);
-        facts.tokens(handle.numTokens(), CallFacts.UNKNOWN);
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
             facts.tokens(handle.numTokens(), handle.numReceived())
                     .peers(handle.routing().scan().tokensPerRank(), handle.receivedRows());

@@ -2,10 +2,10 @@ package io.deepep.normal.host;
 
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 
-/** The routing of one request's latest dispatch, on the host. */
+/** The routing of one plan's latest dispatch, on the host. */
 final class HostDispatchHandle implements DispatchHandle {
     private final HostNormalState owner;
     private final Routing routing;
@@ -70,7 +70,7 @@ final class HostDispatchHandle implements DispatchHandle {
     void requireValid() {
         if (!valid) {
             throw new IllegalArgumentException(
-                    "the dispatch of the handle has not run, or failed; dispatch its request again first");
+                    "the dispatch of the handle has not run, or failed; dispatch its plan again first");
         }
     }
 
@@ -109,7 +109,7 @@ final class HostDispatchHandle implements DispatchHandle {
     }
 
     /** Sets what this rank's tokens put on links, on their way out or home. */
-    void describeLinks(CallFacts facts) {
+    void describeLinks(RecordedFacts facts) {
         EpTopology topology = owner.topology;
         long nvlink = 0;
         long rdma = 0;

@@ -2,11 +2,11 @@ package io.deepep.normal.host;
 
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.spi.CallFacts;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
@@ -14,8 +14,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * The tensors of a dispatch's result: views of the receive region or memory of the request's own.
- * Made anew only when the number of rows changes.
+ * The tensors of a dispatch's result: views of the receive region or memory of the plan's own. Made
+ * anew only when the number of rows changes.
  */
 final class HostDispatchOutputs {
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
@@ -43,15 +43,15 @@ final class HostDispatchOutputs {
     private Tensor weights;
     private DispatchResult result;
 
-    HostDispatchOutputs(HostNormalState state, HostDispatchHandle handle, DispatchRequest request) {
+    HostDispatchOutputs(HostNormalState state, HostDispatchHandle handle, DispatchPlan plan) {
         this.state = state;
         this.handle = handle;
-        this.row = new RowFormat(request.x().dtype(), (int) request.x().size(1));
+        this.row = new RowFormat(plan.x().dtype(), (int) plan.x().size(1));
         this.receivedRows = state.nvlLayout.recvRows().of(row.strideBytes());
-        this.numTopk = request.topkIdx() == null ? 0 : handle.numTopk();
-        this.weighted = request.topkWeights() != null;
-        this.view = handle.groups() == null && request.receive() == DispatchRequest.Receive.VIEW;
-        this.alignment = request.expertAlignment();
+        this.numTopk = plan.topkIdx() == null ? 0 : handle.numTopk();
+        this.weighted = plan.topkWeights() != null;
+        this.view = handle.groups() == null && plan.receive() == DispatchPlan.Receive.VIEW;
+        this.alignment = plan.expertAlignment();
         this.zeros = handle.expanded() ? Arena.ofAuto().allocate(row.dataBytes()) : null;
         int numLocalExperts = handle.numExperts() / state.topology.numRanks();
         this.countsPerExpert =
@@ -202,7 +202,7 @@ final class HostDispatchOutputs {
         }
     }
 
-    void describe(CallFacts facts) {
+    void describe(RecordedFacts facts) {
         if (countsPerExpert != null) {
             facts.experts(countsPerExpert.segment().toArray(ValueLayout.JAVA_INT));
         }

@@ -1,12 +1,12 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
@@ -88,13 +88,13 @@ public final class HostNormalKernels implements NormalKernels {
     }
 
     @Override
-    public Operation<DispatchResult> prepareDispatch(DispatchRequest request) {
-        return new HostDispatch(state, request);
+    public Operation<DispatchResult> prepareDispatch(DispatchPlan plan) {
+        return new HostDispatch(state, plan);
     }
 
     @Override
-    public Operation<CombineResult> prepareCombine(CombineRequest request) {
-        return new HostCombine(state, request);
+    public Operation<CombineResult> prepareCombine(CombinePlan plan) {
+        return new HostCombine(state, plan);
     }
 
     @Override

@@ -25,7 +25,7 @@ final class MetadataExchange {
     private final int numBlocks;
 
     /**
-     * Of one request.
+     * Of one plan.
      *
      * @param numSms into how many blocks tokens are divided
      */

@@ -85,11 +85,7 @@ final class NodeWeights {
         int each = Math.max(1, Math.ceilDiv(numTokens, numBlocks));
         for (int block = 0; block * each < numTokens; block++) {
             // acquire; pairs with send
-            state.exchange.await(
-                    rdma,
-                    flags.at(node, block),
-                    state.peerOn(node),
-                    FaultPhase.META);
+            state.exchange.await(rdma, flags.at(node, block), state.peerOn(node), FaultPhase.META);
         }
     }
 

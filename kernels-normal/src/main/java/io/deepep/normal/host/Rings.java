@@ -28,7 +28,7 @@ final class Rings {
     private final int[] released;
 
     /**
-     * Rings of a request's calls.
+     * Rings of a plan's calls.
      *
      * @param slotBytes of a row with its padding
      */

@@ -6,7 +6,7 @@ import io.deepep.normal.HeaderWord;
 /**
  * What one rank remembers of a dispatch: the rows of its own tokens at all ranks, and, across
  * nodes, the rows on this node of the tokens of the ranks with its nvlRank, which it forwards.
- * Overwritten when the request is dispatched again.
+ * Overwritten when the plan is dispatched again.
  */
 final class Routing {
     private final EpTopology topology;

@@ -1,6 +1,6 @@
 package io.deepep.normal.host;
 
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.host.HostHeap;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
@@ -8,8 +8,8 @@ import java.lang.foreign.ValueLayout;
 
 /**
  * What travels beside the row of one token at a time: its index, experts and weights, taken from
- * the request or from a record, and written where the ranks of this node receive it. Each of them
- * gets the indices of its own experts.
+ * the plan or from a record, and written where the ranks of this node receive it. Each of them gets
+ * the indices of its own experts.
  */
 final class TokenMetadata {
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
@@ -30,12 +30,12 @@ final class TokenMetadata {
 
     private int token;
 
-    TokenMetadata(HostNormalState state, DispatchRequest request, HostDispatchHandle handle) {
+    TokenMetadata(HostNormalState state, DispatchPlan plan, HostDispatchHandle handle) {
         this.state = state;
         this.nvl = state.context.nvl();
         this.numTopk = handle.numTopk();
-        this.topkIdx = numTopk == 0 ? null : request.topkIdx().segment();
-        this.topkWeights = request.topkWeights() == null ? null : request.topkWeights().segment();
+        this.topkIdx = numTopk == 0 ? null : plan.topkIdx().segment();
+        this.topkWeights = plan.topkWeights() == null ? null : plan.topkWeights().segment();
         this.src = state.nvlLayout.recvSrc();
         this.topk = handle.recvTopk();
         this.weights = handle.recvWeights();

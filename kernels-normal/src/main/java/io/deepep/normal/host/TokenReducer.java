@@ -1,6 +1,6 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.Tensor;
 import io.deepep.host.RowSum;
 
@@ -36,7 +36,7 @@ final class TokenReducer implements Role {
             HostDispatchHandle handle,
             Rings rings,
             OfferedRows offered,
-            CombineRequest request,
+            CombinePlan plan,
             Tensor out) {
         this.state = state;
         this.routing = handle.routing();
@@ -44,8 +44,8 @@ final class TokenReducer implements Role {
         this.blocked = new Blocked(state);
         this.offered = offered;
         this.hidden = handle.hidden();
-        this.bias0 = request.bias0();
-        this.bias1 = request.bias1();
+        this.bias0 = plan.bias0();
+        this.bias1 = plan.bias1();
         this.out = out;
         this.numNodes = state.topology.numRdmaRanks();
         this.sum = new RowSum(state.topology.numNvlRanks() + numNodes + 2, hidden);

@@ -1,6 +1,6 @@
 package io.deepep.normal.host;
 
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.Tensor;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
@@ -17,12 +17,12 @@ final class TokenRows {
     private final long scaleStride0;
     private final long scaleStride1;
 
-    TokenRows(DispatchRequest request) {
-        Tensor tokens = request.x();
+    TokenRows(DispatchPlan plan) {
+        Tensor tokens = plan.x();
         format = new RowFormat(tokens.dtype(), (int) tokens.size(1));
         x = tokens.segment();
         xStride = tokens.stride(0) * tokens.dtype().sizeBytes();
-        Tensor scale = request.scales();
+        Tensor scale = plan.scales();
         scales = scale == null ? null : scale.segment();
         scaleStride0 = scale == null ? 0 : FLOAT.byteSize() * scale.stride(0);
         scaleStride1 = scale == null ? 0 : FLOAT.byteSize() * scale.stride(1);

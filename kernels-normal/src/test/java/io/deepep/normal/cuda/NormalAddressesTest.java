@@ -1,6 +1,5 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.normal.cuda.kernels.NormalStructs;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -16,6 +15,7 @@ import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedMemory;
 import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
@@ -88,7 +88,8 @@ class NormalAddressesTest {
             CudaContext context, NormalNvlLayout layout, List<Long> heaps, long state) {
         try (Arena arena = Arena.ofConfined();
                 CudaModule module =
-                        CudaModule.loadResource(context, NormalAddressesTest.class, FATBIN);
+                        CudaModule.loadResource(
+                                context, FATBIN, NormalAddressesTest.class.getResource(FATBIN));
                 CudaStream stream = CudaStream.create(context);
                 PinnedMemory out = PinnedMemory.allocate(context, 8L * MAX_ADDRESSES)) {
             NormalStructs.HEADER.requireSame(module);

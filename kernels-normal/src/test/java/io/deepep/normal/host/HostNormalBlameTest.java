@@ -3,10 +3,10 @@ package io.deepep.normal.host;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.Config;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
@@ -35,10 +35,9 @@ class HostNormalBlameTest {
         return new RankGroup(numNodes, numNvlRanks, limits, config, Duration.ofSeconds(1));
     }
 
-    private static DispatchRequest request(Routings routings, int rank) {
-        Tensor x =
-                Tensor.allocate(Arena.ofAuto(), DType.BF16, routings.numTokens(rank), HIDDEN);
-        return DispatchRequest.builder(x)
+    private static DispatchPlan plan(Routings routings, int rank) {
+        Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, routings.numTokens(rank), HIDDEN);
+        return DispatchPlan.builder(x)
                 .topk(routings.topkIdxTensor(rank), null, routings.numExperts())
                 .build();
     }
@@ -59,7 +58,7 @@ class HostNormalBlameTest {
                 .run(
                         (topology, kernels) -> {
                             Operation<DispatchResult> operation =
-                                    kernels.prepareDispatch(request(routings, topology.rank()));
+                                    kernels.prepareDispatch(plan(routings, topology.rank()));
                             operation.begin();
                             if (topology.rank() != CULPRIT) {
                                 requireCulprit(operation, topology.rank());
@@ -76,12 +75,10 @@ class HostNormalBlameTest {
                 .run(
                         (topology, kernels) -> {
                             DispatchResult got =
-                                    RankGroup.dispatch(
-                                            kernels, request(routings, topology.rank()));
+                                    RankGroup.dispatch(kernels, plan(routings, topology.rank()));
                             Operation<?> operation =
                                     kernels.prepareCombine(
-                                            CombineRequest.builder(got.recvX(), got.handle())
-                                                    .build());
+                                            CombinePlan.builder(got.recvX(), got.handle()).build());
                             operation.begin();
                             if (topology.rank() != CULPRIT) {
                                 requireCulprit(operation, topology.rank());

@@ -2,10 +2,10 @@ package io.deepep.normal.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
@@ -38,7 +38,7 @@ class HostNormalRowsTest {
                                 DispatchResult got =
                                         RankGroup.dispatch(
                                                 kernels,
-                                                DispatchRequest.builder(
+                                                DispatchPlan.builder(
                                                                 routings.tokens(
                                                                         topology.rank(), HIDDEN))
                                                         .topk(
@@ -59,10 +59,10 @@ class HostNormalRowsTest {
                                 DispatchResult cached =
                                         RankGroup.dispatch(
                                                 kernels,
-                                                DispatchRequest.builder(
+                                                DispatchPlan.builder(
                                                                 routings.tokens(
                                                                         topology.rank(), HIDDEN))
-                                                        .handle(got.handle())
+                                                        .cached(got.handle())
                                                         .build());
                                 assertThat(cached.expertOffsets().getLong(3))
                                         .isEqualTo(got.expertOffsets().getLong(3));
@@ -117,7 +117,7 @@ class HostNormalRowsTest {
         CombineResult home =
                 RankGroup.combine(
                         kernels,
-                        CombineRequest.builder(got.recvX(), got.handle())
+                        CombinePlan.builder(got.recvX(), got.handle())
                                 .topkWeights(got.recvTopkWeights())
                                 .build());
         for (int token = 0; token < routings.numTokens(rank); token++) {
@@ -164,8 +164,7 @@ class HostNormalRowsTest {
                             DispatchResult got =
                                     RankGroup.dispatch(
                                             kernels,
-                                            DispatchRequest.builder(x)
-                                                    .scales(scales)
+                                            DispatchPlan.builder(x, scales)
                                                     .topk(
                                                             routings.topkIdxTensor(topology.rank()),
                                                             null,

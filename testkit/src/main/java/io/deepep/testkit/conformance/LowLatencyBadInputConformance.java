@@ -11,8 +11,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -77,8 +77,7 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                         LowLatencyRank stranger = new LowLatencyRank(context.with(other), world);
                         LowLatencyHandle handle = stranger.dispatch(LowLatencyFormat.FP8).handle();
                         requireForeign(() -> rank.combine(handle));
-                        requireForeign(
-                                () -> context.buffer().getNextLowLatencyCombineBuffer(handle));
+                        requireForeign(() -> context.buffer().getLowLatencyCombineBuffer(handle));
                     }
                     rank.roundTrip(LowLatencyFormat.FP8);
                 });
@@ -98,7 +97,7 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     LowLatencyDispatchResult old = rank.dispatch(LowLatencyFormat.FP8);
-                    LowLatencyCombineRequest prepared = rank.home(old.handle()).build();
+                    LowLatencyCombinePlan prepared = rank.home(old.handle()).build();
                     rank.verify(context.buffer().lowLatencyCombine(prepared));
                     rank.roundTrip(LowLatencyFormat.FP8);
                     rank.roundTrip(LowLatencyFormat.FP8);
@@ -109,9 +108,7 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                             .isInstanceOfAny(
                                     IllegalArgumentException.class, IllegalStateException.class);
                     assertThatThrownBy(
-                                    () ->
-                                            context.buffer()
-                                                    .getNextLowLatencyCombineBuffer(old.handle()))
+                                    () -> context.buffer().getLowLatencyCombineBuffer(old.handle()))
                             .isInstanceOfAny(
                                     IllegalArgumentException.class, IllegalStateException.class);
                     rank.roundTrip(LowLatencyFormat.FP8);
@@ -134,7 +131,7 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                     buffer.close();
                     requireClosed(() -> rank.roundTrip(LowLatencyFormat.FP8));
                     requireClosed(() -> rank.combine(handle));
-                    requireClosed(() -> buffer.getNextLowLatencyCombineBuffer(handle));
+                    requireClosed(() -> buffer.getLowLatencyCombineBuffer(handle));
                     requireClosed(buffer::cleanLowLatencyBuffer);
                     requireClosed(buffer::lowLatencyQueryMask);
                     requireClosed(buffer::lowLatencyCleanMask);
@@ -165,14 +162,13 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                     if (context.rank() == CULPRIT) {
                         idx.setLong(expert, 9, 2);
                     }
-                    LowLatencyDispatchRequest request =
-                            LowLatencyDispatchRequest.builder(rank.x(), context.upload(idx))
-                                    .build();
+                    LowLatencyDispatchPlan plan =
+                            LowLatencyDispatchPlan.builder(rank.x(), context.upload(idx)).build();
                     for (int i = 0; i < 2; i++) {
                         requireRouting(
                                 () ->
                                         context.buffer()
-                                                .lowLatencyDispatch(request)
+                                                .lowLatencyDispatch(plan)
                                                 .event()
                                                 .synchronize(),
                                 "=" + expert);

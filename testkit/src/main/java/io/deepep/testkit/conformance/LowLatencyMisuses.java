@@ -5,8 +5,8 @@ import static io.deepep.testkit.conformance.Misuse.missing;
 
 import io.deepep.Buffer;
 import io.deepep.DType;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
@@ -30,31 +30,35 @@ final class LowLatencyMisuses {
             return inputs.context().upload(HostTensors.allocate(dtype, shape));
         }
 
+        Tensor inBuffer(DType dtype, long... shape) {
+            return Misuse.inBuffer(inputs.context(), true, dtype, shape);
+        }
+
         Buffer buffer() {
             return inputs.context().buffer();
         }
 
         void dispatch(Tensor x, Tensor idx) {
-            dispatch(LowLatencyDispatchRequest.builder(x, idx));
+            dispatch(LowLatencyDispatchPlan.builder(x, idx));
         }
 
-        void dispatch(LowLatencyDispatchRequest.Builder request) {
-            buffer().lowLatencyDispatch(request.build());
+        void dispatch(LowLatencyDispatchPlan.Builder plan) {
+            buffer().lowLatencyDispatch(plan.build());
         }
 
-        LowLatencyDispatchRequest.Builder good() {
-            return inputs.request(LowLatencyFormat.FP8);
+        LowLatencyDispatchPlan.Builder good() {
+            return inputs.plan(LowLatencyFormat.FP8);
         }
 
         void combine(Tensor x, Tensor idx, Tensor weights) {
-            combine(LowLatencyCombineRequest.builder(x, idx, weights, handle));
+            combine(LowLatencyCombinePlan.builder(x, idx, weights, handle));
         }
 
-        void combine(LowLatencyCombineRequest.Builder request) {
-            buffer().lowLatencyCombine(request.build());
+        void combine(LowLatencyCombinePlan.Builder plan) {
+            buffer().lowLatencyCombine(plan.build());
         }
 
-        LowLatencyCombineRequest.Builder home() {
+        LowLatencyCombinePlan.Builder home() {
             return inputs.home(handle);
         }
     }
@@ -95,6 +99,10 @@ final class LowLatencyMisuses {
                                                                         DType.BF16, 10, 128))),
                                         r.inputs().topkIdx())),
                 argument(
+                        "x lies in the RDMA buffer",
+                        "lies in the buffer (RDMA)",
+                        r -> r.dispatch(r.inBuffer(DType.BF16, 10, 128), r.inputs().topkIdx())),
+                argument(
                         "x lies elsewhere",
                         "x",
                         r ->
@@ -124,11 +132,11 @@ final class LowLatencyMisuses {
                 missing(
                         "no x",
                         "x",
-                        r -> LowLatencyDispatchRequest.builder(null, r.inputs().topkIdx())),
+                        r -> LowLatencyDispatchPlan.builder(null, r.inputs().topkIdx())),
                 missing(
                         "no indices",
                         "topkIdx",
-                        r -> LowLatencyDispatchRequest.builder(r.inputs().x(), null)),
+                        r -> LowLatencyDispatchPlan.builder(r.inputs().x(), null)),
                 argument(
                         "dispatched weights of another shape",
                         "topkWeights",
@@ -148,7 +156,7 @@ final class LowLatencyMisuses {
                                                                 r.inputs().context(),
                                                                 r.inputs().weights())))),
                 missing("no format", "what", r -> r.good().format(null)),
-                missing("no request", "request", r -> r.buffer().lowLatencyDispatch(null)));
+                missing("no plan", "plan", r -> r.buffer().lowLatencyDispatch(null)));
     }
 
     private static Stream<Misuse<Rank>> statistics() {
@@ -169,6 +177,18 @@ final class LowLatencyMisuses {
                         "waits are I32",
                         "aitCostStats",
                         r -> r.dispatch(r.good().waitCostStats(r.tensor(DType.I32, 4)))),
+                argument(
+                        "counts lie in the RDMA buffer",
+                        "cumulativeStats is I32[2]",
+                        r -> r.dispatch(r.good().cumulativeStats(r.inBuffer(DType.I32, EXPERTS)))),
+                argument(
+                        "waits lie in the RDMA buffer",
+                        "waitCostStats is I64[4]",
+                        r -> r.dispatch(r.good().waitCostStats(r.inBuffer(DType.I64, 4)))),
+                argument(
+                        "combine waits lie in the RDMA buffer",
+                        "waitCostStats is I64[4]",
+                        r -> r.combine(r.home().waitCostStats(r.inBuffer(DType.I64, 4)))),
                 argument(
                         "combine waits of too few ranks",
                         "aitCostStats",
@@ -240,20 +260,36 @@ final class LowLatencyMisuses {
                                         r.tensor(DType.BF16, 10, 3))),
                 argument(
                         "pre-reduced without dispatched weights",
-                        "give them to LowLatencyDispatchRequest",
+                        "give them to LowLatencyDispatchPlan",
                         r -> r.combine(r.inputs().preReduced(r.handle()))),
                 missing(
                         "pre-reduced rows of no handle",
                         "handle",
                         r -> r.inputs().preReduced(null)),
                 argument(
-                        "zero copy of other memory",
-                        "zero",
-                        r -> r.combine(r.home().zeroCopy(true))),
-                argument(
                         "out of too few tokens",
                         "out",
                         r -> r.combine(r.home().out(r.tensor(DType.BF16, 9, 128)))),
+                argument(
+                        "out lies in the RDMA buffer",
+                        "lies in the buffer (RDMA)",
+                        r -> r.combine(r.home().out(r.inBuffer(DType.BF16, 10, 128)))),
+                argument(
+                        "out has all rows at one address",
+                        "lie over one another",
+                        r ->
+                                r.combine(
+                                        r.home()
+                                                .out(
+                                                        Misuse.repeated(
+                                                                r.tensor(DType.BF16, 10, 128))))),
+                argument(
+                        "out is x",
+                        "out overlaps x",
+                        r -> {
+                            Tensor expert = r.inputs().outputs().select(0, 0);
+                            r.combine(r.home().out(expert.slice(0, 0, 10)));
+                        }),
                 argument(
                         "out is F32",
                         "out",
@@ -262,7 +298,7 @@ final class LowLatencyMisuses {
                         "no combined rows",
                         "x",
                         r ->
-                                LowLatencyCombineRequest.builder(
+                                LowLatencyCombinePlan.builder(
                                         null,
                                         r.inputs().topkIdx(),
                                         r.inputs().weights(),
@@ -271,13 +307,13 @@ final class LowLatencyMisuses {
                         "no weights",
                         "topkWeights",
                         r ->
-                                LowLatencyCombineRequest.builder(
+                                LowLatencyCombinePlan.builder(
                                         r.inputs().outputs(),
                                         r.inputs().topkIdx(),
                                         null,
                                         r.handle())),
                 missing("no handle", "handle", r -> r.inputs().home(null)),
-                missing("no combine request", "request", r -> r.buffer().lowLatencyCombine(null)));
+                missing("no combine plan", "plan", r -> r.buffer().lowLatencyCombine(null)));
     }
 
     private static Stream<Misuse<Rank>> others() {
@@ -285,7 +321,7 @@ final class LowLatencyMisuses {
                 missing(
                         "combine buffer of no handle",
                         "handle",
-                        r -> r.buffer().getNextLowLatencyCombineBuffer(null)),
+                        r -> r.buffer().getLowLatencyCombineBuffer(null)),
                 argument(
                         "mask of a rank that is none",
                         "4",

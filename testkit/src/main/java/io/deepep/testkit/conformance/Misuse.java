@@ -1,8 +1,11 @@
 package io.deepep.testkit.conformance;
 
+import io.deepep.BufferOptions;
+import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+import java.util.Arrays;
 
 /**
  * A call that must be refused before anything is started.
@@ -38,6 +41,35 @@ record Misuse<R>(String name, Class<? extends Throwable> type, String mentions, 
         long bytes = tensor.capacityBytes();
         return Tensor.onDevice(
                 Device.cuda(0), 1 << 20, bytes, tensor.dtype(), tensor.shape(), tensor.strides());
+    }
+
+    /** A contiguous tensor in the middle of the rank's own buffer. */
+    static Tensor inBuffer(RankContext context, boolean rdma, DType dtype, long... shape) {
+        long elements = Arrays.stream(shape).reduce(1, Math::multiplyExact);
+        BufferOptions options = context.buffer().options();
+        long numBytes = rdma ? options.numRdmaBytes() : options.numNvlBytes();
+        long offset = numBytes / 2 / 128 * 128;
+        Tensor flat = context.buffer().getLocalBufferTensor(dtype, elements, offset, rdma);
+        long[] strides = HostTensors.allocate(dtype, shape).strides();
+        return view(flat, shape, strides);
+    }
+
+    /** All rows of a matrix where its first one lies. */
+    static Tensor repeated(Tensor matrix) {
+        return view(matrix, matrix.shape(), new long[] {0, 1});
+    }
+
+    private static Tensor view(Tensor memory, long[] shape, long[] strides) {
+        return memory.device().isHost()
+                ? Tensor.strided(memory.segment(), memory.dtype(), shape, strides)
+                : Tensor.onDevice(
+                        memory.device(),
+                        memory.address(),
+                        memory.capacityBytes(),
+                        memory.dtype(),
+                        shape,
+                        strides,
+                        memory.owner());
     }
 
     @Override

@@ -3,10 +3,10 @@ package io.deepep.testkit.conformance;
 import static io.deepep.testkit.conformance.Misuse.argument;
 import static io.deepep.testkit.conformance.Misuse.missing;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
@@ -30,13 +30,17 @@ final class NormalMisuses {
             return inputs.context().upload(HostTensors.allocate(dtype, shape));
         }
 
-        void dispatch(DispatchRequest.Builder request) {
-            inputs.context().buffer().dispatch(request.build());
+        Tensor inBuffer(DType dtype, long... shape) {
+            return Misuse.inBuffer(inputs.context(), false, dtype, shape);
+        }
+
+        void dispatch(DispatchPlan.Builder plan) {
+            inputs.context().buffer().dispatch(plan.build());
         }
 
         /** Dispatches other tokens with the good indices. */
         void dispatchX(Tensor x) {
-            dispatch(DispatchRequest.builder(x).topk(inputs.topkIdx(), inputs.weights(), 16));
+            dispatch(DispatchPlan.builder(x).topk(inputs.topkIdx(), inputs.weights(), 16));
         }
 
         /** Dispatches the good tokens with other routing. */
@@ -48,12 +52,12 @@ final class NormalMisuses {
             return tensor(DType.BF16, handle.numRecvTokens(), HIDDEN);
         }
 
-        void combine(CombineRequest.Builder request) {
-            inputs.context().buffer().combine(request.build());
+        void combine(CombinePlan.Builder plan) {
+            inputs.context().buffer().combine(plan.build());
         }
 
         void combineX(Tensor x) {
-            combine(CombineRequest.builder(x, handle));
+            combine(CombinePlan.builder(x, handle));
         }
     }
 
@@ -94,7 +98,7 @@ final class NormalMisuses {
                         "17",
                         r ->
                                 r.dispatch(
-                                        DispatchRequest.builder(r.tensor(DType.BF16, 17, HIDDEN))
+                                        DispatchPlan.builder(r.tensor(DType.BF16, 17, HIDDEN))
                                                 .topk(r.tensor(DType.I64, 17, 4), null, 16))),
                 argument(
                         "rows of x are not contiguous",
@@ -113,10 +117,14 @@ final class NormalMisuses {
                         "x lies elsewhere",
                         "x",
                         r -> r.dispatchX(Misuse.elsewhere(r.inputs().context(), r.inputs().x()))),
-                missing("no x", "x", r -> DispatchRequest.builder(null)),
+                argument(
+                        "x lies in the NVL buffer",
+                        "x is BF16[10, 128] on ",
+                        r -> r.dispatchX(r.inBuffer(DType.BF16, TOKENS, HIDDEN))),
+                missing("no x", "x", r -> DispatchPlan.builder(null)),
                 missing(
-                        "no request",
-                        "request",
+                        "no plan",
+                        "plan",
                         r -> r.inputs().context().buffer().dispatch(null)));
     }
 
@@ -131,9 +139,10 @@ final class NormalMisuses {
                         "scales",
                         r ->
                                 r.dispatch(
-                                        r.inputs()
-                                                .request()
-                                                .scales(r.tensor(DType.F32, TOKENS, 1)))),
+                                        DispatchPlan.builder(
+                                                        r.inputs().x(),
+                                                        r.tensor(DType.F32, TOKENS, 1))
+                                                .topk(r.inputs().topkIdx(), null, 16))),
                 argument("too few scales", "scales", r -> fp8(r, 256, DType.F32, TOKENS, 1)),
                 argument("scales of too few tokens", "scales", r -> fp8(r, 128, DType.F32, 9, 1)),
                 argument("scales are BF16", "scales", r -> fp8(r, 128, DType.BF16, TOKENS, 1)),
@@ -146,8 +155,7 @@ final class NormalMisuses {
     private static void fp8(Rank r, int hidden, DType dtype, long... scaleShape) {
         Tensor x = r.tensor(DType.FP8_E4M3, TOKENS, hidden);
         r.dispatch(
-                DispatchRequest.builder(x)
-                        .scales(r.tensor(dtype, scaleShape))
+                DispatchPlan.builder(x, r.tensor(dtype, scaleShape))
                         .topk(r.inputs().topkIdx(), null, 16));
     }
 
@@ -179,6 +187,10 @@ final class NormalMisuses {
                                                                 1)),
                                         null,
                                         16)),
+                argument(
+                        "topkIdx lies in the NVL buffer",
+                        "lies in the buffer (NVL)",
+                        r -> r.dispatchTopk(r.inBuffer(DType.I64, TOKENS, 4), null, 16)),
                 argument(
                         "topkIdx lies elsewhere",
                         "topkIdx",
@@ -221,29 +233,52 @@ final class NormalMisuses {
 
     private static Stream<Misuse<Rank>> forms() {
         return Stream.of(
-                argument("no routing at all", "topk", r -> r.dispatch(r.inputs().bare())),
-                argument(
-                        "handle and indices",
-                        "handle",
-                        r -> r.dispatch(r.inputs().request().handle(r.handle()))),
+                missing("no layout", "layout", r -> r.inputs().bare().layout(null)),
+                missing("no handle", "handle", r -> r.inputs().bare().cached(null)),
                 argument(
                         "handle of another number of tokens",
                         "8",
                         r ->
                                 r.dispatch(
-                                        DispatchRequest.builder(r.tensor(DType.BF16, 8, HIDDEN))
-                                                .handle(r.handle()))),
+                                        DispatchPlan.builder(r.tensor(DType.BF16, 8, HIDDEN))
+                                                .cached(r.handle()))),
                 argument(
                         "expanded without indices",
                         "expanded",
-                        r -> r.dispatch(r.inputs().bare().handle(r.handle()).expanded(true))),
+                        r -> r.dispatch(r.inputs().bare().cached(r.handle()).expanded(true))),
                 argument(
                         "alignment of 0",
                         "expertAlignment=0",
-                        r -> r.dispatch(r.inputs().request().expertAlignment(0))),
+                        r -> r.dispatch(r.inputs().plan().expertAlignment(0))),
+                argument(
+                        "an odd number of SMs",
+                        "numSms=3",
+                        r -> r.dispatch(r.inputs().plan().numSms(3))),
+                argument(
+                        "more SMs than the buffer is laid out for",
+                        "numChannels=4096",
+                        r -> r.dispatch(r.inputs().plan().numSms(8192))),
+                argument(
+                        "alignment of 2^30",
+                        "expertAlignment=1073741824",
+                        r ->
+                                r.dispatch(
+                                        r.inputs()
+                                                .plan()
+                                                .expanded(true)
+                                                .expertAlignment(1 << 30))),
+                argument(
+                        "expanded worst case beyond all that can come",
+                        "numWorstTokens=2147483647",
+                        r ->
+                                r.dispatch(
+                                        r.inputs()
+                                                .plan()
+                                                .expanded(true)
+                                                .numWorstTokens(Integer.MAX_VALUE))),
                 argument(
                         "negative worst case",
                         "numWorstTokens=-1",
-                        r -> r.dispatch(r.inputs().request().numWorstTokens(-1))));
+                        r -> r.dispatch(r.inputs().plan().numWorstTokens(-1))));
     }
 }

@@ -20,7 +20,8 @@ public record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
     }
 
     private static CudaFunction load(NetworkLibrary library, String name) {
-        CudaModule module = library.load(InternodeKernels.class, FOLDER + name + ".fatbin");
+        CudaModule module =
+                library.load(name, InternodeKernels.class.getResource(FOLDER + name + ".fatbin"));
         InternodeStructs.HEADER.requireSame(module);
         return module.function("deepep_" + name);
     }

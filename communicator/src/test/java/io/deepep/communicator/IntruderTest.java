@@ -1,0 +1,105 @@
+package io.deepep.communicator;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.Departure;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.jgroups.util.UUID;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Processes with the secret that do what no rank does. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class IntruderTest {
+    /** Not even with the secret does anybody reach Java serialization. */
+    @Test
+    void objectsAreNotRead() throws Exception {
+        int port = Groups.freePort();
+        List<ProcessCommunicator> group = open(port);
+        int before = Stranger.Bait.TAKEN.get();
+        try (Intruder intruder = Intruder.connect(port, new UUID(1, 2 << 16 | 1))) {
+            intruder.say(Stranger.greeting(), Stranger.bait(), Stranger.nestedSets());
+            intruder.say(Stranger.claim(120 << 20));
+            Stranger.awaitClosed(intruder.socket());
+        }
+        assertThat(Stranger.Bait.TAKEN).hasValue(before);
+        barrier(group);
+        Groups.closeAll(group);
+    }
+
+    private static List<ProcessCommunicator> open(int port) throws Exception {
+        return Groups.each(
+                2,
+                rank -> ProcessCommunicator.open(Groups.environment(rank, 2, port), Groups.LONG));
+    }
+
+    private static void barrier(List<ProcessCommunicator> group) throws Exception {
+        Groups.each(
+                2,
+                rank -> {
+                    group.get(rank).barrier(Groups.LONG);
+                    return null;
+                });
+    }
+
+    /** A rank whose process ends before it is a member is missed at once, and by its name. */
+    @Test
+    void aConnectionThatBreaksWhileRanksJoinIsADeath() throws Exception {
+        int port = Groups.freePort();
+        CompletableFuture<ProcessCommunicator> zero =
+                CompletableFuture.supplyAsync(
+                        () ->
+                                ProcessCommunicator.open(
+                                        Groups.environment(0, 3, port), Groups.LONG),
+                        Thread::startVirtualThread);
+        UUID survivor = RankAddress.create(1, 3);
+        Exchange exchange = new Exchange(1, 3, survivor);
+        Intruder victim = connectWhenOpen(port);
+        try (SealedSocket connection =
+                new SealedSocket(new Door(Groups.SECRET, survivor, exchange))) {
+            connection.connect(victim.socket().getRemoteSocketAddress(), 1000);
+            connection.getOutputStream().write(Stranger.greeting());
+            victim.close();
+            assertThatThrownBy(zero::join)
+                    .hasCauseInstanceOf(DeepEpTimeoutException.class)
+                    .hasMessageContaining(
+                            "rank 2 in communicator start, in vain: rank 2 was lost");
+            connection.getInputStream().transferTo(OutputStream.nullOutputStream());
+        }
+        assertThat(exchange.departures()).extracting(Departure::rank).containsExactly(2, 0);
+        assertThatThrownBy(() -> exchange.requireNobodyGone(System.nanoTime()))
+                .isInstanceOf(DeepEpTimeoutException.class)
+                .hasMessageContaining("in vain: rank 2 was lost");
+    }
+
+    private static Intruder connectWhenOpen(int port) throws Exception {
+        while (true) {
+            try {
+                return Intruder.connect(port, RankAddress.create(2, 3));
+            } catch (IOException notYet) {
+                Thread.sleep(20);
+            }
+        }
+    }
+
+    /** Later, failure detection decides; and who is not let in speaks for no member. */
+    @Test
+    void aConnectionThatBreaksLaterIsNot() throws Exception {
+        int port = Groups.freePort();
+        List<ProcessCommunicator> group = open(port);
+        try (Intruder other = Intruder.connect(port, RankAddress.create(1, 2))) {
+            Stranger.send(
+                    other.socket(),
+                    other.seal(
+                            Frames.DEPARTURE, new byte[] {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 'x'}));
+        }
+        barrier(group);
+        assertThat(group.getFirst().departures()).isEmpty();
+        Groups.closeAll(group);
+    }
+}

@@ -1,0 +1,144 @@
+package io.deepep;
+
+import io.deepep.spi.TensorChecks;
+
+/** What a {@link DispatchPlan} must be for any buffer. */
+final class DispatchChecks {
+    private final DispatchPlan plan;
+    private final TensorChecks tensors;
+    private final long numTokens;
+    private final long hidden;
+
+    DispatchChecks(DispatchPlan plan) {
+        this.plan = plan;
+        this.tensors = new TensorChecks(plan.x().device(), "x lies on");
+        DType dtype = plan.x().dtype();
+        if (dtype != DType.BF16 && dtype != DType.FP8_E4M3) {
+            throw new IllegalArgumentException(
+                    "x is " + plan.x() + "; dispatch sends BF16, or FP8_E4M3 with scales");
+        }
+        tensors.requireForm("x", plan.x(), dtype, TensorChecks.ANY, TensorChecks.ANY);
+        this.numTokens = plan.x().size(0);
+        this.hidden = plan.x().size(1);
+    }
+
+    void check() {
+        tokens();
+        if (plan.topkIdx() != null) {
+            topk();
+        } else {
+            withoutTopk();
+        }
+        if (plan.handle() != null) {
+            cached(plan.handle());
+        }
+        if (plan.layout() != null) {
+            layout(plan.layout());
+        }
+        options();
+    }
+
+    private void tokens() {
+        Tensor x = plan.x();
+        boolean fp8 = x.dtype() == DType.FP8_E4M3;
+        int multiple = fp8 ? Fp8E4m3.CHANNELS_PER_SCALE : 8;
+        if (hidden < multiple || hidden % multiple != 0) {
+            throw new IllegalArgumentException(
+                    "hidden="
+                            + hidden
+                            + " is not a positive multiple of "
+                            + multiple
+                            + ", as "
+                            + x.dtype()
+                            + " needs");
+        }
+        tensors.requireContiguousRows("x", x);
+        if ((plan.scales() != null) != fp8) {
+            throw new IllegalArgumentException(
+                    fp8
+                            ? "x is FP8_E4M3 but scales=null; give scales F32 [T,H/128]"
+                            : "scales are given but x is " + x.dtype());
+        }
+        if (fp8) {
+            long groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
+            tensors.requireForm("scales", plan.scales(), DType.F32, numTokens, groups);
+        }
+    }
+
+    private void topk() {
+        Tensor idx = plan.topkIdx();
+        tensors.requireForm("topkIdx", idx, DType.I64, numTokens, TensorChecks.ANY);
+        tensors.requireContiguous("topkIdx", idx);
+        if (plan.topkWeights() != null) {
+            tensors.requireForm(
+                    "topkWeights", plan.topkWeights(), DType.F32, numTokens, idx.size(1));
+            tensors.requireContiguous("topkWeights", plan.topkWeights());
+        }
+        if (plan.numExperts() < 1) {
+            throw new IllegalArgumentException(
+                    "numExperts=" + plan.numExperts() + " must be at least 1");
+        }
+    }
+
+    private void withoutTopk() {
+        if (plan.expanded()) {
+            throw new IllegalArgumentException(
+                    "expanded rows are grouped by expert, but the routing names none; give"
+                            + " topk(...)");
+        }
+        if (plan.handle() != null && plan.layout() != null) {
+            throw new IllegalArgumentException(
+                    "expectLayout goes with topk(...) alone; the routing of a handle was compared"
+                            + " when it was made");
+        }
+    }
+
+    private void cached(DispatchHandle handle) {
+        if (numTokens != handle.numTokens() || hidden != handle.hidden()) {
+            throw new IllegalArgumentException(
+                    "x is "
+                            + plan.x()
+                            + " but the handle is of a dispatch of ["
+                            + handle.numTokens()
+                            + ", "
+                            + handle.hidden()
+                            + "]; use a handle of the same shape");
+        }
+    }
+
+    private void layout(DispatchLayout layout) {
+        Tensor perRank = layout.numTokensPerRank();
+        tensors.requireForm("layout.numTokensPerRank", perRank, DType.I32, TensorChecks.ANY);
+        tensors.requireContiguous("layout.numTokensPerRank", perRank);
+        tensors.requireForm(
+                "layout.isTokenInRank",
+                layout.isTokenInRank(),
+                DType.BOOL,
+                numTokens,
+                perRank.size(0));
+        Tensor perExpert = layout.numTokensPerExpert();
+        if (plan.topkIdx() != null && perExpert != null) {
+            tensors.requireForm(
+                    "layout.numTokensPerExpert", perExpert, DType.I32, plan.numExperts());
+            tensors.requireContiguous("layout.numTokensPerExpert", perExpert);
+        }
+    }
+
+    private void options() {
+        int alignment = plan.expertAlignment();
+        if (alignment < 1 || alignment > DispatchPlan.MAX_EXPERT_ALIGNMENT) {
+            throw new IllegalArgumentException(
+                    "expertAlignment="
+                            + alignment
+                            + " is not in [1, "
+                            + DispatchPlan.MAX_EXPERT_ALIGNMENT
+                            + "]; use 1 for no padding, else the rows of a tile of the GEMM");
+        }
+        if (plan.numWorstTokens() < 0) {
+            throw new IllegalArgumentException(
+                    "numWorstTokens="
+                            + plan.numWorstTokens()
+                            + " is negative; use 0 for exact counts");
+        }
+    }
+}
