@@ -68,7 +68,9 @@ class HostWaitTest {
                         .hasMessageContainingAll(
                                 "rank 3", "combine.data", "rank 5 failed", "disk full");
             }
-            assertThatThrownBy(() -> wait.untilAtLeast(heap, 16, 4, 4, "combine.data"))
+            gone.removeLast();
+            HostWait other = new HostWait(3, new HostDoorbell(), LONG, () -> List.copyOf(gone));
+            assertThatThrownBy(() -> other.untilAtLeast(heap, 16, 4, 4, "combine.data"))
                     .hasMessageContaining("rank 4 has left the group");
         }
     }
