@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** What starting costs, by number of nodes, as the Markdown table of docs/internode.md. */
+/** What starting costs, by number of nodes, as the Markdown table of docs/networks.md. */
 final class StartTable {
     private static final List<Integer> NODES = List.of(2, 4, 8, 16, 32, 64, 128, 256);
     private static final int TOKENS = 4096;

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 
 /** What starting costs, and the page that says so. */
 class StartCostTest {
-    private static final Path PAGE = Path.of("../docs/internode.md");
+    private static final Path PAGE = Path.of("../docs/networks.md");
     private static final Shape SHAPE = new Shape(4096, 7168, 8, 256);
 
     private static StartCost cost(int nodes) {
