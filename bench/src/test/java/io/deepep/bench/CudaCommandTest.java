@@ -102,7 +102,7 @@ final class CudaCommandTest {
         assertThat(err.toString())
                 .matches(
                         "deepep: --sms=1000 is more than the [0-9]+ that each of 8 ranks can have"
-                            + " on .*\\R");
+                                + " on .*\\R");
         assertThat(exitCode).isEqualTo(2);
     }
 
@@ -112,7 +112,7 @@ final class CudaCommandTest {
         List<String> lines =
                 run(
                         "bench put --ranks 3 --sizes 16,4096 --rows 5 --sms 2 --warmups 1 --repeats"
-                            + " 2 --json "
+                                + " 2 --json "
                                 + file);
         assertThat(lines.getFirst()).startsWith("puts with a signal over peer memory: 3 ranks on");
         JsonNode records = new ObjectMapper().readTree(file.toFile());
