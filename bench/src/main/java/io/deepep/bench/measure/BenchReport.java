@@ -1,10 +1,10 @@
 package io.deepep.bench.measure;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.SortedMap;
@@ -126,9 +126,9 @@ public final class BenchReport {
     /** Writes the records as a JSON array. */
     public static void write(Path file, List<?> records) {
         try {
-            JSON.writeValue(file.toFile(), records);
-        } catch (IOException unwritable) {
-            throw OutputFile.unwritable("--json", file, unwritable);
+            OutputFile.write("--json", file, JSON.writeValueAsBytes(records));
+        } catch (JsonProcessingException impossible) {
+            throw new IllegalStateException(impossible);
         }
     }
 }
