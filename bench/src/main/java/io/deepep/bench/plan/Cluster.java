@@ -18,19 +18,21 @@ record Cluster(
         double nicsPerGpu,
         double nvlinkBytesPerSecond) {
     private static final double BYTES_PER_GIGABIT = 1e9 / 8;
+    private static final double LEAST = 0.001;
+    private static final double MOST = 1_000_000;
 
     Cluster {
         requirePositive("--nic-gbps", nicGbps);
         requirePositive("--nics-per-gpu", nicsPerGpu);
-        if (!(nvlinkBytesPerSecond >= 0 && nvlinkBytesPerSecond < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException(
-                    "--nvlink-gbs=" + nvlinkBytesPerSecond / 1e9 + " is not a positive number");
+        if (nvlinkBytesPerSecond != 0) {
+            requirePositive("--nvlink-gbs", nvlinkBytesPerSecond / 1e9);
         }
     }
 
     private static void requirePositive(String name, double value) {
-        if (!(value > 0 && value < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException(name + "=" + value + " is not a positive number");
+        if (!(value >= LEAST && value <= MOST)) {
+            throw new IllegalArgumentException(
+                    name + "=" + value + " is not in [" + LEAST + ", " + MOST + "]");
         }
     }
 

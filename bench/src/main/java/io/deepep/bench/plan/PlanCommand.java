@@ -1,13 +1,11 @@
 package io.deepep.bench.plan;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.SerializationFeature;
+import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.Progress;
 import io.deepep.bench.run.UsageException;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -75,7 +73,8 @@ public final class PlanCommand implements Runnable {
             PlanReport.print(console, plans, routing);
         }
         if (json != null) {
-            write(PlanRecord.of(plans, routing, options.routing.seed(), Build.current()));
+            BenchReport.write(
+                    json, PlanRecord.of(plans, routing, options.routing.seed(), Build.current()));
         }
         if (plot != null) {
             SweepPlot.write(plot, plans);
@@ -95,16 +94,6 @@ public final class PlanCommand implements Runnable {
             throw new UsageException(
                     "--plot needs the module java.desktop, which this Java runtime has not;"
                             + " run ./deepep with a JDK, or use --json");
-        }
-    }
-
-    private void write(List<PlanRecord> records) {
-        try {
-            new ObjectMapper()
-                    .enable(SerializationFeature.INDENT_OUTPUT)
-                    .writeValue(json.toFile(), records);
-        } catch (IOException unwritable) {
-            throw OutputFile.unwritable("--json", json, unwritable);
         }
     }
 

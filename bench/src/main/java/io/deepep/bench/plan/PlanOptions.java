@@ -159,12 +159,10 @@ final class PlanOptions {
      * @throws UsageException if the options do not go together
      */
     List<Job> jobs() {
-        if (numExperts > LARGEST_EXPERTS) {
-            throw new UsageException(
-                    "--num-experts="
-                            + numExperts
-                            + " are more than can be planned, "
-                            + LARGEST_EXPERTS);
+        UsageException.requireIn("--num-experts", numExperts, 1, LARGEST_EXPERTS);
+        UsageException.requireIn("--gpus-per-node", gpusPerNode, 1, EpTopology.MAX_NVL_RANKS);
+        if (nodes != null) {
+            UsageException.requireIn("--nodes", nodes, 1, LARGEST);
         }
         if (sweep && nodes != null) {
             throw new UsageException(
