@@ -126,7 +126,7 @@ final class CommandLineTest {
                         + " than 2048; lower --nodes or --ranks-per-node",
                 "test-intranode --masked-ratio NaN | deepep: --masked-ratio=NaN is not in [0, 1]",
                 "plan --nodes -2147483647 | deepep: --nodes=-2147483647 is not in [1, 2048]",
-                "plan --nic-gbps 1e300 | deepep: --nic-gbps=1.0E300 is not in [0.001, 1000000.0]",
+                "plan --nic-gbps 1e300 | deepep: nicGbps=1.0E300 is not in [0.001, 1000000.0]",
                 "jmh --bogus | deepep: jmh: bogus is not a recognized option",
                 "bench normal --json /proc/x.json | deepep: --json: cannot write /proc/x.json: NoSuchFileException",
                 "plan --json /proc/x.json | deepep: --json: cannot write /proc/x.json: NoSuchFileException",

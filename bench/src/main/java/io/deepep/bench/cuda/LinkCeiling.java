@@ -3,7 +3,7 @@ package io.deepep.bench.cuda;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.bench.measure.Ceiling;
-import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaContext;
@@ -98,7 +98,7 @@ public final class LinkCeiling {
             List<BenchModule> modules, PeerMemory memory, int sms, boolean pull) {
         List<Exchange> exchanges =
                 team.ask(rank -> new Exchange(modules.get(rank), memory, rank, sms, pull));
-        Operation exchange =
+        CollectiveCall exchange =
                 (rank, options) -> {
                     exchanges.get(rank).enqueue();
                     return stopwatch.stream(rank).record();

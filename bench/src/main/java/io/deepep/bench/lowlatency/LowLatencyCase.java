@@ -65,11 +65,11 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         LowLatencyDispatchRequest.Builder builder =
                 LowLatencyDispatchRequest.builder(workload.x(rank), workload.topkIdx(rank))
                         .format(variant.format())
-                        .receiveHook(variant.has(Feature.HOOK));
-        if (variant.has(Feature.PRE_REDUCED)) {
+                        .receiveHook(variant.has(LowLatencyFeature.HOOK));
+        if (variant.has(LowLatencyFeature.PRE_REDUCED)) {
             builder.topkWeights(workload.topkWeights(rank));
         }
-        if (variant.has(Feature.STATS)) {
+        if (variant.has(LowLatencyFeature.STATS)) {
             builder.cumulativeStats(zeros(rank, DType.I32, workload.routing().numLocalExperts()))
                     .waitCostStats(zeros(rank, DType.I64, workload.routing().numRanks()));
         }
@@ -84,14 +84,14 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
             int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
         Buffer buffer = session.buffer(rank);
         Tensor input = workload.outputs(rank);
-        if (variant.has(Feature.ZERO_COPY)) {
+        if (variant.has(LowLatencyFeature.ZERO_COPY)) {
             input = buffer.getLowLatencyCombineBuffer(received.handle());
             workload.copyOutputs(rank, input);
         }
         LowLatencyCombineRequest.Builder builder =
                 workload.combine(rank, input, received.handle(), variant.homeRows())
-                        .receiveHook(variant.has(Feature.HOOK));
-        if (variant.has(Feature.OUT)) {
+                        .receiveHook(variant.has(LowLatencyFeature.HOOK));
+        if (variant.has(LowLatencyFeature.OUT)) {
             Tensor stale =
                     Rows.expertOutputs(
                             workload.routing().numTokens(rank), session.job().hidden(), rank);
@@ -101,7 +101,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     }
 
     private void checkStats(int rank, LowLatencyDispatchRequest request) {
-        if (!variant.has(Feature.STATS)) {
+        if (!variant.has(LowLatencyFeature.STATS)) {
             return;
         }
         try (Downloads downloads = session.downloads(rank)) {
@@ -136,7 +136,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     }
 
     private CallOptions options() {
-        return variant.has(Feature.ASYNC) ? CallOptions.async() : CallOptions.sync();
+        return variant.has(LowLatencyFeature.ASYNC) ? CallOptions.async() : CallOptions.sync();
     }
 
     private static void finish(Event event, Runnable receiveHook) {

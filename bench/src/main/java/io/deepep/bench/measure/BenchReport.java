@@ -1,5 +1,6 @@
 package io.deepep.bench.measure;
 
+import io.deepep.bench.text.TextTable;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
@@ -59,7 +60,7 @@ public final class BenchReport {
                     "%d ranks share %d GPUs: rows between ranks of one GPU cross its memory and no link",
                     any.ranks(), gpu.gpus());
         }
-        Table table = times("%.1f");
+        TextTable<OperationRecord> table = times("%.1f");
         if (gpu.emptyKernelMicros() != null) {
             console.line(
                     "kernel: p50 less what an empty kernel of as many blocks takes between the same"
@@ -89,8 +90,8 @@ public final class BenchReport {
                                 .of(records));
     }
 
-    private static Table times(String format) {
-        return new Table()
+    private static TextTable<OperationRecord> times(String format) {
+        return new TextTable<OperationRecord>()
                 .text("operation", OperationRecord::op)
                 .text("dtype", OperationRecord::dtype)
                 .number("tokens", "%.0f", OperationRecord::tokens)

@@ -9,7 +9,7 @@ import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.Downloads;
-import io.deepep.bench.run.Mirror;
+import io.deepep.bench.run.TensorPair;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
@@ -59,15 +59,15 @@ final class NormalCase implements Case {
         nanos = 0;
         List<DispatchRequest> requests = session.team().ask(this::request);
         List<DispatchResult> received = dispatch(requests, check());
-        if (variant.has(Feature.CACHED)) {
+        if (variant.has(NormalFeature.CACHED)) {
             received = dispatch(cached(received), check().withoutTopk());
         }
         List<DispatchResult> toCombine = received;
-        List<Mirror> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
+        List<TensorPair> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
         List<CombineRequest> combines =
                 session.team().ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
         List<CombineResult> combined = combine(combines, outputs, received);
-        if (variant.has(Feature.REPEAT)) {
+        if (variant.has(NormalFeature.REPEAT)) {
             repeat(requests, received, combines, combined, outputs);
         }
         return nanos;
@@ -76,15 +76,15 @@ final class NormalCase implements Case {
     private DispatchRequest request(int rank) {
         return placed(routed(rank))
                 .expertAlignment(variant.alignment())
-                .expanded(variant.has(Feature.EXPANDED))
-                .numWorstTokens(variant.has(Feature.WORST_CASE) ? worstRows : 0)
+                .expanded(variant.has(NormalFeature.EXPANDED))
+                .numWorstTokens(variant.has(NormalFeature.WORST_CASE) ? worstRows : 0)
                 .build();
     }
 
     private DispatchRequest.Builder routed(int rank) {
         Tensor idx = workload.topkIdx(rank);
         int numExperts = workload.routing().numExperts();
-        return variant.has(Feature.TOPK)
+        return variant.has(NormalFeature.TOPK)
                 ? bare(rank).topk(idx, workload.topkWeights(rank), numExperts)
                 : bare(rank).layout(session.buffer(rank).getDispatchLayout(idx, numExperts));
     }
@@ -97,7 +97,7 @@ final class NormalCase implements Case {
     private DispatchRequest.Builder placed(DispatchRequest.Builder request) {
         return request.config(session.job().dispatchConfig())
                 .receive(
-                        variant.has(Feature.COPY)
+                        variant.has(NormalFeature.COPY)
                                 ? DispatchRequest.Receive.COPY
                                 : DispatchRequest.Receive.VIEW);
     }
@@ -131,25 +131,25 @@ final class NormalCase implements Case {
     private NormalDispatchCheck check() {
         NormalDispatchCheck check = workload.check(variant.dtype());
         check =
-                variant.has(Feature.EXPANDED)
+                variant.has(NormalFeature.EXPANDED)
                         ? check.expanded(variant.alignment())
                         : check.aligned(variant.alignment());
-        check = variant.has(Feature.WORST_CASE) ? check.worstCase(worstRows) : check;
-        return variant.has(Feature.TOPK) ? check : check.withoutTopk();
+        check = variant.has(NormalFeature.WORST_CASE) ? check.worstCase(worstRows) : check;
+        return variant.has(NormalFeature.TOPK) ? check : check.withoutTopk();
     }
 
     /** What this rank's experts give back for the rows it received. */
-    private Mirror outputs(int rank, DispatchResult received) {
-        if (variant.has(Feature.COMBINE_IN_PLACE)) {
-            return new Mirror(download(rank, received.recvX()), received.recvX());
+    private TensorPair outputs(int rank, DispatchResult received) {
+        if (variant.has(NormalFeature.COMBINE_IN_PLACE)) {
+            return new TensorPair(download(rank, received.recvX()), received.recvX());
         }
-        Mirror own = pool.outputs(rank, received.numRecvTokens());
-        if (!variant.has(Feature.COMBINE_BUFFER)) {
+        TensorPair own = pool.outputs(rank, received.numRecvTokens());
+        if (!variant.has(NormalFeature.COMBINE_BUFFER)) {
             return own;
         }
         Tensor inside = session.buffer(rank).getCombineBuffer(received.handle());
         session.memory(rank).copyRows(own.device(), inside, received.numRecvTokens());
-        return new Mirror(own.host(), inside);
+        return new TensorPair(own.host(), inside);
     }
 
     /** For all ranks' checks, so it stays until the case is over. */
@@ -157,21 +157,21 @@ final class NormalCase implements Case {
         return tensor == null ? null : session.memory(rank).download(tensor, Arena.ofAuto());
     }
 
-    private CombineRequest combine(int rank, DispatchResult received, Mirror outputs) {
+    private CombineRequest combine(int rank, DispatchResult received, TensorPair outputs) {
         CombineRequest.Builder builder =
                 CombineRequest.builder(outputs.device(), received.handle())
                         .config(session.job().combineConfig());
         int numTokens = workload.routing().numTokens(rank);
-        if (variant.has(Feature.WEIGHTS)) {
+        if (variant.has(NormalFeature.WEIGHTS)) {
             builder.topkWeights(received.recvTopkWeights());
         }
-        if (variant.has(Feature.TWO_BIASES)) {
+        if (variant.has(NormalFeature.TWO_BIASES)) {
             builder.bias(
                     pool.bias(rank, 0, numTokens).device(), pool.bias(rank, 1, numTokens).device());
-        } else if (variant.has(Feature.BIAS)) {
+        } else if (variant.has(NormalFeature.BIAS)) {
             builder.bias(pool.bias(rank, 0, numTokens).device());
         }
-        if (variant.has(Feature.OUT)) {
+        if (variant.has(NormalFeature.OUT)) {
             Tensor stale = Rows.expertOutputs(numTokens, session.job().hidden(), rank);
             builder.out(session.memory(rank).upload(stale));
         }
@@ -179,7 +179,7 @@ final class NormalCase implements Case {
     }
 
     private List<CombineResult> combine(
-            List<CombineRequest> requests, List<Mirror> outputs, List<DispatchResult> received) {
+            List<CombineRequest> requests, List<TensorPair> outputs, List<DispatchResult> received) {
         List<CombineResult> results =
                 timed(
                         rank -> {
@@ -190,7 +190,7 @@ final class NormalCase implements Case {
                         });
         int nodeSize = session.job().topology().numNvlRanks();
         NormalCombineOracle oracle =
-                variant.has(Feature.EXPANDED)
+                variant.has(NormalFeature.EXPANDED)
                         ? NormalCombineOracle.ofExpanded(
                                 workload.oracle(), nodeSize, variant.alignment())
                         : NormalCombineOracle.of(workload.oracle(), nodeSize);
@@ -205,7 +205,7 @@ final class NormalCase implements Case {
                             CombineResult result = results.get(rank);
                             try (Downloads downloads = session.downloads(rank)) {
                                 oracle.check(rank, rows, biases(rank), downloads.apply(result.x()));
-                                if (variant.has(Feature.WEIGHTS)) {
+                                if (variant.has(NormalFeature.WEIGHTS)) {
                                     oracle.checkWeights(
                                             rank, weights, downloads.apply(result.topkWeights()));
                                 }
@@ -215,7 +215,7 @@ final class NormalCase implements Case {
     }
 
     private List<Tensor> biases(int rank) {
-        int number = variant.has(Feature.TWO_BIASES) ? 2 : variant.has(Feature.BIAS) ? 1 : 0;
+        int number = variant.has(NormalFeature.TWO_BIASES) ? 2 : variant.has(NormalFeature.BIAS) ? 1 : 0;
         List<Tensor> biases = new ArrayList<>();
         for (int i = 0; i < number; i++) {
             biases.add(pool.bias(rank, i, workload.routing().numTokens(rank)).host());
@@ -229,7 +229,7 @@ final class NormalCase implements Case {
             List<DispatchResult> received,
             List<CombineRequest> combines,
             List<CombineResult> combined,
-            List<Mirror> outputs) {
+            List<TensorPair> outputs) {
         List<Long> before = fingerprints(received, combined);
         List<DispatchResult> again = dispatch(requests, check());
         List<CombineResult> combinedAgain = combine(combines, outputs, again);
@@ -259,8 +259,8 @@ final class NormalCase implements Case {
     }
 
     private CallOptions options(int rank) {
-        CallOptions options = variant.has(Feature.ASYNC) ? CallOptions.async() : CallOptions.sync();
-        return variant.has(Feature.PREVIOUS_EVENT)
+        CallOptions options = variant.has(NormalFeature.ASYNC) ? CallOptions.async() : CallOptions.sync();
+        return variant.has(NormalFeature.PREVIOUS_EVENT)
                 ? options.after(Buffer.capture(session.buffer(rank).communicationStream()))
                 : options;
     }

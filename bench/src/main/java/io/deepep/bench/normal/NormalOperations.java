@@ -10,7 +10,7 @@ import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Downloads;
-import io.deepep.bench.run.Mirror;
+import io.deepep.bench.run.TensorPair;
 import io.deepep.bench.run.Session;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
@@ -83,9 +83,9 @@ final class NormalOperations {
     }
 
     /** Combine of BF16 rows. Dispatches once, for the handles. */
-    NormalOperation combine(CombineInput input, int sms) {
+    NormalOperation combine(CombineSource input, int sms) {
         List<DispatchResult> received = session.team().ask(rank -> received(rank, DType.BF16, sms));
-        List<Mirror> outputs =
+        List<TensorPair> outputs =
                 session.team().ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));
         List<CombineRequest> requests =
                 session.team()
@@ -107,7 +107,7 @@ final class NormalOperations {
     }
 
     private Tensor place(
-            int rank, CombineInput input, List<DispatchResult> received, List<Mirror> outputs) {
+            int rank, CombineSource input, List<DispatchResult> received, List<TensorPair> outputs) {
         Tensor own = outputs.get(rank).device();
         return switch (input) {
             case ELSEWHERE -> own;

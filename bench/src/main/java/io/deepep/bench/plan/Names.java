@@ -1,5 +1,6 @@
 package io.deepep.bench.plan;
 
+import io.deepep.planner.Profile;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;

@@ -1,5 +1,8 @@
 package io.deepep.bench.plan;
 
+import io.deepep.planner.ModePlan;
+import io.deepep.planner.Reference;
+import io.deepep.planner.References;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
@@ -114,7 +117,7 @@ public final class PlanCommand implements Runnable {
 
         @Override
         public void run() {
-            StartTable.markdown().forEach(console.out()::println);
+            console.print(StartTable.markdown());
         }
     }
 
@@ -142,7 +145,7 @@ public final class PlanCommand implements Runnable {
                     progress.step();
                 }
             }
-            Comparison.markdown(outcomes).forEach(console.out()::println);
+            console.print(Comparison.markdown(outcomes));
         }
     }
 }

@@ -1,5 +1,13 @@
 package io.deepep.bench.plan;
 
+import io.deepep.planner.BufferBytes;
+import io.deepep.planner.Cluster;
+import io.deepep.planner.Mode;
+import io.deepep.planner.ModePlan;
+import io.deepep.planner.Profile;
+import io.deepep.planner.RowRule;
+import io.deepep.planner.Shape;
+import io.deepep.planner.TokenSource;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;

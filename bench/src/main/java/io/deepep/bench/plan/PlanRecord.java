@@ -1,5 +1,11 @@
 package io.deepep.bench.plan;
 
+import io.deepep.planner.BufferBytes;
+import io.deepep.planner.Cluster;
+import io.deepep.planner.ModePlan;
+import io.deepep.planner.Op;
+import io.deepep.planner.OperationPlan;
+import io.deepep.planner.Shape;
 import io.deepep.EpTopology;
 import io.deepep.bench.measure.Build;
 import java.time.Instant;

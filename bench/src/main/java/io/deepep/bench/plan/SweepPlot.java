@@ -1,5 +1,7 @@
 package io.deepep.bench.plan;
 
+import io.deepep.planner.ModePlan;
+import io.deepep.planner.OperationPlan;
 import io.deepep.bench.run.OutputFile;
 import java.awt.Color;
 import java.io.ByteArrayOutputStream;

@@ -82,7 +82,7 @@ public final class ReportCommand implements Runnable {
         }
         FlightSummary flight = flight(recordings);
         Path html = makeFolder();
-        Page page = page(runs, loops, flight);
+        ReportPage page = page(runs, loops, flight);
         write(html, page);
         console.line("%s (%d sections, %d plots)", html, page.sections.size(), page.plots().size());
     }
@@ -99,10 +99,10 @@ public final class ReportCommand implements Runnable {
         return flight;
     }
 
-    private static Page page(List<BenchRun> runs, List<DecodeRun> loops, FlightSummary flight) {
+    private static ReportPage page(List<BenchRun> runs, List<DecodeRun> loops, FlightSummary flight) {
         Build build = Build.current();
-        Page page =
-                new Page(
+        ReportPage page =
+                new ReportPage(
                         "deepep report",
                         "Made by deepep " + build.version() + ", commit " + build.commit());
         runs.forEach(run -> RunReport.add(page, run));
@@ -125,9 +125,9 @@ public final class ReportCommand implements Runnable {
         return html;
     }
 
-    private void write(Path html, Page page) {
+    private void write(Path html, ReportPage page) {
         OutputFile.write("--out", html, page.html().getBytes(StandardCharsets.UTF_8));
-        for (Page.Plot plot : page.plots()) {
+        for (ReportPage.Plot plot : page.plots()) {
             OutputFile.write("--out", out.resolve(plot.file), plot.png);
         }
     }
