@@ -234,7 +234,7 @@ final class JobOptions {
                                 numTopk != null ? numTopk : DEFAULT_TOPK)
                         .withGate(routing.gate())
                         .withMaskedShare(routing.maskedRatio)
-                        .withSeed(routing.seed);
+                        .withSeed(routing.seed());
         return job(placement, topology, recipe.generate(), recipe);
     }
 
@@ -268,7 +268,7 @@ final class JobOptions {
                         0,
                         false,
                         0,
-                        routing.seed);
+                        routing.seed());
         return job(placement, topology, replayed, recipe);
     }
 

@@ -47,7 +47,6 @@ public final class Main {
         CommandLine command = DeepEpCommand.create(console);
         command.setOut(console.out());
         command.setErr(console.err());
-        command.setCaseInsensitiveEnumValuesAllowed(true);
         command.setParameterExceptionHandler(
                 (wrong, ignored) -> complain(console, wrongUsage(wrong)));
         command.setExecutionExceptionHandler(

@@ -1,6 +1,7 @@
 package io.deepep.bench.lowlatency;
 
-import java.util.Locale;
+import io.deepep.bench.text.Names;
+
 
 /** What a case of low-latency mode asks for besides its format and routing. */
 enum LowLatencyFeature {
@@ -21,6 +22,6 @@ enum LowLatencyFeature {
 
     @Override
     public String toString() {
-        return name().toLowerCase(Locale.ROOT).replace('_', '-');
+        return Names.of(this);
     }
 }

@@ -1,5 +1,6 @@
 package io.deepep.bench.lowlatency;
 
+import io.deepep.bench.text.Names;
 import io.deepep.LowLatencyFormat;
 import java.util.ArrayList;
 import java.util.EnumSet;
@@ -56,7 +57,7 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<LowLatencyFea
     }
 
     String name() {
-        String type = format.name().toLowerCase(Locale.ROOT).replace('_', '-');
+        String type = Names.of(format);
         String asked = features.stream().map(LowLatencyFeature::toString).collect(Collectors.joining(" "));
         String special = note.isEmpty() ? "" : "(" + note + ")";
         return String.format(

@@ -1,6 +1,7 @@
 package io.deepep.bench.normal;
 
-import java.util.Locale;
+import io.deepep.bench.text.Names;
+
 
 /** What a case of normal mode asks for besides its dtype and routing. */
 enum NormalFeature {
@@ -35,6 +36,6 @@ enum NormalFeature {
 
     @Override
     public String toString() {
-        return name().toLowerCase(Locale.ROOT).replace('_', '-');
+        return Names.of(this);
     }
 }

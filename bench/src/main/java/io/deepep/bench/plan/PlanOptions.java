@@ -52,7 +52,6 @@ final class PlanOptions {
     @Option(
             names = "--mode",
             paramLabel = "NAME",
-            converter = Names.Modes.class,
             description = "normal, low-latency or both (default: both).")
     private ModeChoice mode = ModeChoice.BOTH;
 
@@ -89,7 +88,6 @@ final class PlanOptions {
     @Option(
             names = "--dtype",
             paramLabel = "NAME",
-            converter = Names.RowTypes.class,
             description =
                     "What a dispatch ships: fp8 or bf16; a combine ships bf16 (default: fp8).")
     private RowType dtype = RowType.FP8;
@@ -97,7 +95,6 @@ final class PlanOptions {
     @Option(
             names = "--low-latency-rows",
             paramLabel = "NAME",
-            converter = Names.Rows.class,
             description =
                     "A low-latency dispatch sends a token once per-rank, as this library does, or once per-selection, as DeepEP V1 does"
                             + " (default: per-rank).")
@@ -135,7 +132,6 @@ final class PlanOptions {
     @Option(
             names = "--profile",
             paramLabel = "NAME",
-            converter = Names.Profiles.class,
             description =
                     "What links cost: h200, or h800-deepep-v1 (default: h200); docs/guides/planning.md has the numbers.")
     private Profile profile = Profile.H200;

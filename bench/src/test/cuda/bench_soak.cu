@@ -10,8 +10,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp8.h>
 
-#include "bench_structs.cuh"
 #include "deepep/memory.cuh"
+#include "soak_structs.cuh"
 
 namespace deepep::bench {
 

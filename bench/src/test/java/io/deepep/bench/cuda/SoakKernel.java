@@ -54,13 +54,13 @@ public final class SoakKernel {
             Tensor topkWeights) {
         CudaContext context = stream.context();
         this.stream = stream;
-        this.module = BenchModule.load(context, "soak");
+        this.module = BenchModule.load(context, "soak", SoakStructs.HEADER);
         Arena arena = Arena.ofAuto();
-        this.launch = new LaunchConfig(arena, BLOCKS, BenchStructs.SOAK_THREADS);
+        this.launch = new LaunchConfig(arena, BLOCKS, SoakStructs.THREADS);
         this.errors = PinnedMemory.allocate(context, (long) Long.BYTES * ERROR_WORDS);
         errors.segment().fill((byte) 0);
         this.params =
-                BenchStructs.SOAK
+                SoakStructs.PARAMS
                         .allocate(arena)
                         .set("errors", errors.deviceAddress())
                         .set("x", x.address())
@@ -96,9 +96,9 @@ public final class SoakKernel {
                 .setInt(
                         "format",
                         switch (format) {
-                            case BF16 -> BenchStructs.NO_SCALES;
-                            case FP8, FP8_POWER_OF_TWO -> BenchStructs.FLOAT_SCALES;
-                            case FP8_UE8M0 -> BenchStructs.PACKED_SCALES;
+                            case BF16 -> SoakStructs.NO_SCALES;
+                            case FP8, FP8_POWER_OF_TWO -> SoakStructs.FLOAT_SCALES;
+                            case FP8_UE8M0 -> SoakStructs.PACKED_SCALES;
                         });
         run(CHECK_DISPATCH);
     }
