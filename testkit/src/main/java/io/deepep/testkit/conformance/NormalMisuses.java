@@ -252,7 +252,6 @@ final class NormalMisuses {
                         "expertAlignment=0",
                         r -> r.dispatch(r.inputs().request().expertAlignment(0))),
                 argument(
-<<<<<<< HEAD
                         "an odd number of SMs",
                         "numSms=3",
                         r -> r.dispatch(r.inputs().request().numSms(3))),
@@ -260,7 +259,7 @@ final class NormalMisuses {
                         "more SMs than the buffer is laid out for",
                         "numChannels=4096",
                         r -> r.dispatch(r.inputs().request().numSms(8192))),
-=======
+                argument(
                         "alignment of 2^30",
                         "expertAlignment=1073741824",
                         r ->
@@ -278,7 +277,6 @@ final class NormalMisuses {
                                                 .request()
                                                 .expanded(true)
                                                 .numWorstTokens(Integer.MAX_VALUE))),
->>>>>>> 5480c28 (An out may take a bias's place but not overlap it otherwise, and the expanded layout takes no alignment or worst case beyond reason; each refusal has its case on both backends)
                 argument(
                         "negative worst case",
                         "numWorstTokens=-1",
