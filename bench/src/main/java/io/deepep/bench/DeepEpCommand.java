@@ -1,10 +1,10 @@
 package io.deepep.bench;
 
-import io.deepep.bench.text.Names;
-import java.util.List;
 import io.deepep.bench.plan.PlanCommand;
 import io.deepep.bench.report.ReportCommand;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.text.Names;
+import java.util.List;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -89,7 +89,10 @@ final class DeepEpCommand implements Runnable {
 
     private static TypeConversionException noneOf(List<?> constants, String text) {
         return new TypeConversionException(
-                "'" + text + "' is not one of " + constants.stream().map(each -> name(each)).toList());
+                "'"
+                        + text
+                        + "' is not one of "
+                        + constants.stream().map(each -> name(each)).toList());
     }
 
     /** Adds a command with defaults of its own, which its help names. */

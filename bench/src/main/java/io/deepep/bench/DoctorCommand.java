@@ -1,13 +1,13 @@
 package io.deepep.bench;
 
-import io.deepep.doctor.Doctor;
-import io.deepep.doctor.DoctorReport;
-import io.deepep.doctor.GpuProbe;
-import io.deepep.doctor.Machine;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
+import io.deepep.doctor.Doctor;
+import io.deepep.doctor.DoctorReport;
 import io.deepep.doctor.GpuFacts;
+import io.deepep.doctor.GpuProbe;
+import io.deepep.doctor.Machine;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import java.util.concurrent.Callable;

@@ -1,11 +1,11 @@
 package io.deepep.bench;
 
-import io.deepep.bench.text.Decimals;
-import io.deepep.bench.text.TextTable;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.text.Decimals;
+import io.deepep.bench.text.TextTable;
 import io.deepep.doctor.DoctorReport;
 import io.deepep.doctor.Finding;
 import io.deepep.doctor.GpuFacts;

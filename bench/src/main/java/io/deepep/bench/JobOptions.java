@@ -15,13 +15,11 @@ import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
-
-import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Option;
-
 import java.time.Duration;
 import java.util.List;
 import java.util.function.IntFunction;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
 
 /** The options of all test and bench commands, turned into a {@link Job}. */
 final class JobOptions {
@@ -77,9 +75,9 @@ final class JobOptions {
             split = ",",
             description =
                     "Multiprocessors per operation, even; on the host half of it is the number of"
-                        + " RDMA channels. Several numbers: each is measured, checks run with the"
-                        + " first (default: what the library recommends; on GPUs 8 to 64 are"
-                        + " measured).")
+                            + " RDMA channels. Several numbers: each is measured, checks run with the"
+                            + " first (default: what the library recommends; on GPUs 8 to 64 are"
+                            + " measured).")
     private List<Integer> sms = List.of();
 
     @Option(

@@ -8,17 +8,15 @@ import io.deepep.Device;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.RequiredBackends;
-
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.nio.file.Path;
-import java.util.List;
 
 /** The commands on GPUs, small enough for several ranks to share one. */
 final class CudaCommandTest {
@@ -108,7 +106,7 @@ final class CudaCommandTest {
         assertThat(err.toString())
                 .matches(
                         "deepep: --sms=1000 is more than the [0-9]+ that each of 8 ranks can have"
-                            + " on .*\\R");
+                                + " on .*\\R");
         assertThat(exitCode).isEqualTo(2);
     }
 
@@ -118,7 +116,7 @@ final class CudaCommandTest {
         List<String> lines =
                 run(
                         "bench put --ranks 3 --sizes 16,4096 --rows 5 --sms 2 --warmups 1 --repeats"
-                            + " 2 --json "
+                                + " 2 --json "
                                 + file);
         assertThat(lines.getFirst()).startsWith("puts with a signal over peer memory: 3 ranks on");
         JsonNode records = new ObjectMapper().readTree(file.toFile());

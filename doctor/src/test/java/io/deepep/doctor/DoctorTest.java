@@ -251,7 +251,11 @@ class DoctorTest {
     void userMappingIsShownOrRefused() {
         DoctorReport report =
                 Doctor.examine(
-                        machine.machine(), "1 (abc)", true, FixtureMachine.gpus(true), "gpu0=mlx5_bond_3");
+                        machine.machine(),
+                        "1 (abc)",
+                        true,
+                        FixtureMachine.gpus(true),
+                        "gpu0=mlx5_bond_3");
         assertThat(report.gpus().getFirst().hcaList()).isEqualTo("mlx5_bond_3:1");
         assertThatThrownBy(
                         () ->

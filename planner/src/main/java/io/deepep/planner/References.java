@@ -131,9 +131,9 @@ public final class References {
     }
 
     /**
-     * docs/measurements/archive/2026-11-21-normal-4xh200.md, 24 SMs, new routing. Combine of 8192 tokens
-     * and of the skewed routing gave its slots back in an earlier way, which made no difference
-     * above 1 % where both were measured.
+     * docs/measurements/archive/2026-11-21-normal-4xh200.md, 24 SMs, new routing. Combine of 8192
+     * tokens and of the skewed routing gave its slots back in an earlier way, which made no
+     * difference above 1 % where both were measured.
      */
     static List<Reference> kernels() {
         Ours ours = new Ours("kernels, 4 x H200", Mode.NORMAL, 4, new Gate.Uniform());

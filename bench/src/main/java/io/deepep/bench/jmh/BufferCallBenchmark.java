@@ -13,7 +13,8 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-
+import java.lang.foreign.Arena;
+import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
@@ -26,9 +27,6 @@ import org.openjdk.jmh.annotations.Setup;
 import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
-
-import java.lang.foreign.Arena;
-import java.util.concurrent.TimeUnit;
 
 /**
  * What a warmed call costs beyond the rows that it moves: one rank on the host sends one short row

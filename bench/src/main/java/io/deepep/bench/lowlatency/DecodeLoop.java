@@ -1,7 +1,6 @@
 package io.deepep.bench.lowlatency;
 
 import com.sun.management.ThreadMXBean;
-
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Event;
@@ -13,7 +12,6 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.Session;
-
 import java.lang.management.ManagementFactory;
 import java.util.IdentityHashMap;
 import java.util.List;

@@ -54,9 +54,16 @@ public final class LowLatencyBench {
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             cases.add(of(setup, LowLatencyVariant.of(format)));
         }
-        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, LowLatencyFeature.ZERO_COPY)));
+        cases.add(
+                of(
+                        setup,
+                        LowLatencyVariant.of(LowLatencyFormat.BF16, LowLatencyFeature.ZERO_COPY)));
         cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, LowLatencyFeature.LOGFMT)));
-        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, LowLatencyFeature.PRE_REDUCED)));
+        cases.add(
+                of(
+                        setup,
+                        LowLatencyVariant.of(
+                                LowLatencyFormat.BF16, LowLatencyFeature.PRE_REDUCED)));
         return cases;
     }
 

@@ -16,7 +16,6 @@ import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.OracleMismatch;
-
 import java.util.List;
 
 /** One variant on one workload: dispatch, check, combine, check, on all ranks. */

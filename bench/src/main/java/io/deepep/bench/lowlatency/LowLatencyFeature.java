@@ -2,7 +2,6 @@ package io.deepep.bench.lowlatency;
 
 import io.deepep.bench.text.Names;
 
-
 /** What a case of low-latency mode asks for besides its format and routing. */
 enum LowLatencyFeature {
     /** Dispatch and combine only send; hooks receive. */

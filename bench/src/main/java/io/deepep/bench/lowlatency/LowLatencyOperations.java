@@ -11,7 +11,6 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Session;
-
 import java.util.List;
 import java.util.Locale;
 

@@ -56,11 +56,13 @@ public final class LowLatencyTest {
             cases.add(new LowLatencyCase(setup.session(), setup.verifier(), variant));
         }
         LowLatencyVariant rich =
-                LowLatencyVariant.of(LowLatencyFormat.BF16, LowLatencyFeature.STATS, LowLatencyFeature.OUT);
+                LowLatencyVariant.of(
+                        LowLatencyFormat.BF16, LowLatencyFeature.STATS, LowLatencyFeature.OUT);
         cases.add(new LowLatencyCase(setup.session(), setup.verifier(), rich));
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             LowLatencyVariant reduced =
-                    LowLatencyVariant.of(format, LowLatencyFeature.HOOK, LowLatencyFeature.PRE_REDUCED);
+                    LowLatencyVariant.of(
+                            format, LowLatencyFeature.HOOK, LowLatencyFeature.PRE_REDUCED);
             cases.add(new LowLatencyCase(setup.session(), setup.verifier(), reduced));
         }
         List<Verifier> specials = new ArrayList<>();

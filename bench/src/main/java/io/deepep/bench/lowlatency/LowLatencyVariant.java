@@ -1,7 +1,7 @@
 package io.deepep.bench.lowlatency;
 
-import io.deepep.bench.text.Names;
 import io.deepep.LowLatencyFormat;
+import io.deepep.bench.text.Names;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
@@ -29,7 +29,12 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<LowLatencyFea
 
     /** Every format with every set of hook, async, zero-copy and LogFMT. */
     static List<LowLatencyVariant> matrix() {
-        LowLatencyFeature[] axes = {LowLatencyFeature.HOOK, LowLatencyFeature.ASYNC, LowLatencyFeature.ZERO_COPY, LowLatencyFeature.LOGFMT};
+        LowLatencyFeature[] axes = {
+            LowLatencyFeature.HOOK,
+            LowLatencyFeature.ASYNC,
+            LowLatencyFeature.ZERO_COPY,
+            LowLatencyFeature.LOGFMT
+        };
         List<LowLatencyVariant> variants = new ArrayList<>();
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             for (int chosen = 0; chosen < 1 << axes.length; chosen++) {
@@ -58,7 +63,8 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<LowLatencyFea
 
     String name() {
         String type = Names.of(format);
-        String asked = features.stream().map(LowLatencyFeature::toString).collect(Collectors.joining(" "));
+        String asked =
+                features.stream().map(LowLatencyFeature::toString).collect(Collectors.joining(" "));
         String special = note.isEmpty() ? "" : "(" + note + ")";
         return String.format(
                         Locale.ROOT, "%-16s %s", type, String.join(" ", asked, special).strip())

@@ -1,11 +1,11 @@
 package io.deepep.bench.measure;
 
-import io.deepep.bench.text.TextTable;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
+import io.deepep.bench.text.TextTable;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.SortedMap;

@@ -1,9 +1,7 @@
 package io.deepep.bench.measure;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
-
 import io.deepep.bench.run.Job;
-
 import java.time.Instant;
 import java.util.Locale;
 import java.util.Objects;

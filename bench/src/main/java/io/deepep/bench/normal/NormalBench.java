@@ -51,7 +51,8 @@ public final class NormalBench {
                         List.of(
                                 NormalVariant.of(BF16, NormalFeature.TOPK),
                                 NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.CACHED),
-                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.COMBINE_BUFFER)));
+                                NormalVariant.of(
+                                        BF16, NormalFeature.TOPK, NormalFeature.COMBINE_BUFFER)));
         if (setup.session().job().allowsFp8()) {
             variants.add(NormalVariant.of(FP8_E4M3, NormalFeature.TOPK));
         }

@@ -9,15 +9,14 @@ import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.Downloads;
-import io.deepep.bench.run.TensorPair;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
+import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.OracleMismatch;
 import io.deepep.testkit.routing.Tokens;
-
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.List;
@@ -179,7 +178,9 @@ final class NormalCase implements Case {
     }
 
     private List<CombineResult> combine(
-            List<CombineRequest> requests, List<TensorPair> outputs, List<DispatchResult> received) {
+            List<CombineRequest> requests,
+            List<TensorPair> outputs,
+            List<DispatchResult> received) {
         List<CombineResult> results =
                 timed(
                         rank -> {
@@ -215,7 +216,8 @@ final class NormalCase implements Case {
     }
 
     private List<Tensor> biases(int rank) {
-        int number = variant.has(NormalFeature.TWO_BIASES) ? 2 : variant.has(NormalFeature.BIAS) ? 1 : 0;
+        int number =
+                variant.has(NormalFeature.TWO_BIASES) ? 2 : variant.has(NormalFeature.BIAS) ? 1 : 0;
         List<Tensor> biases = new ArrayList<>();
         for (int i = 0; i < number; i++) {
             biases.add(pool.bias(rank, i, workload.routing().numTokens(rank)).host());
@@ -259,7 +261,8 @@ final class NormalCase implements Case {
     }
 
     private CallOptions options(int rank) {
-        CallOptions options = variant.has(NormalFeature.ASYNC) ? CallOptions.async() : CallOptions.sync();
+        CallOptions options =
+                variant.has(NormalFeature.ASYNC) ? CallOptions.async() : CallOptions.sync();
         return variant.has(NormalFeature.PREVIOUS_EVENT)
                 ? options.after(Buffer.capture(session.buffer(rank).communicationStream()))
                 : options;

@@ -59,10 +59,17 @@ final class NormalCases {
                 new ArrayList<>(
                         List.of(
                                 NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.COPY),
-                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.COMBINE_IN_PLACE),
-                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.COMBINE_BUFFER),
-                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.CACHED, NormalFeature.COPY),
-                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.WORST_CASE),
+                                NormalVariant.of(
+                                        BF16, NormalFeature.TOPK, NormalFeature.COMBINE_IN_PLACE),
+                                NormalVariant.of(
+                                        BF16, NormalFeature.TOPK, NormalFeature.COMBINE_BUFFER),
+                                NormalVariant.of(
+                                        BF16,
+                                        NormalFeature.TOPK,
+                                        NormalFeature.CACHED,
+                                        NormalFeature.COPY),
+                                NormalVariant.of(
+                                        BF16, NormalFeature.TOPK, NormalFeature.WORST_CASE),
                                 NormalVariant.of(
                                         BF16,
                                         NormalFeature.TOPK,
@@ -71,8 +78,15 @@ final class NormalCases {
                                         NormalFeature.COPY),
                                 NormalVariant.of(BF16, NormalFeature.TOPK).aligned(32),
                                 NormalVariant.of(
-                                        BF16, NormalFeature.TOPK, NormalFeature.EXPANDED, NormalFeature.WEIGHTS),
-                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.EXPANDED, NormalFeature.COPY)
+                                        BF16,
+                                        NormalFeature.TOPK,
+                                        NormalFeature.EXPANDED,
+                                        NormalFeature.WEIGHTS),
+                                NormalVariant.of(
+                                                BF16,
+                                                NormalFeature.TOPK,
+                                                NormalFeature.EXPANDED,
+                                                NormalFeature.COPY)
                                         .aligned(16),
                                 NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.BIAS),
                                 NormalVariant.of(
@@ -82,15 +96,23 @@ final class NormalCases {
                                         NormalFeature.WEIGHTS,
                                         NormalFeature.OUT),
                                 NormalVariant.of(
-                                        BF16, NormalFeature.TOPK, NormalFeature.WEIGHTS, NormalFeature.REPEAT)));
+                                        BF16,
+                                        NormalFeature.TOPK,
+                                        NormalFeature.WEIGHTS,
+                                        NormalFeature.REPEAT)));
         if (fp8) {
             variants.addAll(
                     List.of(
                             NormalVariant.of(FP8_E4M3, NormalFeature.TOPK, NormalFeature.COPY),
-                            NormalVariant.of(FP8_E4M3, NormalFeature.TOPK, NormalFeature.WORST_CASE),
-                            NormalVariant.of(FP8_E4M3, NormalFeature.TOPK, NormalFeature.EXPANDED).aligned(8),
                             NormalVariant.of(
-                                    FP8_E4M3, NormalFeature.TOPK, NormalFeature.ASYNC, NormalFeature.REPEAT)));
+                                    FP8_E4M3, NormalFeature.TOPK, NormalFeature.WORST_CASE),
+                            NormalVariant.of(FP8_E4M3, NormalFeature.TOPK, NormalFeature.EXPANDED)
+                                    .aligned(8),
+                            NormalVariant.of(
+                                    FP8_E4M3,
+                                    NormalFeature.TOPK,
+                                    NormalFeature.ASYNC,
+                                    NormalFeature.REPEAT)));
         }
         return variants;
     }

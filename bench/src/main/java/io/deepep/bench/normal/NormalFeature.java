@@ -2,7 +2,6 @@ package io.deepep.bench.normal;
 
 import io.deepep.bench.text.Names;
 
-
 /** What a case of normal mode asks for besides its dtype and routing. */
 enum NormalFeature {
     /** Routing by top-k indices and weights, which are received too; else by a layout. */

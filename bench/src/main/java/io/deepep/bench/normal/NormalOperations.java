@@ -10,12 +10,11 @@ import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Downloads;
-import io.deepep.bench.run.TensorPair;
 import io.deepep.bench.run.Session;
+import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Tokens;
-
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -107,7 +106,10 @@ final class NormalOperations {
     }
 
     private Tensor place(
-            int rank, CombineSource input, List<DispatchResult> received, List<TensorPair> outputs) {
+            int rank,
+            CombineSource input,
+            List<DispatchResult> received,
+            List<TensorPair> outputs) {
         Tensor own = outputs.get(rank).device();
         return switch (input) {
             case ELSEWHERE -> own;

@@ -1,9 +1,9 @@
 package io.deepep.bench.normal;
 
-import io.deepep.bench.text.Decimals;
 import io.deepep.DType;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.text.Decimals;
 import java.util.Comparator;
 import java.util.List;
 import java.util.function.IntFunction;
@@ -63,11 +63,12 @@ final class NormalSpeed {
         StringBuilder text = new StringBuilder();
         if (each.nodes() > 1) {
             text.append(
-                    Decimals.of("%.2f GB/s (RDMA), ", perSecond(each, each.rdmaBytes()) / each.ranks()));
+                    Decimals.of(
+                            "%.2f GB/s (RDMA), ",
+                            perSecond(each, each.rdmaBytes()) / each.ranks()));
         }
         if (each.gpu() != null) {
-            text.append(
-                    Decimals.of("%.1f GB/s (links), ", each.gpu().linkBytesPerSecond() / GIGA));
+            text.append(Decimals.of("%.1f GB/s (links), ", each.gpu().linkBytesPerSecond() / GIGA));
             text.append(
                     Decimals.of(
                             "%.0f %% of the best bare copy, ", 100 * each.gpu().ceilingShare()));

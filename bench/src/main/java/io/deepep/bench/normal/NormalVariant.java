@@ -35,7 +35,8 @@ record NormalVariant(String note, DType dtype, Set<NormalFeature> features, int 
 
     String name() {
         String type = dtype == DType.FP8_E4M3 ? "fp8 " : "bf16";
-        String asked = features.stream().map(NormalFeature::toString).collect(Collectors.joining(" "));
+        String asked =
+                features.stream().map(NormalFeature::toString).collect(Collectors.joining(" "));
         String rows = alignment == 1 ? "" : String.format(Locale.ROOT, " align-%d", alignment);
         return (type + " " + asked + rows + (note.isEmpty() ? "" : " (" + note + ")"))
                 .stripTrailing();

@@ -2,9 +2,9 @@ package io.deepep.bench.normal;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
-import io.deepep.bench.run.TensorPair;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
+import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.foreign.Arena;
 import java.util.List;

@@ -1,7 +1,7 @@
 package io.deepep.bench.plan;
 
-import io.deepep.bench.text.MarkdownTable;
 import io.deepep.bench.text.Decimals;
+import io.deepep.bench.text.MarkdownTable;
 import io.deepep.planner.Reference;
 import io.deepep.planner.Reference.Outcome;
 import java.util.List;
@@ -51,8 +51,7 @@ final class Comparison {
             number(time.figure()) + (time.bandwidth() ? " GB/s" : " µs"),
             number(outcome.measuredMicros()),
             number(outcome.predictedMicros()),
-            Decimals.of("%+.1f %%", tenths(percent(outcome)))
-                    + (time.fitted() ? " (fitted)" : ""),
+            Decimals.of("%+.1f %%", tenths(percent(outcome))) + (time.fitted() ? " (fitted)" : ""),
             outcome.plan().bottleneck().toString()
         };
     }

@@ -1,14 +1,14 @@
 package io.deepep.bench.plan;
 
-import io.deepep.planner.ModePlan;
-import io.deepep.planner.Reference;
-import io.deepep.planner.References;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.Progress;
 import io.deepep.bench.run.UsageException;
+import io.deepep.planner.ModePlan;
+import io.deepep.planner.Reference;
+import io.deepep.planner.References;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

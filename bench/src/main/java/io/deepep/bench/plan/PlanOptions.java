@@ -1,5 +1,11 @@
 package io.deepep.bench.plan;
 
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyLimits;
+import io.deepep.bench.routing.RecordedRouting;
+import io.deepep.bench.run.UsageException;
 import io.deepep.planner.BufferBytes;
 import io.deepep.planner.Cluster;
 import io.deepep.planner.Mode;
@@ -8,12 +14,6 @@ import io.deepep.planner.Profile;
 import io.deepep.planner.RowRule;
 import io.deepep.planner.Shape;
 import io.deepep.planner.TokenSource;
-import io.deepep.DType;
-import io.deepep.EpTopology;
-import io.deepep.Fp8E4m3;
-import io.deepep.LowLatencyLimits;
-import io.deepep.bench.routing.RecordedRouting;
-import io.deepep.bench.run.UsageException;
 import io.deepep.testkit.routing.Routing;
 import java.util.List;
 import java.util.function.Supplier;

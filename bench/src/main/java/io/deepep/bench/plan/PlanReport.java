@@ -1,5 +1,7 @@
 package io.deepep.bench.plan;
 
+import io.deepep.EpTopology;
+import io.deepep.bench.run.Console;
 import io.deepep.bench.text.TextTable;
 import io.deepep.planner.BufferBytes;
 import io.deepep.planner.Cluster;
@@ -8,8 +10,6 @@ import io.deepep.planner.ModePlan;
 import io.deepep.planner.Op;
 import io.deepep.planner.OperationPlan;
 import io.deepep.planner.Shape;
-import io.deepep.EpTopology;
-import io.deepep.bench.run.Console;
 import java.math.BigDecimal;
 import java.util.List;
 import java.util.Locale;

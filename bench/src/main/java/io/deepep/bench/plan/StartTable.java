@@ -1,10 +1,10 @@
 package io.deepep.bench.plan;
 
+import io.deepep.EpTopology;
+import io.deepep.bench.text.Decimals;
+import io.deepep.bench.text.MarkdownTable;
 import io.deepep.planner.Shape;
 import io.deepep.planner.StartCost;
-import io.deepep.EpTopology;
-import io.deepep.bench.text.MarkdownTable;
-import io.deepep.bench.text.Decimals;
 import java.util.List;
 
 /** What starting costs, by number of nodes, as the Markdown table of docs/internode.md. */

@@ -1,8 +1,8 @@
 package io.deepep.bench.plan;
 
+import io.deepep.bench.run.OutputFile;
 import io.deepep.planner.ModePlan;
 import io.deepep.planner.OperationPlan;
-import io.deepep.bench.run.OutputFile;
 import java.awt.Color;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;

@@ -1,7 +1,7 @@
 package io.deepep.bench.report;
 
-import io.deepep.bench.text.MarkdownTable;
 import com.fasterxml.jackson.databind.JsonNode;
+import io.deepep.bench.text.MarkdownTable;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -58,7 +58,8 @@ record DecodeRun(String name, List<JsonNode> records) {
                 any.has("gpu")
                         ? any.path("gpus").asText() + " x " + any.path("gpu").asText()
                         : "Host backend";
-        ReportPage.Grid grid = new ReportPage.Grid("Microseconds per layer, medians of the slowest rank");
+        ReportPage.Grid grid =
+                new ReportPage.Grid("Microseconds per layer, medians of the slowest rank");
         COLUMNS.forEach(grid::number);
         records.forEach(each -> grid.row(false, row(each).toArray()));
         page.section(

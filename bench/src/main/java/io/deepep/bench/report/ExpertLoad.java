@@ -1,9 +1,9 @@
 package io.deepep.bench.report;
 
-import io.deepep.bench.text.Decimals;
 import io.deepep.bench.report.ReportPage.Grid;
 import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
+import io.deepep.bench.text.Decimals;
 import java.util.Arrays;
 
 /** The section about how tokens spread over experts, and over the ranks that hold them. */
@@ -35,7 +35,6 @@ final class ExpertLoad {
         long most = Arrays.stream(tokens).max().orElse(0);
         return mean == 0
                 ? "No tokens."
-                : Decimals.of(
-                        "The busiest " + what + " has %.2f times the mean.", most / mean);
+                : Decimals.of("The busiest " + what + " has %.2f times the mean.", most / mean);
     }
 }

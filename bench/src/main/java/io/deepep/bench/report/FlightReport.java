@@ -1,9 +1,9 @@
 package io.deepep.bench.report;
 
-import io.deepep.bench.text.Decimals;
 import io.deepep.bench.report.ReportPage.Grid;
 import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
+import io.deepep.bench.text.Decimals;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

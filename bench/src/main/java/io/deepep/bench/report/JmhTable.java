@@ -1,8 +1,8 @@
 package io.deepep.bench.report;
 
-import io.deepep.bench.text.MarkdownTable;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.MissingNode;
+import io.deepep.bench.text.MarkdownTable;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,10 +1,10 @@
 package io.deepep.bench.report;
 
-import io.deepep.bench.text.Decimals;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Decimals;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;

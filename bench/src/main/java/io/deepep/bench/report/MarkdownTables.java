@@ -1,9 +1,9 @@
 package io.deepep.bench.report;
 
-import io.deepep.bench.text.MarkdownTable;
-import io.deepep.bench.text.Decimals;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Decimals;
+import io.deepep.bench.text.MarkdownTable;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -32,10 +32,12 @@ final class MarkdownTables {
         out.row("Shape", run.shape());
         out.row("Runs", any.repeats() + " of each operation, " + any.time().substring(0, 10));
         if (any.gpu() != null) {
-            out.row("Best bare copy",
+            out.row(
+                    "Best bare copy",
                     Decimals.of("%.0f GB/s", any.gpu().ceilingBytesPerSecond() / GIGA));
         } else if (any.memoryCopyBytesPerSecond() != null) {
-            out.row("Memory copy",
+            out.row(
+                    "Memory copy",
                     Decimals.of("%.1f GB/s", any.memoryCopyBytesPerSecond() / GIGA)
                             + " read and written");
         }
@@ -57,18 +59,21 @@ final class MarkdownTables {
     static String times(BenchRun run, String sms) {
         boolean gpu = run.any().gpu() != null;
         MarkdownTable out =
-                new MarkdownTable(1, List.of(
-                "operation",
-                "SMs",
-                "time",
-                gpu ? "rows that cross links" : "rows read and written",
-                gpu ? "of the best bare copy" : "of a memory copy"));
+                new MarkdownTable(
+                        1,
+                        List.of(
+                                "operation",
+                                "SMs",
+                                "time",
+                                gpu ? "rows that cross links" : "rows read and written",
+                                gpu ? "of the best bare copy" : "of a memory copy"));
         for (OperationRecord each : chosen(run, sms)) {
             double perSecond =
                     gpu
                             ? each.gpu().linkBytesPerSecond()
                             : each.movedBytes() / each.p50Micros() * 1e6;
-            out.row(OperationNames.of(each),
+            out.row(
+                    OperationNames.of(each),
                     Integer.toString(each.sms()),
                     time(each),
                     Decimals.of(gpu ? "%.0f GB/s" : "%.1f GB/s", perSecond / GIGA),
@@ -132,8 +137,7 @@ final class MarkdownTables {
                         each == null
                                 ? ""
                                 : time(each)
-                                        + Decimals.of(
-                                                ", %.0f %%", 100 * BenchRun.share(each)));
+                                        + Decimals.of(", %.0f %%", 100 * BenchRun.share(each)));
             }
             out.row(cells);
         }

@@ -1,9 +1,9 @@
 package io.deepep.bench.report;
 
-import io.deepep.bench.text.Decimals;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Decimals;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;

@@ -99,7 +99,8 @@ public final class ReportCommand implements Runnable {
         return flight;
     }
 
-    private static ReportPage page(List<BenchRun> runs, List<DecodeRun> loops, FlightSummary flight) {
+    private static ReportPage page(
+            List<BenchRun> runs, List<DecodeRun> loops, FlightSummary flight) {
         Build build = Build.current();
         ReportPage page =
                 new ReportPage(

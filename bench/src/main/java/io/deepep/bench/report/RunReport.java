@@ -1,11 +1,11 @@
 package io.deepep.bench.report;
 
-import io.deepep.bench.text.Decimals;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.report.ReportPage.Grid;
 import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
+import io.deepep.bench.text.Decimals;
 import java.util.List;
 
 /** The sections about a run of a bench. */

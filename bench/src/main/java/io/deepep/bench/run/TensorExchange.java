@@ -40,7 +40,8 @@ final class TensorExchange {
         static final SharedTensor NONE = new SharedTensor("none", DType.BF16, List.of(0L));
 
         static SharedTensor of(Tensor tensor) {
-            return new SharedTensor("", tensor.dtype(), LongStream.of(tensor.shape()).boxed().toList());
+            return new SharedTensor(
+                    "", tensor.dtype(), LongStream.of(tensor.shape()).boxed().toList());
         }
 
         SharedTensor in(SharedMemory memory) {
@@ -83,7 +84,8 @@ final class TensorExchange {
             List<String> places =
                     meeting.together(
                             () -> {
-                                SharedTensor place = mine == null ? SharedTensor.NONE : SharedTensor.of(mine);
+                                SharedTensor place =
+                                        mine == null ? SharedTensor.NONE : SharedTensor.of(mine);
                                 if (place.numBytes() > 0) {
                                     own[0] = job.create(rank, place.numBytes());
                                     place = place.in(own[0]);

@@ -57,7 +57,8 @@ record MarkdownPage(Path path, List<String> links, Set<String> anchors, List<Blo
     }
 
     private static MarkdownPage read(Path path) throws IOException {
-        MarkdownPage page = new MarkdownPage(path, new ArrayList<>(), new HashSet<>(), new ArrayList<>());
+        MarkdownPage page =
+                new MarkdownPage(path, new ArrayList<>(), new HashSet<>(), new ArrayList<>());
         Node document = Parser.builder().build().parse(Files.readString(path));
         document.accept(page.new Collector());
         return page;

@@ -17,7 +17,6 @@ import io.deepep.bench.run.RankSource;
 import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.HostTensors;
-
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumMap;

@@ -2,7 +2,6 @@ package io.deepep.bench.plan;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.planner.WireFormat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.Buffer;
@@ -11,6 +10,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.bench.Main;
 import io.deepep.bench.routing.RoutingFiles;
+import io.deepep.planner.WireFormat;
 import java.awt.image.BufferedImage;
 import java.io.File;
 import java.io.PrintWriter;
