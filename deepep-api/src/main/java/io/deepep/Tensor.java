@@ -1,7 +1,6 @@
 package io.deepep;
 
 import io.deepep.spi.CudaProvider;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -240,7 +239,12 @@ public final class Tensor {
     public long offsetBytes(long... index) {
         if (index.length != shape.length) {
             throw new IllegalArgumentException(
-                    "index " + Arrays.toString(index) + " has not the rank of " + this);
+                    "index "
+                            + Arrays.toString(index)
+                            + " has "
+                            + index.length
+                            + " dimensions, but the tensor is "
+                            + this);
         }
         long offset = 0;
         for (int d = 0; d < index.length; d++) {

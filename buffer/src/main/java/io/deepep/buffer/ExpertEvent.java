@@ -2,7 +2,6 @@ package io.deepep.buffer;
 
 import io.deepep.observe.CallFacts;
 import io.deepep.observe.ObservedCall;
-
 import jdk.jfr.Category;
 import jdk.jfr.Description;
 import jdk.jfr.Enabled;
@@ -33,7 +32,7 @@ final class ExpertEvent extends Event {
     int expert;
 
     @Label("Tokens")
-    @Description("As the result counts them; normal mode rounds up to the request's alignment")
+    @Description("As the result counts them; normal mode rounds up to the plan's alignment")
     int tokens;
 
     /** Commits one for each local expert, where they are known. */

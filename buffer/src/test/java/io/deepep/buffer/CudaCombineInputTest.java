@@ -1,7 +1,7 @@
 package io.deepep.buffer;
 
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.Tensor;
@@ -88,9 +88,9 @@ class CudaCombineInputTest {
     private static void requireHome(CudaExchange exchange, Tensor rows) {
         DispatchHandle handle =
                 exchange.buffer.dispatch(exchange.dispatch(), CallOptions.sync()).handle();
-        CombineRequest request = CombineRequest.builder(rows, handle).build();
+        CombinePlan plan = CombinePlan.builder(rows, handle).build();
         for (int call = 0; call < 3; call++) {
-            exchange.verify(exchange.buffer.combine(request, CallOptions.sync()));
+            exchange.verify(exchange.buffer.combine(plan, CallOptions.sync()));
         }
     }
 }

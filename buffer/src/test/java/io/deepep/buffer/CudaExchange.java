@@ -1,13 +1,13 @@
 package io.deepep.buffer;
 
 import io.deepep.Buffer;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Communicator;
 import io.deepep.Config;
 import io.deepep.Device;
 import io.deepep.DispatchHandle;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
@@ -20,13 +20,12 @@ import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
-
 import java.time.Duration;
 import java.util.List;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 
-/** One rank of a small exchange on a GPU: buffer, requests, and what must come of them. */
+/** One rank of a small exchange on a GPU: buffer, plans, and what must come of them. */
 final class CudaExchange implements AutoCloseable {
     static final int NUM_RANKS = 4;
     static final Duration TIMEOUT = Duration.ofSeconds(10);
@@ -89,17 +88,17 @@ final class CudaExchange implements AutoCloseable {
     }
 
     /** In worst-case mode: nobody waits for counts. */
-    DispatchRequest dispatch() {
-        return request().numWorstTokens(ROWS).build();
+    DispatchPlan dispatch() {
+        return plan().numWorstTokens(ROWS).build();
     }
 
     /** With exact counts. */
-    DispatchRequest exactDispatch() {
-        return request().build();
+    DispatchPlan exactDispatch() {
+        return plan().build();
     }
 
-    private DispatchRequest.Builder request() {
-        return DispatchRequest.builder(upload(tokens.get(rank).x()))
+    private DispatchPlan.Builder plan() {
+        return DispatchPlan.builder(upload(tokens.get(rank).x()))
                 .topk(
                         upload(HostTensors.i64(routing.topkIdx(rank), TOPK)),
                         upload(HostTensors.f32(routing.weights(rank), TOPK)),
@@ -107,8 +106,8 @@ final class CudaExchange implements AutoCloseable {
     }
 
     /** Of a dispatch in worst-case mode. */
-    CombineRequest combine(DispatchHandle handle) {
-        return CombineRequest.builder(outputs(), handle).build();
+    CombinePlan combine(DispatchHandle handle) {
+        return CombinePlan.builder(outputs(), handle).build();
     }
 
     /** The rows that the experts of this rank return, in memory that peers have no access to. */

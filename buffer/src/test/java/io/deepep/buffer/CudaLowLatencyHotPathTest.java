@@ -3,15 +3,14 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
-
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.InProcessGroup;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
@@ -23,17 +22,15 @@ import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
-
+import java.lang.management.ManagementFactory;
+import java.util.IdentityHashMap;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-import java.lang.management.ManagementFactory;
-import java.util.IdentityHashMap;
-import java.util.concurrent.TimeUnit;
-
-/** Pairs whose requests have been used before allocate nothing, on the Java heap or on the GPU. */
+/** Pairs whose plans have been used before allocate nothing, on the Java heap or on the GPU. */
 @Tag("manyCalls")
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class CudaLowLatencyHotPathTest {
@@ -76,10 +73,10 @@ class CudaLowLatencyHotPathTest {
         private final Tensor topkIdx;
         private final Tensor weights;
         private final Tensor outputs;
-        private final LowLatencyDispatchRequest request;
+        private final LowLatencyDispatchPlan plan;
         private final boolean hook;
         private final CallOptions options;
-        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> homes =
+        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> homes =
                 new IdentityHashMap<>();
 
         Pairs(Buffer buffer, Device device, int rank, boolean hook) {
@@ -96,23 +93,23 @@ class CudaLowLatencyHotPathTest {
                             device,
                             HostTensors.allocate(DType.BF16, localExperts, rows, LIMITS.hidden()));
             Tokens tokens = Tokens.bf16(rank, LIMITS.maxTokens(), LIMITS.hidden(), 3);
-            request =
-                    LowLatencyDispatchRequest.builder(backend.upload(device, tokens.x()), topkIdx)
+            plan =
+                    LowLatencyDispatchPlan.builder(backend.upload(device, tokens.x()), topkIdx)
                             .receiveHook(hook)
                             .build();
         }
 
         void run() {
-            LowLatencyDispatchResult received = buffer.lowLatencyDispatch(request, options);
+            LowLatencyDispatchResult received = buffer.lowLatencyDispatch(plan, options);
             receive(received.receiveHook());
             receive(buffer.lowLatencyCombine(home(received.handle()), options).receiveHook());
         }
 
-        private LowLatencyCombineRequest home(LowLatencyHandle handle) {
-            LowLatencyCombineRequest known = homes.get(handle);
+        private LowLatencyCombinePlan home(LowLatencyHandle handle) {
+            LowLatencyCombinePlan known = homes.get(handle);
             if (known == null) {
                 known =
-                        LowLatencyCombineRequest.builder(outputs, topkIdx, weights, handle)
+                        LowLatencyCombinePlan.builder(outputs, topkIdx, weights, handle)
                                 .receiveHook(hook)
                                 .build();
                 homes.put(handle, known);

@@ -23,13 +23,11 @@ import io.deepep.observe.CallKind;
 import io.deepep.observe.ObservedCall;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
-
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.Test;
-
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
 
 /** When observers are told of runs, also of those whose end the host never asks for, as on GPUs. */
 class ObservedOperationTest {
@@ -132,12 +130,12 @@ class ObservedOperationTest {
         }
 
         @Override
-        public <R> R run(PlannedOperation<R> operation, CallOptions options) {
+        public <R> R run(PreparedOperation<R> operation, CallOptions options) {
             throw new UnsupportedOperationException();
         }
 
         @Override
-        public void receive(PlannedOperation<?> operation) {
+        public void receive(PreparedOperation<?> operation) {
             throw new UnsupportedOperationException();
         }
 

@@ -6,14 +6,14 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * What the host backend asks of the memory of a request each time it is used: refused before the
+ * What the host backend asks of the memory of a plan each time it is used: refused before the
  * call starts, so that the buffer goes on.
  */
 @Timeout(value = 30, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -70,21 +70,21 @@ class TensorMemoryTest {
         return Tensor.allocate(arena, DType.I64, NUM_TOKENS, 1);
     }
 
-    /** Also by a request that synchronous calls have used, and goes on with those. */
+    /** Also by a plan that synchronous calls have used, and goes on with those. */
     @Test
     void confinedMemoryIsRefusedByAsynchronousCalls() throws InterruptedException {
         run(
                 (buffer, confined, shared) -> {
-                    DispatchRequest request =
-                            DispatchRequest.builder(x(shared))
+                    DispatchPlan plan =
+                            DispatchPlan.builder(x(shared))
                                     .topk(topkIdx(confined), null, NUM_EXPERTS)
                                     .build();
-                    buffer.dispatch(request);
-                    assertThatThrownBy(() -> buffer.dispatch(request, CallOptions.async()))
+                    buffer.dispatch(plan);
+                    assertThatThrownBy(() -> buffer.dispatch(plan, CallOptions.async()))
                             .isInstanceOf(IllegalArgumentException.class)
                             .hasMessageContaining("topkIdx is ")
                             .hasMessageContaining("Arena.ofShared()");
-                    assertThat(buffer.dispatch(request).recvX().size(0)).isEqualTo(NUM_TOKENS);
+                    assertThat(buffer.dispatch(plan).recvX().size(0)).isEqualTo(NUM_TOKENS);
                 });
     }
 
@@ -92,12 +92,12 @@ class TensorMemoryTest {
     void confinedMemoryIsRefusedInLowLatencyMode() throws InterruptedException {
         run(
                 (buffer, confined, shared) -> {
-                    LowLatencyDispatchRequest request =
-                            LowLatencyDispatchRequest.builder(x(confined), topkIdx(shared))
+                    LowLatencyDispatchPlan plan =
+                            LowLatencyDispatchPlan.builder(x(confined), topkIdx(shared))
                                     .format(LowLatencyFormat.BF16)
                                     .build();
                     assertThatThrownBy(
-                                    () -> buffer.lowLatencyDispatch(request, CallOptions.async()))
+                                    () -> buffer.lowLatencyDispatch(plan, CallOptions.async()))
                             .isInstanceOf(IllegalArgumentException.class)
                             .hasMessageContaining("x is ");
                 });
@@ -107,29 +107,29 @@ class TensorMemoryTest {
     void memoryOfAllThreadsIsTaken() throws InterruptedException {
         run(
                 (buffer, _, shared) -> {
-                    DispatchRequest request =
-                            DispatchRequest.builder(x(Arena.ofAuto()))
+                    DispatchPlan plan =
+                            DispatchPlan.builder(x(Arena.ofAuto()))
                                     .topk(topkIdx(shared), null, NUM_EXPERTS)
                                     .build();
-                    buffer.dispatch(request, CallOptions.async()).event().synchronize();
+                    buffer.dispatch(plan, CallOptions.async()).event().synchronize();
                 });
     }
 
-    /** A request that has worked; its arena closes between two calls. */
+    /** A plan that has worked; its arena closes between two calls. */
     @Test
     void memoryThatWentBetweenCallsIsRefused() throws InterruptedException {
         run(
                 (buffer, _, shared) -> {
-                    DispatchRequest request;
+                    DispatchPlan plan;
                     try (Arena brief = Arena.ofShared()) {
-                        request =
-                                DispatchRequest.builder(x(brief))
+                        plan =
+                                DispatchPlan.builder(x(brief))
                                         .topk(topkIdx(shared), null, NUM_EXPERTS)
                                         .build();
-                        buffer.dispatch(request);
+                        buffer.dispatch(plan);
                     }
                     for (CallOptions options : List.of(CallOptions.sync(), CallOptions.async())) {
-                        assertThatThrownBy(() -> buffer.dispatch(request, options))
+                        assertThatThrownBy(() -> buffer.dispatch(plan, options))
                                 .isInstanceOf(IllegalArgumentException.class)
                                 .hasMessageContaining("x is ")
                                 .hasMessageContaining("its arena is closed");
@@ -142,14 +142,14 @@ class TensorMemoryTest {
     void memoryOfAnotherThreadIsRefused() throws InterruptedException {
         run(
                 (buffer, confined, shared) -> {
-                    DispatchRequest request =
-                            DispatchRequest.builder(x(confined))
+                    DispatchPlan plan =
+                            DispatchPlan.builder(x(confined))
                                     .topk(topkIdx(shared), null, NUM_EXPERTS)
                                     .build();
-                    buffer.dispatch(request);
+                    buffer.dispatch(plan);
                     Throwable refused =
                             CompletableFuture.supplyAsync(
-                                            () -> catchThrowable(() -> buffer.dispatch(request)))
+                                            () -> catchThrowable(() -> buffer.dispatch(plan)))
                                     .join();
                     assertThat(refused)
                             .isInstanceOf(IllegalArgumentException.class)
@@ -170,7 +170,7 @@ class TensorMemoryTest {
                             "out",
                             () ->
                                     buffer.combine(
-                                            CombineRequest.builder(x(shared), handle)
+                                            CombinePlan.builder(x(shared), handle)
                                                     .out(readOnly(x(shared)))
                                                     .build()));
                     requireReadOnly(
@@ -249,11 +249,11 @@ class TensorMemoryTest {
 
     private static DispatchResult dispatch(Buffer buffer, Arena arena) {
         return buffer.dispatch(
-                DispatchRequest.builder(x(arena)).topk(topkIdx(arena), null, NUM_EXPERTS).build());
+                DispatchPlan.builder(x(arena)).topk(topkIdx(arena), null, NUM_EXPERTS).build());
     }
 
-    private static LowLatencyDispatchRequest.Builder low(Arena arena) {
-        return LowLatencyDispatchRequest.builder(x(arena), topkIdx(arena))
+    private static LowLatencyDispatchPlan.Builder low(Arena arena) {
+        return LowLatencyDispatchPlan.builder(x(arena), topkIdx(arena))
                 .format(LowLatencyFormat.BF16);
     }
 
@@ -261,10 +261,10 @@ class TensorMemoryTest {
         return buffer.lowLatencyDispatch(low(arena).build());
     }
 
-    private static LowLatencyCombineRequest.Builder home(
+    private static LowLatencyCombinePlan.Builder home(
             Tensor rows, LowLatencyHandle handle, Arena arena) {
         Tensor weights = Tensor.allocate(arena, DType.F32, NUM_TOKENS, 1);
-        return LowLatencyCombineRequest.builder(rows, topkIdx(arena), weights, handle);
+        return LowLatencyCombinePlan.builder(rows, topkIdx(arena), weights, handle);
     }
 
     private static void requireReadOnly(String name, ThrowingCallable call) {

@@ -4,7 +4,6 @@ import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.util.Optional;
 import java.util.ServiceLoader;
 

@@ -137,7 +137,7 @@ public final class HostWait {
         if (known.isEmpty()) {
             return;
         }
-        Departure gone = Departure.culprit(known, peer).orElse(null);
+        Departure gone = Departure.culprit(known, rank, peer).orElse(null);
         if (gone != null) {
             long waitedNanos = since == 0 ? 0 : System.nanoTime() - since;
             throw new DeepEpTimeoutException(rank, gone, phase, waitedNanos);

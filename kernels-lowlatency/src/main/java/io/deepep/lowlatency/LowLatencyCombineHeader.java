@@ -1,6 +1,6 @@
 package io.deepep.lowlatency;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 
 /**
  * What a rank announces to each token owner with a low-latency combine, so that ranks which combine
@@ -38,8 +38,8 @@ public final class LowLatencyCombineHeader {
     private LowLatencyCombineHeader() {}
 
     /** What travels: BF16 or {@link LogFmt10}, of each selection or of each rank's sum. */
-    public static long formatCode(LowLatencyCombineRequest request) {
-        return (request.logFmt() ? LOG_FMT : 0) | (request.isPreReduced() ? PRE_REDUCED : 0);
+    public static long formatCode(LowLatencyCombinePlan plan) {
+        return (plan.logFmt() ? LOG_FMT : 0) | (plan.isPreReduced() ? PRE_REDUCED : 0);
     }
 
     /** What a {@link #FORMAT} is called in messages. */
@@ -56,6 +56,7 @@ public final class LowLatencyCombineHeader {
                 + k
                 + "]="
                 + value
-                + " is not what was dispatched; pre-reduce with the topkIdx of the dispatch, unchanged";
+                + " is not what was dispatched; pre-reduce with the topkIdx of the dispatch,"
+                + " unchanged";
     }
 }

@@ -226,7 +226,7 @@ public final class NormalHeaders {
         long needed = field(rank, NormalHeader.EXPANDED) == 0 ? rows : expandedRows(rank);
         if (needed > worst) {
             throw new CapacityExceededException(
-                    rank, needed, worst, "raise numWorstTokens of its request");
+                    rank, needed, worst, "raise numWorstTokens of its plan");
         }
     }
 

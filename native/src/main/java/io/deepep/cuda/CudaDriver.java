@@ -6,7 +6,6 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
-
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;

@@ -23,7 +23,10 @@ final class BenchModule implements AutoCloseable {
     /** {@link #load(CudaContext, String)} of a kernel that shares other structs. */
     static BenchModule load(CudaContext context, String name, KernelHeader structs) {
         CudaModule module =
-                CudaModule.loadResource(context, BenchModule.class, "bench_" + name + ".fatbin");
+                CudaModule.loadResource(
+                        context,
+                        "bench_" + name + ".fatbin",
+                        BenchModule.class.getResource("bench_" + name + ".fatbin"));
         structs.requireSame(module);
         return new BenchModule(module, module.function("deepep_bench_" + name));
     }

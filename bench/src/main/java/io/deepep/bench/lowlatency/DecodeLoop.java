@@ -4,9 +4,9 @@ import com.sun.management.ThreadMXBean;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Event;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -18,8 +18,8 @@ import java.util.List;
 
 /**
  * The layers of a decoding step, each a dispatch of FP8 rows and a combine of BF16 rows that lie in
- * the buffer, with reused requests. As by an engine whose kernels run on the buffer's stream: no
- * event lies between the calls.
+ * the buffer, with reused plans. As by an engine whose kernels run on the buffer's stream: no event
+ * lies between the calls.
  */
 final class DecodeLoop implements CollectiveCall {
     /** Results are kept for two dispatches, so every second one finds the memory of the first. */
@@ -38,14 +38,14 @@ final class DecodeLoop implements CollectiveCall {
         session.team().run(rank -> ranks.get(rank).run(NUM_PREPARED, CallOptions.sync()));
     }
 
-    /** One rank's requests and latest results. */
+    /** One rank's plans and latest results. */
     private final class Rank {
         private final int rank;
         private final Buffer buffer;
         private final CallOptions inOrder;
         private final int sms;
-        private final LowLatencyDispatchRequest dispatch;
-        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> combines =
+        private final LowLatencyDispatchPlan dispatch;
+        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> combines =
                 new IdentityHashMap<>();
         private LowLatencyDispatchResult received;
         private LowLatencyCombineResult home;
@@ -56,7 +56,7 @@ final class DecodeLoop implements CollectiveCall {
             this.buffer = session.buffer(rank);
             this.inOrder = CallOptions.sync().on(buffer.communicationStream());
             this.dispatch =
-                    LowLatencyDispatchRequest.builder(
+                    LowLatencyDispatchPlan.builder(
                                     verifier.workload().x(rank), verifier.workload().topkIdx(rank))
                             .format(LowLatencyFormat.FP8)
                             .numSms(sms)
@@ -66,7 +66,7 @@ final class DecodeLoop implements CollectiveCall {
         void run(int number, CallOptions options) {
             for (int layer = 0; layer < number; layer++) {
                 received = buffer.lowLatencyDispatch(dispatch, options);
-                LowLatencyCombineRequest combine = combines.get(received.handle());
+                LowLatencyCombinePlan combine = combines.get(received.handle());
                 if (combine == null) {
                     combine = combineOf(received.handle());
                     combines.put(received.handle(), combine);
@@ -75,11 +75,11 @@ final class DecodeLoop implements CollectiveCall {
             }
         }
 
-        private LowLatencyCombineRequest combineOf(LowLatencyHandle handle) {
+        private LowLatencyCombinePlan combineOf(LowLatencyHandle handle) {
             LowLatencyWorkload workload = verifier.workload();
             var input = buffer.getLowLatencyCombineBuffer(handle);
             workload.copyOutputs(rank, input);
-            return LowLatencyCombineRequest.builder(
+            return LowLatencyCombinePlan.builder(
                             input, workload.topkIdx(rank), workload.topkWeights(rank), handle)
                     .numSms(sms)
                     .build();

@@ -4,9 +4,9 @@ import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.DType;
 import io.deepep.Event;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Case;
@@ -30,20 +30,20 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     public long run() {
         LowLatencyWorkload workload = verifier.workload();
         RankTeam team = session.team();
-        List<LowLatencyDispatchRequest> requests = team.ask(this::request);
+        List<LowLatencyDispatchPlan> plans = team.ask(this::plan);
         List<LowLatencyDispatchResult> received =
                 team.ask(
                         rank -> {
                             LowLatencyDispatchResult result =
                                     session.buffer(rank)
-                                            .lowLatencyDispatch(requests.get(rank), options());
+                                            .lowLatencyDispatch(plans.get(rank), options());
                             finish(result.event(), result.receiveHook());
                             return result;
                         });
         long nanos = team.slowestNanos();
         team.run(rank -> verifier.dispatched(rank, variant.format(), received.get(rank)));
-        team.run(rank -> checkStats(rank, requests.get(rank)));
-        List<LowLatencyCombineRequest> combines =
+        team.run(rank -> checkStats(rank, plans.get(rank)));
+        List<LowLatencyCombinePlan> combines =
                 team.ask(rank -> combine(rank, received.get(rank), workload));
         List<LowLatencyCombineResult> combined =
                 team.ask(
@@ -59,10 +59,10 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         return nanos;
     }
 
-    private LowLatencyDispatchRequest request(int rank) {
+    private LowLatencyDispatchPlan plan(int rank) {
         LowLatencyWorkload workload = verifier.workload();
-        LowLatencyDispatchRequest.Builder builder =
-                LowLatencyDispatchRequest.builder(workload.x(rank), workload.topkIdx(rank))
+        LowLatencyDispatchPlan.Builder builder =
+                LowLatencyDispatchPlan.builder(workload.x(rank), workload.topkIdx(rank))
                         .format(variant.format())
                         .receiveHook(variant.has(LowLatencyFeature.HOOK));
         if (variant.has(LowLatencyFeature.PRE_REDUCED)) {
@@ -79,7 +79,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         return session.memory(rank).upload(HostTensors.allocate(dtype, size));
     }
 
-    private LowLatencyCombineRequest combine(
+    private LowLatencyCombinePlan combine(
             int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
         Buffer buffer = session.buffer(rank);
         Tensor input = workload.outputs(rank);
@@ -87,7 +87,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
             input = buffer.getLowLatencyCombineBuffer(received.handle());
             workload.copyOutputs(rank, input);
         }
-        LowLatencyCombineRequest.Builder builder =
+        LowLatencyCombinePlan.Builder builder =
                 workload.combine(rank, input, received.handle(), variant.homeRows())
                         .receiveHook(variant.has(LowLatencyFeature.HOOK));
         if (variant.has(LowLatencyFeature.OUT)) {
@@ -99,15 +99,15 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         return builder.build();
     }
 
-    private void checkStats(int rank, LowLatencyDispatchRequest request) {
+    private void checkStats(int rank, LowLatencyDispatchPlan plan) {
         if (!variant.has(LowLatencyFeature.STATS)) {
             return;
         }
         try (Downloads downloads = session.downloads(rank)) {
             checkStats(
                     rank,
-                    downloads.apply(request.cumulativeStats()),
-                    downloads.apply(request.waitCostStats()));
+                    downloads.apply(plan.cumulativeStats()),
+                    downloads.apply(plan.waitCostStats()));
         }
     }
 

@@ -7,7 +7,7 @@ import io.deepep.bench.run.RankTeam;
 
 /**
  * Ranks with everything that low-latency operations need, for benchmarks. Every operation reuses
- * its requests.
+ * its plans.
  */
 public final class LowLatencyFixture implements AutoCloseable {
     private final LowLatencySetup setup;

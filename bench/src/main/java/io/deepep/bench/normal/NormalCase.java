@@ -2,9 +2,9 @@ package io.deepep.bench.normal;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Case;
@@ -56,23 +56,23 @@ final class NormalCase implements Case {
     @Override
     public long run() {
         nanos = 0;
-        List<DispatchRequest> requests = session.team().ask(this::request);
-        List<DispatchResult> received = dispatch(requests, check());
+        List<DispatchPlan> plans = session.team().ask(this::plan);
+        List<DispatchResult> received = dispatch(plans, check());
         if (variant.has(NormalFeature.CACHED)) {
             received = dispatch(cached(received), check().withoutTopk());
         }
         List<DispatchResult> toCombine = received;
         List<TensorPair> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
-        List<CombineRequest> combines =
+        List<CombinePlan> combines =
                 session.team().ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
         List<CombineResult> combined = combine(combines, outputs, received);
         if (variant.has(NormalFeature.REPEAT)) {
-            repeat(requests, received, combines, combined, outputs);
+            repeat(plans, received, combines, combined, outputs);
         }
         return nanos;
     }
 
-    private DispatchRequest request(int rank) {
+    private DispatchPlan plan(int rank) {
         return placed(routed(rank))
                 .expertAlignment(variant.alignment())
                 .expanded(variant.has(NormalFeature.EXPANDED))
@@ -80,7 +80,7 @@ final class NormalCase implements Case {
                 .build();
     }
 
-    private DispatchRequest.Builder routed(int rank) {
+    private DispatchPlan.Builder routed(int rank) {
         Tensor idx = workload.topkIdx(rank);
         int numExperts = workload.routing().numExperts();
         return variant.has(NormalFeature.TOPK)
@@ -88,32 +88,30 @@ final class NormalCase implements Case {
                 : bare(rank).layout(session.buffer(rank).getDispatchLayout(idx, numExperts));
     }
 
-    private DispatchRequest.Tokens bare(int rank) {
+    private DispatchPlan.Tokens bare(int rank) {
         Tokens tokens = workload.tokens(rank, variant.dtype());
-        return DispatchRequest.builder(tokens.x(), tokens.scales());
+        return DispatchPlan.builder(tokens.x(), tokens.scales());
     }
 
-    private DispatchRequest.Builder placed(DispatchRequest.Builder request) {
-        return request.config(session.job().dispatchConfig())
+    private DispatchPlan.Builder placed(DispatchPlan.Builder plan) {
+        return plan.config(session.job().dispatchConfig())
                 .receive(
                         variant.has(NormalFeature.COPY)
-                                ? DispatchRequest.Receive.COPY
-                                : DispatchRequest.Receive.VIEW);
+                                ? DispatchPlan.Receive.COPY
+                                : DispatchPlan.Receive.VIEW);
     }
 
-    private List<DispatchRequest> cached(List<DispatchResult> first) {
+    private List<DispatchPlan> cached(List<DispatchResult> first) {
         return session.team()
                 .ask(rank -> placed(bare(rank).cached(first.get(rank).handle())).build());
     }
 
-    private List<DispatchResult> dispatch(
-            List<DispatchRequest> requests, NormalDispatchCheck check) {
+    private List<DispatchResult> dispatch(List<DispatchPlan> plans, NormalDispatchCheck check) {
         List<DispatchResult> results =
                 timed(
                         rank -> {
                             DispatchResult result =
-                                    session.buffer(rank)
-                                            .dispatch(requests.get(rank), options(rank));
+                                    session.buffer(rank).dispatch(plans.get(rank), options(rank));
                             result.event().synchronize();
                             return result;
                         });
@@ -156,9 +154,9 @@ final class NormalCase implements Case {
         return tensor == null ? null : session.memory(rank).download(tensor, Arena.ofAuto());
     }
 
-    private CombineRequest combine(int rank, DispatchResult received, TensorPair outputs) {
-        CombineRequest.Builder builder =
-                CombineRequest.builder(outputs.device(), received.handle())
+    private CombinePlan combine(int rank, DispatchResult received, TensorPair outputs) {
+        CombinePlan.Builder builder =
+                CombinePlan.builder(outputs.device(), received.handle())
                         .config(session.job().combineConfig());
         int numTokens = workload.routing().numTokens(rank);
         if (variant.has(NormalFeature.WEIGHTS)) {
@@ -178,14 +176,12 @@ final class NormalCase implements Case {
     }
 
     private List<CombineResult> combine(
-            List<CombineRequest> requests,
-            List<TensorPair> outputs,
-            List<DispatchResult> received) {
+            List<CombinePlan> plans, List<TensorPair> outputs, List<DispatchResult> received) {
         List<CombineResult> results =
                 timed(
                         rank -> {
                             CombineResult result =
-                                    session.buffer(rank).combine(requests.get(rank), options(rank));
+                                    session.buffer(rank).combine(plans.get(rank), options(rank));
                             result.event().synchronize();
                             return result;
                         });
@@ -227,13 +223,13 @@ final class NormalCase implements Case {
 
     /** Dispatches and combines once more; both must give the bits that they gave before. */
     private void repeat(
-            List<DispatchRequest> requests,
+            List<DispatchPlan> plans,
             List<DispatchResult> received,
-            List<CombineRequest> combines,
+            List<CombinePlan> combines,
             List<CombineResult> combined,
             List<TensorPair> outputs) {
         List<Long> before = fingerprints(received, combined);
-        List<DispatchResult> again = dispatch(requests, check());
+        List<DispatchResult> again = dispatch(plans, check());
         List<CombineResult> combinedAgain = combine(combines, outputs, again);
         List<Long> after = fingerprints(again, combinedAgain);
         session.team()

@@ -30,7 +30,7 @@ enum NormalFeature {
     TWO_BIASES,
     /** The combined rows go into memory of the caller. */
     OUT,
-    /** Everything is done twice with the same requests, and must give the same bits. */
+    /** Everything is done twice with the same plans, and must give the same bits. */
     REPEAT;
 
     @Override

@@ -8,7 +8,7 @@ import java.util.Map;
 
 /**
  * Ranks with everything that normal-mode operations need, for benchmarks. Every operation reuses
- * its requests.
+ * its plans.
  */
 public final class NormalFixture implements AutoCloseable {
     private final NormalSetup setup;

@@ -3,9 +3,9 @@ package io.deepep.bench.lowlatency;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.DType;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -30,7 +30,7 @@ import java.util.SplittableRandom;
  * tokens, random routings, all formats, every row and sum compared on the GPU.
  */
 public final class LowLatencySoak {
-    /** Numbers of tokens that requests are prepared for. */
+    /** Numbers of tokens that plans are prepared for. */
     private static final int[] TOKENS = {0, 1, 2, 5, 8, 17, 32};
 
     private static final int LOOK_EVERY = 1000;
@@ -60,7 +60,7 @@ public final class LowLatencySoak {
         }
     }
 
-    /** One rank's requests, by number of tokens and format. */
+    /** One rank's plans, by number of tokens and format. */
     private static final class Rank {
         private final int rank;
         private final int numRanks;
@@ -68,9 +68,9 @@ public final class LowLatencySoak {
         private final LowLatencyLimits limits;
         private final Tensor topkIdx;
         private final Tensor topkWeights;
-        private final List<Map<LowLatencyFormat, LowLatencyDispatchRequest>> dispatches =
+        private final List<Map<LowLatencyFormat, LowLatencyDispatchPlan>> dispatches =
                 new ArrayList<>();
-        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> combines =
+        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> combines =
                 new IdentityHashMap<>();
         private final SoakKernel kernel;
         private final int[] numTokens;
@@ -87,12 +87,12 @@ public final class LowLatencySoak {
             CudaStream stream = (CudaStream) buffer.communicationStream();
             kernel = new SoakKernel(stream, rank, numRanks, limits, x, topkIdx, topkWeights);
             for (int tokens : TOKENS) {
-                Map<LowLatencyFormat, LowLatencyDispatchRequest> byFormat =
+                Map<LowLatencyFormat, LowLatencyDispatchPlan> byFormat =
                         new EnumMap<>(LowLatencyFormat.class);
                 for (LowLatencyFormat format : LowLatencyFormat.values()) {
                     byFormat.put(
                             format,
-                            LowLatencyDispatchRequest.builder(
+                            LowLatencyDispatchPlan.builder(
                                             x.slice(0, 0, tokens), topkIdx.slice(0, 0, tokens))
                                     .format(format)
                                     .build());
@@ -106,7 +106,7 @@ public final class LowLatencySoak {
                     .upload(HostTensors.allocate(dtype, limits.maxTokens(), columns));
         }
 
-        /** Each request twice, because results have two places. */
+        /** Each plan twice, because results have two places. */
         void prepareAll() {
             Arrays.fill(numTokens, limits.maxTokens());
             kernel.prepare(0, 0, numTokens);
@@ -127,7 +127,7 @@ public final class LowLatencySoak {
             if (options.asyncFinish()) {
                 kernel.checkDispatch(received, format, outputs);
             }
-            LowLatencyCombineRequest combine = combines.get(received.handle());
+            LowLatencyCombinePlan combine = combines.get(received.handle());
             if (combine == null) {
                 combine = combineOf(received.handle(), TOKENS[tokensIdx], outputs);
                 combines.put(received.handle(), combine);
@@ -138,9 +138,9 @@ public final class LowLatencySoak {
             }
         }
 
-        private LowLatencyCombineRequest combineOf(
+        private LowLatencyCombinePlan combineOf(
                 LowLatencyHandle handle, int tokens, Tensor outputs) {
-            return LowLatencyCombineRequest.builder(
+            return LowLatencyCombinePlan.builder(
                             outputs,
                             topkIdx.slice(0, 0, tokens),
                             topkWeights.slice(0, 0, tokens),

@@ -1,7 +1,7 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.Event;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
@@ -15,21 +15,20 @@ import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
-
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.Objects;
 
 /**
  * A dispatch on a GPU: one launch, or with a hook one for each half. Parameters are filled when the
- * request is prepared, for either bank; a run only launches.
+ * plan is prepared, for either bank; a run only launches.
  */
 final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchResult> {
     private static final int BANKS = 2;
     private static final long VECTOR_BYTES = 16;
 
     private final CudaLowLatencyState state;
-    private final LowLatencyDispatchRequest request;
+    private final LowLatencyDispatchPlan plan;
     private final boolean hooked;
     private final int numTokens;
     private final int numTopk;
@@ -44,14 +43,14 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[BANKS];
     private int latestBank;
 
-    CudaLowLatencyDispatch(CudaLowLatencyState state, LowLatencyDispatchRequest request) {
-        state.checks.dispatch(request);
+    CudaLowLatencyDispatch(CudaLowLatencyState state, LowLatencyDispatchPlan plan) {
+        state.checks.dispatch(plan);
         this.state = state;
-        this.request = request;
-        this.hooked = request.receiveHook();
-        this.numTokens = (int) request.x().size(0);
-        this.numTopk = (int) request.topkIdx().size(1);
-        boolean fp8 = request.format().isFp8();
+        this.plan = plan;
+        this.hooked = plan.receiveHook();
+        this.numTokens = (int) plan.x().size(0);
+        this.numTopk = (int) plan.topkIdx().size(1);
+        boolean fp8 = plan.format().isFp8();
         CudaFunction kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
         this.event = new CallEvent(state.stream);
         this.status = state.newStatus(this, event, false);
@@ -59,20 +58,20 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         requireShared(sharedBytes);
         for (int i = 0; i < BANKS; i++) {
             CudaBank bank = state.bank(i);
-            handles[i] = new CudaLowLatencyHandle(state, bank, request.topkWeights() != null);
-            recvX[i] = bank.recvX(request.format());
-            recvScales[i] = bank.recvScales(request.format());
+            handles[i] = new CudaLowLatencyHandle(state, bank, plan.topkWeights() != null);
+            recvX[i] = bank.recvX(plan.format());
+            recvScales[i] = bank.recvScales(plan.format());
         }
         this.launches =
                 new RunLaunches(
                         state,
                         kernel,
-                        request.numSms(),
+                        plan.numSms(),
                         sharedBytes,
                         event,
                         hooked,
                         this::params,
-                        new RunTrace.Source(request.topkIdx(), request.waitCostStats(), true));
+                        new RunTrace.Source(plan.topkIdx(), plan.waitCostStats(), true));
     }
 
     private int hidden() {
@@ -122,8 +121,8 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         state.setGroup(params, status, phases);
         CudaLowLatencyLayout layout = state.layout;
         CudaBank bank = state.bank(bankIdx);
-        LowLatencyFormat format = request.format();
-        boolean weighted = request.topkWeights() != null;
+        LowLatencyFormat format = plan.format();
+        boolean weighted = plan.topkWeights() != null;
         long selectionsOffset = CudaLowLatencyLayout.selectionsOffset(hidden(), format.isFp8());
         long weightsOffset = CudaLowLatencyLayout.weightsOffset(selectionsOffset, numTopk);
         params.set("flag_offset", layout.dispatchFlags().offset())
@@ -132,10 +131,10 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .set("row_offset", layout.dispatchRows().offset())
                 .set("row_parity_stride", layout.dispatchRows().stride0())
                 .set("row_rank_stride", layout.dispatchRows().stride1())
-                .set("x", request.x().address())
-                .set("x_stride", request.x().stride(0) * request.x().dtype().sizeBytes())
-                .set("topk_idx", request.topkIdx().address())
-                .setTensor("topk_weights", request.topkWeights())
+                .set("x", plan.x().address())
+                .set("x_stride", plan.x().stride(0) * plan.x().dtype().sizeBytes())
+                .set("topk_idx", plan.topkIdx().address())
+                .setTensor("topk_weights", plan.topkWeights())
                 .set("bank", bank.struct.address())
                 .set("selections", bank.selections.address())
                 .set("sent_topk_idx", bank.sentTopkIdx.address())
@@ -146,8 +145,8 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .set("out_src_info", bank.srcInfo.address())
                 .set("out_layout_range", bank.layoutRange.address())
                 .set("out_counts", bank.count.address())
-                .set("cumulative_stats", addressOf(request.cumulativeStats()))
-                .set("wait_stats", addressOf(request.waitCostStats()));
+                .set("cumulative_stats", addressOf(plan.cumulativeStats()))
+                .set("wait_stats", addressOf(plan.waitCostStats()));
         return params.setInt("num_tokens", numTokens)
                 .setInt("topk", numTopk)
                 .setInt("num_experts", state.limits.numExperts())
@@ -201,7 +200,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     /** What arrives is counted in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        LowLatencyRows.dispatch(facts, request.format(), hidden());
+        LowLatencyRows.dispatch(facts, plan.format(), hidden());
         facts.tokens(numTokens, RecordedFacts.UNKNOWN);
     }
 

@@ -1,6 +1,6 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.error.RankMismatchException;
@@ -37,21 +37,21 @@ final class CombineHeaders {
     /**
      * Writes this rank's header at {@code owner}.
      *
-     * @param bad the first selection of the request that is no expert or not the one that was
+     * @param bad the first selection of the plan that is no expert or not the one that was
      *     dispatched, or -1
      */
-    void put(int owner, int parity, DispatchBank bank, LowLatencyCombineRequest request, long bad) {
+    void put(int owner, int parity, DispatchBank bank, LowLatencyCombinePlan plan, long bad) {
         MemorySegment to = rdma.of(owner);
         long header = layout.combineHeaders().at(parity, rank);
         to.set(LONG, header + LowLatencyCombineHeader.DISPATCH_EPOCH, bank.epoch);
         to.set(
                 LONG,
                 header + LowLatencyCombineHeader.FORMAT,
-                LowLatencyCombineHeader.formatCode(request));
+                LowLatencyCombineHeader.formatCode(plan));
         to.set(LONG, header + LowLatencyCombineHeader.HAS_ROWS, bank.present[owner] ? 1 : 0);
         to.set(LONG, header + LowLatencyCombineHeader.STATUS, LowLatencyHeader.STATUS_OK);
         if (bad >= 0) {
-            Tensor topkIdx = request.topkIdx();
+            Tensor topkIdx = plan.topkIdx();
             long value = topkIdx.segment().get(LONG, 8 * bad);
             int status =
                     value < -1 || value >= numExperts
@@ -72,10 +72,10 @@ final class CombineHeaders {
      * @throws RankMismatchException if a rank combines another dispatch or in another format
      * @throws RoutingException if a rank's selections are not valid
      */
-    void check(int parity, boolean[] came, long dispatch, LowLatencyCombineRequest request) {
+    void check(int parity, boolean[] came, long dispatch, LowLatencyCombinePlan plan) {
         for (int sender = 0; sender < numRanks; sender++) {
             if (came[sender]) {
-                checkAgreed(parity, sender, dispatch, LowLatencyCombineHeader.formatCode(request));
+                checkAgreed(parity, sender, dispatch, LowLatencyCombineHeader.formatCode(plan));
             }
         }
         for (int sender = 0; sender < numRanks; sender++) {

@@ -1,6 +1,6 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
@@ -93,8 +93,8 @@ final class Combiner {
     }
 
     /** Sends and returns the epoch of the combine. */
-    long send(LowLatencyCombineRequest request) {
-        DispatchBank bank = ((HostLowLatencyHandle) request.handle()).receivedBank();
+    long send(LowLatencyCombinePlan plan) {
+        DispatchBank bank = ((HostLowLatencyHandle) plan.handle()).receivedBank();
         int parity = (int) ((epoch + 1) & 1);
         if (unreceived[parity] != 0) {
             throw new CallOrderException(
@@ -113,9 +113,9 @@ final class Combiner {
         // acknowledge.
         peers.awaitSlots(layout.combineAcks(), epoch - 2, "low-latency combine.slots", reachable);
         long bad =
-                request.isPreReduced()
-                        ? firstChangedSelection(request.topkIdx(), bank)
-                        : firstBadSelection(request.topkIdx());
+                plan.isPreReduced()
+                        ? firstChangedSelection(plan.topkIdx(), bank)
+                        : firstBadSelection(plan.topkIdx());
         for (int owner = 0; owner < peers.count(); owner++) {
             sentRows[parity][owner] = 0;
             if (!reachable[owner]) {
@@ -123,11 +123,11 @@ final class Combiner {
             }
             if (bad < 0) {
                 sentRows[parity][owner] =
-                        request.isPreReduced()
-                                ? reducer.send(request, bank, parity, owner)
-                                : sendRows(request, bank, parity, owner);
+                        plan.isPreReduced()
+                                ? reducer.send(plan, bank, parity, owner)
+                                : sendRows(plan, bank, parity, owner);
             }
-            headers.put(owner, parity, bank, request, bad);
+            headers.put(owner, parity, bank, plan, bad);
             // release; pairs with the acquire in receive.
             rdma.signal(owner, layout.combineFlags().at(parity, rank), epoch);
         }
@@ -154,22 +154,17 @@ final class Combiner {
         return -1;
     }
 
-    private int sendRows(
-            LowLatencyCombineRequest request, DispatchBank bank, int parity, int owner) {
+    private int sendRows(LowLatencyCombinePlan plan, DispatchBank bank, int parity, int owner) {
         int sent = 0;
         for (int expert = 0; expert < numLocalExperts; expert++) {
-            sent += sendRows(request, bank, parity, owner, expert);
+            sent += sendRows(plan, bank, parity, owner, expert);
         }
         return sent;
     }
 
     private int sendRows(
-            LowLatencyCombineRequest request,
-            DispatchBank bank,
-            int parity,
-            int owner,
-            int expert) {
-        Tensor x = request.x();
+            LowLatencyCombinePlan plan, DispatchBank bank, int parity, int owner, int expert) {
+        Tensor x = plan.x();
         MemorySegment from = x.segment();
         MemorySegment to = rdma.of(owner);
         long range = bank.layoutRange.get(LONG, 8L * ((long) expert * peers.count() + owner));
@@ -184,7 +179,7 @@ final class Combiner {
                                     bank.srcInfo.get(INT, place),
                                     bank.srcSelection.get(INT, place));
             long at = 2L * (x.stride(0) * expert + x.stride(1) * row);
-            if (request.logFmt()) {
+            if (plan.logFmt()) {
                 logFmt.encodeRow(from, at, to, slot, hidden);
             } else {
                 MemorySegment.copy(from, at, to, slot, 2L * hidden);
@@ -193,7 +188,7 @@ final class Combiner {
         return end - begin;
     }
 
-    void receive(long combineEpoch, LowLatencyCombineRequest request, Tensor out) {
+    void receive(long combineEpoch, LowLatencyCombinePlan plan, Tensor out) {
         int parity = (int) (combineEpoch & 1);
         unreceived[parity] = 0;
         // acquire; pairs with the release in send.
@@ -205,19 +200,19 @@ final class Combiner {
                         nextDispatch[parity],
                         "low-latency combine.rows",
                         came,
-                        request.waitCostStats());
+                        plan.waitCostStats());
         try {
             if (other >= 0) {
                 kernels.skipDispatch();
                 throw peers.differentCalls("combine", other, "dispatch");
             }
-            headers.check(parity, came, dispatchEpoch[parity], request);
+            headers.check(parity, came, dispatchEpoch[parity], plan);
             for (int sender = 0; sender < peers.count(); sender++) {
                 came[sender] &= expected[parity][sender] && headers.hasRows(parity, sender);
             }
             int numTokens = (int) out.size(0);
             for (int token = 0; token < numTokens; token++) {
-                sumToken(request, parity, token);
+                sumToken(plan, parity, token);
                 RowMath.storeBf16(sum, out.segment(), 2L * out.stride(0) * token, hidden);
             }
         } finally {
@@ -232,13 +227,13 @@ final class Combiner {
     }
 
     /** Rows that this rank's selections bring home from each rank. */
-    int[] homeRows(LowLatencyCombineRequest request) {
+    int[] homeRows(LowLatencyCombinePlan plan) {
         int[] rows = new int[peers.count()];
-        MemorySegment topk = request.topkIdx().segment();
-        int numTopk = (int) request.topkIdx().size(1);
-        for (long i = 0; i < request.topkIdx().numElements(); i++) {
+        MemorySegment topk = plan.topkIdx().segment();
+        int numTopk = (int) plan.topkIdx().size(1);
+        for (long i = 0; i < plan.topkIdx().numElements(); i++) {
             int sender = senderOf(topk.get(LONG, 8 * i));
-            if (sender >= 0 && bringsRow(request, topk, i / numTopk * numTopk, i)) {
+            if (sender >= 0 && bringsRow(plan, topk, i / numTopk * numTopk, i)) {
                 rows[sender]++;
             }
         }
@@ -255,8 +250,8 @@ final class Combiner {
      * from {@code first} on.
      */
     private boolean bringsRow(
-            LowLatencyCombineRequest request, MemorySegment topk, long first, long selection) {
-        if (!request.isPreReduced()) {
+            LowLatencyCombinePlan plan, MemorySegment topk, long first, long selection) {
+        if (!plan.isPreReduced()) {
             return true;
         }
         int sender = senderOf(topk.get(LONG, 8 * selection));
@@ -290,25 +285,25 @@ final class Combiner {
         }
     }
 
-    private void sumToken(LowLatencyCombineRequest request, int parity, int token) {
-        MemorySegment topk = request.topkIdx().segment();
-        int numTopk = (int) request.topkIdx().size(1);
+    private void sumToken(LowLatencyCombinePlan plan, int parity, int token) {
+        MemorySegment topk = plan.topkIdx().segment();
+        int numTopk = (int) plan.topkIdx().size(1);
         int count = 0;
         for (int k = 0; k < numTopk; k++) {
             long selection = (long) token * numTopk + k;
             int sender = senderOf(topk.get(LONG, 8 * selection));
             if (sender >= 0
                     && came[sender]
-                    && bringsRow(request, topk, (long) token * numTopk, selection)) {
+                    && bringsRow(plan, topk, (long) token * numTopk, selection)) {
                 weights[count] =
-                        request.isPreReduced()
+                        plan.isPreReduced()
                                 ? 1
-                                : request.topkWeights().segment().get(FLOAT, 4 * selection);
+                                : plan.topkWeights().segment().get(FLOAT, 4 * selection);
                 slots[count++] = layout.combineRows().at(parity, token, k);
             }
         }
         RowMath.clear(sum, hidden);
-        if (request.logFmt()) {
+        if (plan.logFmt()) {
             for (int i = 0; i < count; i++) {
                 logFmt.addScaledRow(sum, weights[i], rdma.local(), slots[i], hidden);
             }

@@ -1,7 +1,7 @@
 package io.deepep.lowlatency.host;
 
 import io.deepep.Fp8E4m3;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
@@ -58,15 +58,15 @@ final class DispatchSender {
     }
 
     /** Sends and returns the epoch of the dispatch. */
-    long send(LowLatencyDispatchRequest request) {
-        int numTokens = (int) request.x().size(0);
-        int numTopk = (int) request.topkIdx().size(1);
-        boolean weighted = request.topkWeights() != null;
-        long epoch = kernels.openDispatch(numTokens, numTopk, request.format(), weighted);
+    long send(LowLatencyDispatchPlan plan) {
+        int numTokens = (int) plan.x().size(0);
+        int numTopk = (int) plan.topkIdx().size(1);
+        boolean weighted = plan.topkWeights() != null;
+        long epoch = kernels.openDispatch(numTokens, numTopk, plan.format(), weighted);
         int parity = (int) (epoch & 1);
         if (weighted) {
             MemorySegment sent = kernels.bank(parity).weightedRows.sentTopkIdx;
-            MemorySegment.copy(request.topkIdx().segment(), 0, sent, 0, 8L * numTokens * numTopk);
+            MemorySegment.copy(plan.topkIdx().segment(), 0, sent, 0, 8L * numTokens * numTopk);
         }
         boolean[] reached = kernels.bank(parity).reached;
         // The slots are free once every receiver has taken the dispatch before the last out of
@@ -76,11 +76,11 @@ final class DispatchSender {
         Arrays.fill(selections, 0);
         Arrays.fill(headerFields, 0);
         headerFields[LowLatencyHeader.FORMAT] =
-                LowLatencyHeader.formatCode(request.format(), weighted);
+                LowLatencyHeader.formatCode(plan.format(), weighted);
         headerFields[LowLatencyHeader.NUM_TOPK] = numTopk;
-        if (checkTopk(request.topkIdx().segment(), numTokens, numTopk)) {
+        if (checkTopk(plan.topkIdx().segment(), numTokens, numTopk)) {
             for (int token = 0; token < numTokens; token++) {
-                sendToken(request, parity, token, numTopk, reached);
+                sendToken(plan, parity, token, numTopk, reached);
             }
         }
         System.arraycopy(numRows, 0, kernels.bank(parity).sentRows, 0, numRows.length);
@@ -114,12 +114,8 @@ final class DispatchSender {
     }
 
     private void sendToken(
-            LowLatencyDispatchRequest request,
-            int parity,
-            int token,
-            int numTopk,
-            boolean[] reached) {
-        MemorySegment topk = request.topkIdx().segment();
+            LowLatencyDispatchPlan plan, int parity, int token, int numTopk, boolean[] reached) {
+        MemorySegment topk = plan.topkIdx().segment();
         long first = 8L * token * numTopk;
         long rowBytes = 0;
         for (int k = 0; k < numTopk; k++) {
@@ -131,8 +127,8 @@ final class DispatchSender {
             if (!reached[peer] || isRepeated(topk, first, k, peer)) {
                 continue;
             }
-            rowBytes = rowBytes != 0 ? rowBytes : packRow(request, token);
-            putRow(request, token, parity, peer, rowBytes);
+            rowBytes = rowBytes != 0 ? rowBytes : packRow(plan, token);
+            putRow(plan, token, parity, peer, rowBytes);
         }
     }
 
@@ -147,22 +143,22 @@ final class DispatchSender {
         return false;
     }
 
-    private long packRow(LowLatencyDispatchRequest request, int token) {
-        Tensor x = request.x();
+    private long packRow(LowLatencyDispatchPlan plan, int token) {
+        Tensor x = plan.x();
         long from = 2L * x.stride(0) * token;
-        if (!request.format().isFp8()) {
+        if (!plan.format().isFp8()) {
             MemorySegment.copy(x.segment(), from, wire, 0, 2L * hidden);
             return 2L * hidden;
         }
-        boolean powerOfTwo = request.format() != LowLatencyFormat.FP8;
+        boolean powerOfTwo = plan.format() != LowLatencyFormat.FP8;
         RowMath.castFp8(x.segment(), from, wire, 0, wire, hidden, hidden, powerOfTwo);
         return hidden + 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE);
     }
 
     private void putRow(
-            LowLatencyDispatchRequest request, int token, int parity, int peer, long rowBytes) {
-        MemorySegment topk = request.topkIdx().segment();
-        int numTopk = (int) request.topkIdx().size(1);
+            LowLatencyDispatchPlan plan, int token, int parity, int peer, long rowBytes) {
+        MemorySegment topk = plan.topkIdx().segment();
+        int numTopk = (int) plan.topkIdx().size(1);
         long first = 8L * token * numTopk;
         MemorySegment to = rdma.of(peer);
         long slot = layout.dispatchRows().at(parity, rank, numRows[peer]++);
@@ -174,9 +170,9 @@ final class DispatchSender {
             boolean local = expert >= 0 && expert / numLocalExperts == peer;
             to.set(INT, selection + 4 + 4L * k, local ? (int) expert % numLocalExperts : -1);
         }
-        if (request.topkWeights() != null) {
+        if (plan.topkWeights() != null) {
             MemorySegment.copy(
-                    request.topkWeights().segment(),
+                    plan.topkWeights().segment(),
                     4L * token * numTopk,
                     to,
                     selection + 4 + 4L * numTopk,

@@ -2,9 +2,9 @@ package io.deepep.lowlatency.host;
 
 import io.deepep.DType;
 import io.deepep.Device;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -18,7 +18,6 @@ import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Region;
-
 import java.lang.foreign.Arena;
 
 /**
@@ -78,16 +77,16 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     }
 
     @Override
-    public Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchRequest request) {
-        checks.dispatch(request);
-        return new HostDispatch(this, request);
+    public Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchPlan plan) {
+        checks.dispatch(plan);
+        return new HostDispatch(this, plan);
     }
 
     @Override
-    public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombineRequest request) {
-        HostLowLatencyHandle handle = own(request.handle());
-        checks.combine(request, handle.weighted());
-        return new HostCombine(this, request, limits.hidden());
+    public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombinePlan plan) {
+        HostLowLatencyHandle handle = own(plan.handle());
+        checks.combine(plan, handle.weighted());
+        return new HostCombine(this, plan, limits.hidden());
     }
 
     @Override
@@ -117,7 +116,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         }
         throw new IllegalArgumentException(
                 "the handle is of another buffer; combine with the handle that this buffer's"
-                    + " dispatch returned");
+                        + " dispatch returned");
     }
 
     /** What is stored lies in the peers' memory. */

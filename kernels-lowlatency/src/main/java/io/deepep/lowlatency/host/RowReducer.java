@@ -1,6 +1,6 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostHeap;
@@ -41,13 +41,13 @@ final class RowReducer {
     }
 
     /** Sends the sums of all of an owner's tokens; returns how many. */
-    int send(LowLatencyCombineRequest request, DispatchBank bank, int parity, int owner) {
-        Arrays.fill(sources, request.x().segment());
+    int send(LowLatencyCombinePlan plan, DispatchBank bank, int parity, int owner) {
+        Arrays.fill(sources, plan.x().segment());
         int numRows = bank.receivedRows[owner];
         for (int i = 0; i < numRows; i++) {
-            int first = sumRow(request.x(), bank, owner, i);
+            int first = sumRow(plan.x(), bank, owner, i);
             int token = bank.weightedRows.token(owner, i);
-            store(rdma.of(owner), layout.combineRows().at(parity, token, first), request.logFmt());
+            store(rdma.of(owner), layout.combineRows().at(parity, token, first), plan.logFmt());
         }
         return numRows;
     }

@@ -1,6 +1,6 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
@@ -18,7 +18,6 @@ import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
-
 import java.lang.foreign.Arena;
 
 /**
@@ -30,7 +29,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private static final int MAX_STAGE_BLOCKS = 12;
 
     private final CudaNormalState state;
-    private final CombineRequest request;
+    private final CombinePlan plan;
     private final CudaDispatchHandle handle;
     private final RowsAccess access;
     private final Tensor out;
@@ -46,26 +45,25 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private int numRows = -1;
     private CombineResult result;
 
-    CudaCombine(CudaNormalState state, CombineRequest request) {
+    CudaCombine(CudaNormalState state, CombinePlan plan) {
         this.state = state;
-        this.request = request;
-        this.handle = CudaDispatchHandle.of(request.handle(), state);
-        state.checks.combine(request, handle.numResultRows());
-        if (request.out() != null && state.heapContains(request.out().address())) {
+        this.plan = plan;
+        this.handle = CudaDispatchHandle.of(plan.handle(), state);
+        state.checks.combine(plan, handle.numResultRows());
+        if (plan.out() != null && state.heapContains(plan.out().address())) {
             throw new IllegalArgumentException(
                     "out lies in the buffer, which peers read during a combine; give memory of your"
-                        + " own");
+                            + " own");
         }
         Config config =
                 NormalConfigs.choose(
-                        request.config(),
-                        request.numSms(),
+                        plan.config(),
+                        plan.numSms(),
                         state.combineConfig,
                         state.dispatchConfig.covering(state.combineConfig));
-        this.access = RowsAccess.of(state, handle, config, request.x());
-        this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
-        this.outWeights =
-                request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
+        this.access = RowsAccess.of(state, handle, config, plan.x());
+        this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
+        this.outWeights = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
         this.event = new CallEvent(state.stream);
         long statusBytes = StatusStruct.BLOCK.numBytes();
         this.status =
@@ -112,7 +110,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private void fillCombine(int numSms) {
         state.setGroup(params, status);
         var nvl = state.nvlLayout;
-        Tensor x = request.x();
+        Tensor x = plan.x();
         boolean weights = outWeights != null;
         setRows(x, numSms);
         params.set("weights", nvl.combineWeights().offset())
@@ -120,10 +118,10 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 .set("source_rows", handle.sourceRows.address())
                 .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())
-                .set("bias", 0, addressOf(request.bias0()))
-                .set("bias", 1, addressOf(request.bias1()))
-                .set("bias_stride", 0, strideOf(request.bias0()))
-                .set("bias_stride", 1, strideOf(request.bias1()))
+                .set("bias", 0, addressOf(plan.bias0()))
+                .set("bias", 1, addressOf(plan.bias1()))
+                .set("bias_stride", 0, strideOf(plan.bias0()))
+                .set("bias_stride", 1, strideOf(plan.bias1()))
                 .set("out", out.address())
                 .set("out_stride", strideOf(out))
                 .set("out_weights", weights ? outWeights.address() : 0)
@@ -182,13 +180,13 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         var nvl = state.nvlLayout;
         boolean weights = outWeights != null;
         stageParams
-                .set("x", request.x().address())
-                .set("x_stride", request.x().stride(0) * DType.BF16.sizeBytes())
+                .set("x", plan.x().address())
+                .set("x_stride", plan.x().stride(0) * DType.BF16.sizeBytes())
                 .set("out", state.heap() + nvl.combineRows().offset())
                 .set("out_stride", stagedStride())
                 .set("num_rows", handle.numRows.address())
                 .set("expanded_rows", handle.expanded() ? handle.expandedRows.address() : 0)
-                .set("weights", weights ? request.topkWeights().address() : 0)
+                .set("weights", weights ? plan.topkWeights().address() : 0)
                 .set("out_weights", state.heap() + nvl.combineWeights().offset())
                 .set(
                         "source_rows",
@@ -216,7 +214,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     public void begin() {
         handle.requireValid();
         if (handle.numResultRows() != numRows) {
-            state.checks.combineRows(request, handle.numResultRows());
+            state.checks.combineRows(plan, handle.numResultRows());
             numRows = handle.numResultRows();
             // Expanded: the rows peers read are the received ones, at most the region's.
             params.setInt("num_rows", handle.expanded() ? state.nvlLayout.capacity() : numRows);
@@ -235,7 +233,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         if (access == RowsAccess.STAGED || access == RowsAccess.STAGED_FOR_PEERS) {
             state.kernels.stage.launch(stageLaunch, stageParams.memory(), state.stream);
         } else if (outWeights != null && numRows > 0) {
-            Tensor weights = request.topkWeights();
+            Tensor weights = plan.topkWeights();
             long target = state.heap() + state.nvlLayout.combineWeights().offset();
             state.stream.copy(
                     target, weights.address(), weights.numElements() * DType.F32.sizeBytes());

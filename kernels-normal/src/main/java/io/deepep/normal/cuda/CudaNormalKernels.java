@@ -1,12 +1,12 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
 import io.deepep.Event;
@@ -135,13 +135,13 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     }
 
     @Override
-    public Operation<DispatchResult> prepareDispatch(DispatchRequest request) {
-        return new CudaDispatch(state, request);
+    public Operation<DispatchResult> prepareDispatch(DispatchPlan plan) {
+        return new CudaDispatch(state, plan);
     }
 
     @Override
-    public Operation<CombineResult> prepareCombine(CombineRequest request) {
-        return new CudaCombine(state, request);
+    public Operation<CombineResult> prepareCombine(CombinePlan plan) {
+        return new CudaCombine(state, plan);
     }
 
     @Override
@@ -149,7 +149,8 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
         CudaDispatchHandle mine = CudaDispatchHandle.of(handle, state);
         if (mine.expanded()) {
             throw new IllegalArgumentException(
-                    "the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
+                    "the handle is expanded: combine sums a token's rows into the buffer; compute"
+                            + " them into memory of your own");
         }
         var region = state.nvlLayout.combineRows();
         long rowElements = RowFormat.bf16(mine.hidden()).strideBytes() / DType.BF16.sizeBytes();

@@ -10,7 +10,6 @@ import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.normal.NormalChecks;
-
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 
@@ -83,7 +82,7 @@ final class CudaNormalState implements AutoCloseable {
                         : null;
     }
 
-    /** Bytes of the rows of one request's tokens. */
+    /** Bytes of the rows of one plan's tokens. */
     private long routingBytes() {
         return topology.isInternode()
                 ? InternodeRouting.bytes(topology, limits.maxTokens())
@@ -91,8 +90,8 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     /**
-     * Room for the scratch below, and for routing and received indices of two requests. Rows that
-     * are copied out come on top, when a request is prepared that wants them.
+     * Room for the scratch below, and for routing and received indices of two plans. Rows that are
+     * copied out come on top, when a plan is prepared that wants them.
      */
     private long reservedBytes() {
         boolean internode = topology.isInternode();

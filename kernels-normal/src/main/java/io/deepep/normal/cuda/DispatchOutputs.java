@@ -1,7 +1,7 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
@@ -25,7 +25,7 @@ final class DispatchOutputs {
 
     private final CudaNormalState state;
     private final CudaDispatchHandle handle;
-    private final DispatchRequest request;
+    private final DispatchPlan plan;
     private final PinnedSlots.Slot slot;
     private final boolean cached;
     private final boolean topk;
@@ -48,19 +48,19 @@ final class DispatchOutputs {
     DispatchOutputs(
             CudaNormalState state,
             CudaDispatchHandle handle,
-            DispatchRequest request,
+            DispatchPlan plan,
             PinnedSlots.Slot slot) {
         this.state = state;
         this.handle = handle;
-        this.request = request;
+        this.plan = plan;
         this.slot = slot;
-        this.cached = request.handle() != null;
-        this.topk = request.topkIdx() != null;
-        this.copies = handle.expanded() || request.receive() == DispatchRequest.Receive.COPY;
+        this.cached = plan.handle() != null;
+        this.topk = plan.topkIdx() != null;
+        this.copies = handle.expanded() || plan.receive() == DispatchPlan.Receive.COPY;
         long metaRows =
                 handle.numWorstTokens() > 0 ? handle.numWorstTokens() : state.nvlLayout.capacity();
         boolean meta = topk && !handle.expanded();
-        boolean weights = request.topkWeights() != null;
+        boolean weights = plan.topkWeights() != null;
         this.topkIdx = meta ? state.memory.allocate(8 * metaRows * handle.numTopk()) : null;
         this.topkWeights =
                 meta && weights ? state.memory.allocate(4 * metaRows * handle.numTopk()) : null;
@@ -73,7 +73,7 @@ final class DispatchOutputs {
                         : null;
     }
 
-    /** Bytes of the slot that {@code request} needs. */
+    /** Bytes of the slot that {@code plan} needs. */
     static long slotBytes(CudaDispatchHandle handle) {
         return COUNTS_OFFSET + 4L * handle.numLocalExperts();
     }
@@ -129,7 +129,7 @@ final class DispatchOutputs {
         }
         numRows = newRows;
         result = null;
-        DType dtype = request.x().dtype();
+        DType dtype = plan.x().dtype();
         int hidden = handle.hidden();
         RowFormat row = new RowFormat(dtype, hidden);
         int numScales = row.numScales();
@@ -146,7 +146,7 @@ final class DispatchOutputs {
                             ? null
                             : heapRows(row.elementBytes(), DType.F32, numScales, stride);
         }
-        boolean weights = request.topkWeights() != null;
+        boolean weights = plan.topkWeights() != null;
         recvTopkIdx = topkIdx == null ? null : topkIdx.tensor(DType.I64, newRows, handle.numTopk());
         recvTopkWeights =
                 topkWeights == null

@@ -2,7 +2,7 @@ package io.deepep.normal.cuda;
 
 import io.deepep.Config;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
@@ -29,7 +29,7 @@ final class ExpandLaunch {
     private ExpandLaunch(
             CudaNormalState state,
             CudaDispatchHandle handle,
-            DispatchRequest request,
+            DispatchPlan plan,
             Config config,
             DispatchOutputs outputs,
             StatusBlock status) {
@@ -44,28 +44,25 @@ final class ExpandLaunch {
         this.blockHist = state.memory.allocate(4L * config.numSms() * Math.max(numLocalExperts, 1));
         // The group's local state has the kernel's barrier; it has no peers.
         state.setGroup(params, status);
-        fillParams(handle, request, config, numLocalExperts);
+        fillParams(handle, plan, config, numLocalExperts);
     }
 
-    /** The launch that {@code request} needs, or null if it only views the heap. */
+    /** The launch that {@code plan} needs, or null if it only views the heap. */
     static ExpandLaunch of(
             CudaNormalState state,
             CudaDispatchHandle handle,
-            DispatchRequest request,
+            DispatchPlan plan,
             Config config,
             DispatchOutputs outputs,
             StatusBlock status) {
         return outputs.copies()
-                ? new ExpandLaunch(state, handle, request, config, outputs, status)
+                ? new ExpandLaunch(state, handle, plan, config, outputs, status)
                 : null;
     }
 
     private void fillParams(
-            CudaDispatchHandle handle,
-            DispatchRequest request,
-            Config config,
-            int numLocalExperts) {
-        DType dtype = request.x().dtype();
+            CudaDispatchHandle handle, DispatchPlan plan, Config config, int numLocalExperts) {
+        DType dtype = plan.x().dtype();
         RowFormat row = new RowFormat(dtype, handle.hidden());
         int rowStride = (int) row.strideBytes();
         long stagesOffset = Layout.alignToLine(4L * COUNTER_ROWS * numLocalExperts);
@@ -105,8 +102,8 @@ final class ExpandLaunch {
                 .setInt("stages_offset", (int) stagesOffset)
                 .setInt("mode", ExpandMode.COPY_ROWS.value());
         if (handle.expanded()) {
-            boolean weights = request.topkWeights() != null;
-            ExpandMode map = request.handle() == null ? ExpandMode.BUILD_MAP : ExpandMode.USE_MAP;
+            boolean weights = plan.topkWeights() != null;
+            ExpandMode map = plan.handle() == null ? ExpandMode.BUILD_MAP : ExpandMode.USE_MAP;
             params.set("topk", state.heap() + nvl.recvTopk().offset())
                     .set("weights", weights ? state.heap() + nvl.recvWeights().offset() : 0)
                     .set("raw_expert_counts", handle.rawCounts.address())

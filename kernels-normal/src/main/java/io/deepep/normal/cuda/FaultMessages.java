@@ -55,19 +55,21 @@ record FaultMessages(String operation, int rank, long timeoutNanos, int numExper
             case TOO_MANY_ROWS ->
                     capacity(
                             fault,
-                            "raise NormalLimits.maxRecvTokens (or numWorstTokens of its request), or use WORST_CASE");
+                            "raise NormalLimits.maxRecvTokens (or numWorstTokens of its plan), or"
+                                    + " use WORST_CASE");
             case TIMEOUT -> timeout(fault.peer(), operation + "." + fault.phase(), fault);
             case PEER_ABORTED -> abandoned(fault);
             case OUT_OF_STEP ->
                     timeout(fault.peer(), operation + ", which that rank has left behind", fault);
-            case TOO_MANY_EXPANDED -> capacity(fault, "raise numWorstTokens of its request");
+            case TOO_MANY_EXPANDED -> capacity(fault, "raise numWorstTokens of its plan");
             case ROW_OUT_OF_RANGE -> rowOutOfRange(fault);
             case GRID_NOT_RESIDENT ->
                     new IllegalStateException(
                             operation
                                     + ": the blocks of rank "
                                     + rank
-                                    + " did not run together; lower Config.numSms or put fewer ranks on the GPU");
+                                    + " did not run together; lower Config.numSms or put fewer"
+                                    + " ranks on the GPU");
             case LAYOUT_MASK -> routing(fault, NormalHeader.STATUS_LAYOUT_MASK);
             case LAYOUT_RANK_COUNT -> routing(fault, NormalHeader.STATUS_LAYOUT_RANK_COUNT);
             case LAYOUT_EXPERT_COUNT -> routing(fault, NormalHeader.STATUS_LAYOUT_EXPERT_COUNT);
@@ -75,7 +77,8 @@ record FaultMessages(String operation, int rank, long timeoutNanos, int numExper
                     new RoutingException(
                             fault.at(),
                             operation
-                                    + ": the dispatch of the handle has not run, or failed; dispatch its request again first");
+                                    + ": the dispatch of the handle has not run, or failed;"
+                                    + " dispatch its plan again first");
             case OK, OPERATION_MISMATCH, SELECTION_CHANGED ->
                     throw new IllegalArgumentException(code + " is no fault of normal mode");
         };

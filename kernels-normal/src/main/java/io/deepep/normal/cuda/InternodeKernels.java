@@ -20,7 +20,8 @@ record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
     }
 
     private static CudaFunction load(NetworkLibrary library, String name) {
-        CudaModule module = library.load(CudaNormalKernels.class, FOLDER + name + ".fatbin");
+        CudaModule module =
+                library.load(name, InternodeKernels.class.getResource(FOLDER + name + ".fatbin"));
         InternodeStructs.HEADER.requireSame(module);
         return module.function("deepep_" + name);
     }

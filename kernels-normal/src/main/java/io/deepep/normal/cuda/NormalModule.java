@@ -4,6 +4,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.KernelHeader;
+import java.net.URL;
 
 /**
  * The kernels of normal mode, loaded onto one GPU. Loaded whole when the first buffer opens: a
@@ -44,9 +45,8 @@ final class NormalModule {
     }
 
     private static CudaFunction load(CudaContext context, String name, KernelHeader header) {
-        CudaModule module =
-                CudaModule.loadResource(
-                        context, CudaNormalKernels.class, "/io/deepep/normal/" + name + ".fatbin");
+        URL code = NormalModule.class.getResource("/io/deepep/normal/" + name + ".fatbin");
+        CudaModule module = CudaModule.loadResource(context, name, code);
         header.requireSame(module);
         return module.function("deepep_" + name);
     }

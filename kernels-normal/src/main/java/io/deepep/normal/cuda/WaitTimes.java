@@ -4,7 +4,6 @@ import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.spi.RecordedFacts;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

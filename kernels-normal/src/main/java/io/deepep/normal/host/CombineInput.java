@@ -1,6 +1,6 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.Tensor;
 import io.deepep.host.RowSum;
 import io.deepep.spi.Region;
@@ -22,19 +22,20 @@ final class CombineInput {
     private final boolean inPlace;
     private final RowSum sum;
 
-    CombineInput(HostNormalState state, HostDispatchHandle handle, CombineRequest request) {
+    CombineInput(HostNormalState state, HostDispatchHandle handle, CombinePlan plan) {
         this.state = state;
         this.handle = handle;
-        this.x = request.x().segment();
-        this.rowBytes = 2 * request.x().stride(0);
+        this.x = plan.x().segment();
+        this.rowBytes = 2 * plan.x().stride(0);
         this.dataBytes = 2L * handle.hidden();
-        Tensor given = request.topkWeights();
+        Tensor given = plan.topkWeights();
         this.weights = given == null ? null : given.segment();
         this.sum = new RowSum(Math.max(1, handle.numTopk()), handle.hidden());
-        this.inPlace = state.nvlContains(request.x());
+        this.inPlace = state.nvlContains(plan.x());
         if (inPlace && handle.expanded()) {
             throw new IllegalArgumentException(
-                    "x lies in the buffer, where the expanded rows of a token are summed; compute them into memory of your own");
+                    "x lies in the buffer, where the expanded rows of a token are summed; compute"
+                            + " them into memory of your own");
         }
     }
 

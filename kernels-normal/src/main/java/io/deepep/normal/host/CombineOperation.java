@@ -1,6 +1,6 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
@@ -15,14 +15,13 @@ import io.deepep.normal.NormalHeaders;
 import io.deepep.normal.NormalRows;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
-
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 
 /** A combine with the routing of a handle. */
 final class CombineOperation implements Operation<CombineResult> {
     private final HostNormalState state;
-    private final CombineRequest request;
+    private final CombinePlan plan;
     private final Config config;
     private final HostDispatchHandle handle;
     private final int numRows;
@@ -35,26 +34,25 @@ final class CombineOperation implements Operation<CombineResult> {
     private final Tensor weightsOut;
     private CombineResult result;
 
-    CombineOperation(HostNormalState state, CombineRequest request) {
+    CombineOperation(HostNormalState state, CombinePlan plan) {
         this.state = state;
-        this.request = request;
-        this.handle = HostDispatchHandle.of(request.handle(), state);
+        this.plan = plan;
+        this.handle = HostDispatchHandle.of(plan.handle(), state);
         this.numRows = handle.numResultRows();
-        state.checks.combine(request, numRows);
-        if (request.out() != null && state.nvlContains(request.out())) {
+        state.checks.combine(plan, numRows);
+        if (plan.out() != null && state.nvlContains(plan.out())) {
             throw new IllegalArgumentException(
                     "out lies in the buffer, which peers read during a combine; give memory of your"
                             + " own");
         }
         this.config =
                 NormalConfigs.choose(
-                        request.config(), request.numSms(), state.combineConfig, state.envelope);
-        this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
-        this.weightsOut =
-                request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
-        this.input = new CombineInput(state, handle, request);
+                        plan.config(), plan.numSms(), state.combineConfig, state.envelope);
+        this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
+        this.weightsOut = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
+        this.input = new CombineInput(state, handle, plan);
         this.sources = new CombineSources(state);
-        this.reducer = new CombineReducer(state, handle, config, sources, request, out, weightsOut);
+        this.reducer = new CombineReducer(state, handle, config, sources, plan, out, weightsOut);
         if (state.topology.isInternode()) {
             int numWeights = weightsOut == null ? 0 : handle.numTopk();
             forwarder = new CombineForwarder(state, handle, config, sources, numWeights);
@@ -75,7 +73,7 @@ final class CombineOperation implements Operation<CombineResult> {
     public void begin() {
         handle.requireValid();
         if (handle.numResultRows() != numRows) {
-            state.checks.combineRows(request, handle.numResultRows());
+            state.checks.combineRows(plan, handle.numResultRows());
         }
         input.stage();
         HeaderExchange exchange = state.exchange;

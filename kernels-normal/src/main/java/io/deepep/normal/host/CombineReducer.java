@@ -1,6 +1,6 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.Config;
 import io.deepep.Tensor;
 import io.deepep.host.HostWait;
@@ -40,7 +40,7 @@ final class CombineReducer implements Role {
             HostDispatchHandle handle,
             Config config,
             CombineSources sources,
-            CombineRequest request,
+            CombinePlan plan,
             Tensor out,
             Tensor weightsOut) {
         this.state = state;
@@ -49,8 +49,8 @@ final class CombineReducer implements Role {
         this.sources = sources;
         this.hidden = handle.hidden();
         this.numWeights = weightsOut == null ? 0 : handle.numTopk();
-        this.bias0 = request.bias0();
-        this.bias1 = request.bias1();
+        this.bias0 = plan.bias0();
+        this.bias1 = plan.bias1();
         this.out = out;
         this.weightsOut = weightsOut;
         this.rings = state.combineRings;

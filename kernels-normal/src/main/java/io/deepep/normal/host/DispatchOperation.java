@@ -1,7 +1,7 @@
 package io.deepep.normal.host;
 
 import io.deepep.Config;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
@@ -10,14 +10,14 @@ import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalHeaders;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRows;
-import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 
 /** A dispatch with routing of its own or a handle's ("cached"). */
 final class DispatchOperation implements Operation<DispatchResult> {
     private final HostNormalState state;
-    private final DispatchRequest request;
+    private final DispatchPlan plan;
     private final Config config;
     private final boolean cached;
     private final HostDispatchHandle handle;
@@ -28,24 +28,24 @@ final class DispatchOperation implements Operation<DispatchResult> {
     private final DispatchForwarder forwarder;
     private final Role[] roles;
 
-    DispatchOperation(HostNormalState state, DispatchRequest request) {
+    DispatchOperation(HostNormalState state, DispatchPlan plan) {
         this.state = state;
-        this.request = request;
-        this.cached = request.handle() != null;
-        HostDispatchHandle given = cached ? HostDispatchHandle.of(request.handle(), state) : null;
-        state.checks.dispatch(request);
-        requireNotReceived(request.x());
+        this.plan = plan;
+        this.cached = plan.handle() != null;
+        HostDispatchHandle given = cached ? HostDispatchHandle.of(plan.handle(), state) : null;
+        state.checks.dispatch(plan);
+        requireNotReceived(plan.x());
         this.config =
                 NormalConfigs.choose(
-                        request.config(), request.numSms(), state.dispatchConfig, state.envelope);
-        this.handle = cached ? given : newHandle(state, request);
-        this.outputs = new DispatchOutputs(state, handle, request);
-        TokenRows tokens = new TokenRows(request);
+                        plan.config(), plan.numSms(), state.dispatchConfig, state.envelope);
+        this.handle = cached ? given : newHandle(state, plan);
+        this.outputs = new DispatchOutputs(state, handle, plan);
+        TokenRows tokens = new TokenRows(plan);
         Routing routing = handle.routing();
         sender = new DispatchSender(state, routing, tokens);
         receiver = new DispatchReceiver(state);
         if (state.topology.isInternode()) {
-            long dataBytes = new RowFormat(request.x().dtype(), handle.hidden()).dataBytes();
+            long dataBytes = new RowFormat(plan.x().dtype(), handle.hidden()).dataBytes();
             long metaBytes = NormalNvlLayout.metaBytes(cached ? 0 : handle.numTopk());
             rdmaSender = new DispatchRdmaSender(state, routing, tokens, config);
             forwarder = new DispatchForwarder(state, routing, config, dataBytes, metaBytes);
@@ -55,8 +55,8 @@ final class DispatchOperation implements Operation<DispatchResult> {
             forwarder = null;
             roles = new Role[] {sender, receiver};
         }
-        if (request.numWorstTokens() > 0) {
-            outputs.shape(request.numWorstTokens());
+        if (plan.numWorstTokens() > 0) {
+            outputs.shape(plan.numWorstTokens());
         }
     }
 
@@ -67,22 +67,22 @@ final class DispatchOperation implements Operation<DispatchResult> {
                 && offset < state.nvlLayout.dispatchRows().end()) {
             throw new IllegalArgumentException(
                     "x is a view of received rows, which a dispatch overwrites; copy it, or receive"
-                        + " a copy");
+                            + " a copy");
         }
     }
 
-    private static HostDispatchHandle newHandle(HostNormalState state, DispatchRequest request) {
-        int numTokens = (int) request.x().size(0);
-        int numTopk = request.topkIdx() == null ? 0 : (int) request.topkIdx().size(1);
-        int numExperts = request.topkIdx() == null ? 0 : request.numExperts();
+    private static HostDispatchHandle newHandle(HostNormalState state, DispatchPlan plan) {
+        int numTokens = (int) plan.x().size(0);
+        int numTopk = plan.topkIdx() == null ? 0 : (int) plan.topkIdx().size(1);
+        int numExperts = plan.topkIdx() == null ? 0 : plan.numExperts();
         int numLocalExperts = numExperts / state.topology.numRanks();
         ExpertGroups groups =
-                request.expanded()
+                plan.expanded()
                         ? new ExpertGroups(
                                 numLocalExperts * state.topology.rank(),
                                 numLocalExperts,
                                 numTopk,
-                                request.expertAlignment())
+                                plan.expertAlignment())
                         : null;
         Routing routing =
                 new Routing(state.topology, numTokens, numExperts, state.limits.maxTokens());
@@ -90,10 +90,10 @@ final class DispatchOperation implements Operation<DispatchResult> {
                 state,
                 routing,
                 groups,
-                (int) request.x().size(1),
+                (int) plan.x().size(1),
                 numTopk,
                 numExperts,
-                request.numWorstTokens());
+                plan.numWorstTokens());
     }
 
     @Override
@@ -106,7 +106,7 @@ final class DispatchOperation implements Operation<DispatchResult> {
         } else {
             handle.invalidate();
             RoutingScan scan = handle.routing().scan();
-            scan.scan(request.topkIdx(), request.layout());
+            scan.scan(plan.topkIdx(), plan.layout());
             startHeader(
                     NormalHeader.OP_DISPATCH,
                     NormalHeader.selectionsOffset(state.topology.numRanks(), handle.numExperts()));
@@ -120,7 +120,7 @@ final class DispatchOperation implements Operation<DispatchResult> {
         HeaderExchange exchange = state.exchange;
         exchange.start(operation, (int) numBytes);
         exchange.set(NormalHeader.HIDDEN, handle.hidden());
-        exchange.set(NormalHeader.DTYPE, NormalHeader.dtypeCode(request.x().dtype()));
+        exchange.set(NormalHeader.DTYPE, NormalHeader.dtypeCode(plan.x().dtype()));
         exchange.set(NormalHeader.NUM_TOKENS, handle.numTokens());
         exchange.set(NormalHeader.NUM_CHANNELS, config.numChannels());
         exchange.set(NormalHeader.RDMA_RECV_CHUNK, config.rdmaRecvChunk());
@@ -134,10 +134,10 @@ final class DispatchOperation implements Operation<DispatchResult> {
         }
         exchange.set(NormalHeader.NUM_EXPERTS, handle.numExperts());
         exchange.set(NormalHeader.NUM_TOPK, handle.numTopk());
-        exchange.set(NormalHeader.HAS_WEIGHTS, request.topkWeights() == null ? 0 : 1);
-        exchange.set(NormalHeader.EXPERT_ALIGNMENT, request.expertAlignment());
-        exchange.set(NormalHeader.EXPANDED, request.expanded() ? 1 : 0);
-        exchange.set(NormalHeader.NUM_WORST_TOKENS, request.numWorstTokens());
+        exchange.set(NormalHeader.HAS_WEIGHTS, plan.topkWeights() == null ? 0 : 1);
+        exchange.set(NormalHeader.EXPERT_ALIGNMENT, plan.expertAlignment());
+        exchange.set(NormalHeader.EXPANDED, plan.expanded() ? 1 : 0);
+        exchange.set(NormalHeader.NUM_WORST_TOKENS, plan.numWorstTokens());
         exchange.setCounts(scan.tokensPerRank(), scan.selectionsPerExpert());
     }
 
@@ -172,7 +172,7 @@ final class DispatchOperation implements Operation<DispatchResult> {
 
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, request.x().dtype(), handle.hidden());
+        NormalRows.describe(facts, plan.x().dtype(), handle.hidden());
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
             facts.tokens(handle.numTokens(), handle.numReceived())

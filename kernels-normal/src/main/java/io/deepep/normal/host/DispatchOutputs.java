@@ -2,21 +2,20 @@ package io.deepep.normal.host;
 
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Fp8E4m3;
 import io.deepep.Tensor;
 import io.deepep.normal.NormalHeaders;
 import io.deepep.spi.RecordedFacts;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
- * The tensors of a dispatch's result: views of the receive region or memory of the request's own.
- * Made anew only when the number of rows changes.
+ * The tensors of a dispatch's result: views of the receive region or memory of the plan's own. Made
+ * anew only when the number of rows changes.
  */
 final class DispatchOutputs {
     private final HostNormalState state;
@@ -43,16 +42,16 @@ final class DispatchOutputs {
     private Tensor weights;
     private DispatchResult result;
 
-    DispatchOutputs(HostNormalState state, HostDispatchHandle handle, DispatchRequest request) {
+    DispatchOutputs(HostNormalState state, HostDispatchHandle handle, DispatchPlan plan) {
         this.state = state;
         this.handle = handle;
-        this.dtype = request.x().dtype();
-        this.hidden = (int) request.x().size(1);
+        this.dtype = plan.x().dtype();
+        this.hidden = (int) plan.x().size(1);
         this.numScales = dtype == DType.FP8_E4M3 ? hidden / Fp8E4m3.CHANNELS_PER_SCALE : 0;
-        this.numTopk = request.topkIdx() == null ? 0 : handle.numTopk();
-        this.weighted = request.topkWeights() != null;
-        this.view = handle.groups() == null && request.receive() == DispatchRequest.Receive.VIEW;
-        this.alignment = request.expertAlignment();
+        this.numTopk = plan.topkIdx() == null ? 0 : handle.numTopk();
+        this.weighted = plan.topkWeights() != null;
+        this.view = handle.groups() == null && plan.receive() == DispatchPlan.Receive.VIEW;
+        this.alignment = plan.expertAlignment();
         this.zeros =
                 handle.expanded()
                         ? Arena.ofAuto().allocate((long) dtype.sizeBytes() * hidden)

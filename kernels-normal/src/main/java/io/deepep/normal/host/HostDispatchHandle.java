@@ -5,7 +5,7 @@ import io.deepep.EpTopology;
 import io.deepep.normal.NormalHeaders;
 import io.deepep.spi.RecordedFacts;
 
-/** The routing of one request's latest dispatch, on the host. */
+/** The routing of one plan's latest dispatch, on the host. */
 final class HostDispatchHandle implements DispatchHandle {
     private final HostNormalState owner;
     private final Routing routing;
@@ -43,7 +43,7 @@ final class HostDispatchHandle implements DispatchHandle {
         }
         throw new IllegalArgumentException(
                 "the handle comes from another buffer or mode; use one that this buffer's dispatch"
-                    + " returned");
+                        + " returned");
     }
 
     /** Forgets the routing while it is overwritten. */
@@ -63,8 +63,8 @@ final class HostDispatchHandle implements DispatchHandle {
     void requireValid() {
         if (epoch == 0) {
             throw new IllegalArgumentException(
-                    "the dispatch of the handle has not run, or failed; dispatch its request again"
-                        + " first");
+                    "the dispatch of the handle has not run, or failed; dispatch its plan again"
+                            + " first");
         }
     }
 

@@ -1,12 +1,12 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
@@ -93,13 +93,13 @@ public final class HostNormalKernels implements NormalKernels {
     }
 
     @Override
-    public Operation<DispatchResult> prepareDispatch(DispatchRequest request) {
-        return new DispatchOperation(state, request);
+    public Operation<DispatchResult> prepareDispatch(DispatchPlan plan) {
+        return new DispatchOperation(state, plan);
     }
 
     @Override
-    public Operation<CombineResult> prepareCombine(CombineRequest request) {
-        return new CombineOperation(state, request);
+    public Operation<CombineResult> prepareCombine(CombinePlan plan) {
+        return new CombineOperation(state, plan);
     }
 
     @Override
@@ -107,7 +107,8 @@ public final class HostNormalKernels implements NormalKernels {
         HostDispatchHandle mine = HostDispatchHandle.of(handle, state);
         if (mine.expanded()) {
             throw new IllegalArgumentException(
-                    "the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
+                    "the handle is expanded: combine sums a token's rows into the buffer; compute"
+                            + " them into memory of your own");
         }
         var region = state.nvlLayout.combineRows();
         return Tensor.strided(

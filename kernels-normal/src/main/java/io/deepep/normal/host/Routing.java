@@ -7,7 +7,7 @@ import io.deepep.normal.NormalHeaders;
 /**
  * What one rank remembers of a dispatch: where its own tokens went within its node and which other
  * nodes got them, and which rows it forwarded for the ranks with its nvlRank on other nodes.
- * Overwritten when the request is dispatched again.
+ * Overwritten when the plan is dispatched again.
  */
 final class Routing {
     private final EpTopology topology;

@@ -1,7 +1,7 @@
 package io.deepep.normal.host;
 
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.Fp8E4m3;
 import io.deepep.Tensor;
 import io.deepep.normal.NormalNvlLayout;
@@ -26,13 +26,13 @@ final class TokenRows {
     private final int numTopk;
     private final MemorySegment meta;
 
-    TokenRows(DispatchRequest request) {
-        Tensor tokens = request.x();
+    TokenRows(DispatchPlan plan) {
+        Tensor tokens = plan.x();
         long elementSize = tokens.dtype().sizeBytes();
         x = tokens.segment();
         rowStride = tokens.stride(0) * elementSize;
         elementBytes = tokens.size(1) * elementSize;
-        Tensor scale = request.scales();
+        Tensor scale = plan.scales();
         scales = scale == null ? null : scale.segment();
         numScales =
                 tokens.dtype() == DType.FP8_E4M3
@@ -40,9 +40,9 @@ final class TokenRows {
                         : 0;
         scaleStride0 = scale == null ? 0 : 4 * scale.stride(0);
         scaleStride1 = scale == null ? 0 : 4 * scale.stride(1);
-        topkIdx = request.topkIdx() == null ? null : request.topkIdx().segment();
-        topkWeights = request.topkWeights() == null ? null : request.topkWeights().segment();
-        numTopk = request.topkIdx() == null ? 0 : (int) request.topkIdx().size(1);
+        topkIdx = plan.topkIdx() == null ? null : plan.topkIdx().segment();
+        topkWeights = plan.topkWeights() == null ? null : plan.topkWeights().segment();
+        numTopk = plan.topkIdx() == null ? 0 : (int) plan.topkIdx().size(1);
         meta = Arena.ofAuto().allocate(NormalNvlLayout.metaBytes(numTopk), 8);
     }
 

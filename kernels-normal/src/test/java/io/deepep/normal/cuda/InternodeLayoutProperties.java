@@ -18,9 +18,6 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 
-import java.util.ArrayList;
-import java.util.List;
-
 /** The RDMA buffer of the CUDA backend, and the rings that calls make of it. */
 class InternodeLayoutProperties {
     record Case(Config config, NormalLimits limits, EpTopology topology) {}

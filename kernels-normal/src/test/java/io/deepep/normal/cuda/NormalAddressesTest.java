@@ -86,7 +86,8 @@ class NormalAddressesTest {
             CudaContext context, CudaNvlLayout layout, List<Long> heaps, long state) {
         try (Arena arena = Arena.ofConfined();
                 CudaModule module =
-                        CudaModule.loadResource(context, NormalAddressesTest.class, FATBIN);
+                        CudaModule.loadResource(
+                                context, FATBIN, NormalAddressesTest.class.getResource(FATBIN));
                 CudaStream stream = CudaStream.create(context);
                 PinnedMemory out = PinnedMemory.allocate(context, 8L * MAX_ADDRESSES)) {
             NormalStructs.HEADER.requireSame(module);

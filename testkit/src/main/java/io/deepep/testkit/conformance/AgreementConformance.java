@@ -3,15 +3,14 @@ package io.deepep.testkit.conformance;
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -34,9 +33,9 @@ public abstract class AgreementConformance extends RoutingErrorConformance {
                             context.upload(
                                     HostTensors.poison(HostTensors.allocate(DType.I64, 10, 4)));
                     int experts = context.rank() == CULPRIT ? 8 : EXPERTS;
-                    DispatchRequest request = rank.bare().topk(nowhere, null, experts).build();
+                    DispatchPlan plan = rank.bare().topk(nowhere, null, experts).build();
                     requireMismatch(
-                            () -> context.buffer().dispatch(request).event().synchronize(),
+                            () -> context.buffer().dispatch(plan).event().synchronize(),
                             "xperts",
                             "8",
                             "16");
@@ -55,12 +54,12 @@ public abstract class AgreementConformance extends RoutingErrorConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     Tensor narrow = context.upload(HostTensors.allocate(DType.BF16, 10, 64));
-                    DispatchRequest request =
-                            DispatchRequest.builder(context.rank() == CULPRIT ? narrow : rank.x())
+                    DispatchPlan plan =
+                            DispatchPlan.builder(context.rank() == CULPRIT ? narrow : rank.x())
                                     .topk(rank.topkIdx(), rank.weights(), EXPERTS)
                                     .build();
                     requireMismatch(
-                            () -> context.buffer().dispatch(request).event().synchronize(),
+                            () -> context.buffer().dispatch(plan).event().synchronize(),
                             "hidden",
                             "64",
                             "128");
@@ -79,11 +78,11 @@ public abstract class AgreementConformance extends RoutingErrorConformance {
                 b -> b.normal(NormalMisuses.LIMITS),
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchResult result = rank.dispatch(rank.request(), world.check());
-                    CombineRequest combine =
-                            CombineRequest.builder(rank.outputs(world.check()), result.handle())
+                    DispatchResult result = rank.dispatch(rank.plan(), world.check());
+                    CombinePlan combine =
+                            CombinePlan.builder(rank.outputs(world.check()), result.handle())
                                     .build();
-                    DispatchRequest dispatch = rank.request().build();
+                    DispatchPlan dispatch = rank.plan().build();
                     requireMismatch(
                             () -> {
                                 if (context.rank() == CULPRIT) {
@@ -110,12 +109,12 @@ public abstract class AgreementConformance extends RoutingErrorConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     NormalDispatchCheck check = world.check();
-                    DispatchHandle first = rank.dispatch(rank.request(), check).handle();
-                    DispatchHandle second = rank.dispatch(rank.request(), check).handle();
+                    DispatchHandle first = rank.dispatch(rank.plan(), check).handle();
+                    DispatchHandle second = rank.dispatch(rank.plan(), check).handle();
                     DispatchHandle mixed = context.rank() == CULPRIT ? first : second;
                     requireMismatch(
                             () -> rank.combine(mixed, check), "dispatch of the handle", "rank 1");
-                    DispatchRequest cached = rank.bare().cached(mixed).build();
+                    DispatchPlan cached = rank.bare().cached(mixed).build();
                     requireMismatch(
                             () -> context.buffer().dispatch(cached).event().synchronize(),
                             "dispatch of the handle",

@@ -8,16 +8,14 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
 import io.deepep.testkit.TestBackend;
-
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-
-import java.util.concurrent.TimeUnit;
 
 /**
  * Calls that must be refused at once: only rank 1 makes them, so one that starts anything leaves
@@ -39,7 +37,7 @@ public abstract class ArgumentConformance {
                 b -> b.normal(NormalMisuses.LIMITS),
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchHandle handle = rank.dispatch(rank.request(), world.check()).handle();
+                    DispatchHandle handle = rank.dispatch(rank.plan(), world.check()).handle();
                     if (context.rank() == CULPRIT) {
                         requireRefused(misuse, new NormalMisuses.Rank(rank, handle));
                     }
@@ -64,8 +62,8 @@ public abstract class ArgumentConformance {
                     try (Buffer other = second.normal(NormalMisuses.LIMITS).open()) {
                         NormalRank stranger = new NormalRank(context.with(other), world);
                         DispatchHandle handle =
-                                stranger.dispatch(stranger.request(), world.check()).handle();
-                        DispatchRequest cached = rank.bare().cached(handle).build();
+                                stranger.dispatch(stranger.plan(), world.check()).handle();
+                        DispatchPlan cached = rank.bare().cached(handle).build();
                         requireForeign(() -> rank.combine(handle, world.check()));
                         requireForeign(() -> context.buffer().dispatch(cached));
                         requireForeign(() -> context.buffer().getCombineBuffer(handle));
@@ -83,7 +81,7 @@ public abstract class ArgumentConformance {
                 b -> b.normal(NormalMisuses.LIMITS),
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchHandle handle = rank.dispatch(rank.request(), world.check()).handle();
+                    DispatchHandle handle = rank.dispatch(rank.plan(), world.check()).handle();
                     Buffer buffer = context.buffer();
                     buffer.close();
                     buffer.close();

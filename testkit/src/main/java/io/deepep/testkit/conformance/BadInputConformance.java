@@ -64,7 +64,7 @@ public abstract class BadInputConformance extends AgreementConformance {
                 (context, meet) -> {
                     NormalRank rank = new NormalRank(context, world);
                     meet.run();
-                    DispatchHandle handle = rank.dispatch(rank.request(), world.check()).handle();
+                    DispatchHandle handle = rank.dispatch(rank.plan(), world.check()).handle();
                     meet.run();
                     if (context.rank() != CULPRIT) {
                         requireTimeout(

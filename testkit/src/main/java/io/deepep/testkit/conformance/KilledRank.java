@@ -100,7 +100,7 @@ public final class KilledRank {
     private void exchange(LowLatencyRank rank) {
         Buffer buffer = context.buffer();
         LowLatencyDispatchResult received =
-                buffer.lowLatencyDispatch(rank.request(LowLatencyFormat.FP8).build());
+                buffer.lowLatencyDispatch(rank.plan(LowLatencyFormat.FP8).build());
         buffer.lowLatencyCombine(rank.home(received.handle()).build());
     }
 

@@ -10,9 +10,9 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.Event;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -57,17 +57,17 @@ public abstract class LowLatencyAgreementConformance {
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     Buffer buffer = context.buffer();
-                    LowLatencyDispatchRequest request = rank.request(FP8).receiveHook(true).build();
-                    LowLatencyDispatchResult first = buffer.lowLatencyDispatch(request);
-                    LowLatencyDispatchResult second = buffer.lowLatencyDispatch(request);
-                    requireOrder(() -> buffer.lowLatencyDispatch(request), "receive hook");
+                    LowLatencyDispatchPlan plan = rank.plan(FP8).receiveHook(true).build();
+                    LowLatencyDispatchResult first = buffer.lowLatencyDispatch(plan);
+                    LowLatencyDispatchResult second = buffer.lowLatencyDispatch(plan);
+                    requireOrder(() -> buffer.lowLatencyDispatch(plan), "receive hook");
                     requireOrder(() -> rank.dispatch(FP8), "receive hook");
                     first.receiveHook().run();
                     rank.verify(first, FP8);
                     second.receiveHook().run();
                     requireOrder(() -> second.receiveHook().run(), "nothing is left to receive");
                     rank.verify(second, FP8);
-                    LowLatencyCombineRequest home =
+                    LowLatencyCombinePlan home =
                             rank.home(second.handle()).receiveHook(true).build();
                     LowLatencyCombineResult one = buffer.lowLatencyCombine(home);
                     LowLatencyCombineResult two = buffer.lowLatencyCombine(home);
@@ -92,9 +92,9 @@ public abstract class LowLatencyAgreementConformance {
                     for (LowLatencyFormat own : LowLatencyFormat.values()) {
                         if (own != others) {
                             LowLatencyFormat format = context.rank() == CULPRIT ? own : others;
-                            LowLatencyDispatchRequest request = rank.request(format).build();
+                            LowLatencyDispatchPlan plan = rank.plan(format).build();
                             requireMismatch(
-                                    () -> finish(context.buffer().lowLatencyDispatch(request)),
+                                    () -> finish(context.buffer().lowLatencyDispatch(plan)),
                                     "has " + own,
                                     "has " + others);
                         }
@@ -111,10 +111,10 @@ public abstract class LowLatencyAgreementConformance {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     Tensor two = context.upload(HostTensors.allocate(DType.I64, 10, 2));
                     Tensor idx = context.rank() == CULPRIT ? two : rank.topkIdx();
-                    LowLatencyDispatchRequest request =
-                            LowLatencyDispatchRequest.builder(rank.x(), idx).build();
+                    LowLatencyDispatchPlan plan =
+                            LowLatencyDispatchPlan.builder(rank.x(), idx).build();
                     requireMismatch(
-                            () -> finish(context.buffer().lowLatencyDispatch(request)),
+                            () -> finish(context.buffer().lowLatencyDispatch(plan)),
                             "numTopk",
                             "2",
                             "3");
@@ -134,9 +134,8 @@ public abstract class LowLatencyAgreementConformance {
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, full);
                     Tensor idx = HostTensors.i64(spills.topkIdx(context.rank()), 3);
-                    LowLatencyDispatchRequest tooMany =
-                            LowLatencyDispatchRequest.builder(rank.x(), context.upload(idx))
-                                    .build();
+                    LowLatencyDispatchPlan tooMany =
+                            LowLatencyDispatchPlan.builder(rank.x(), context.upload(idx)).build();
                     for (int round = 0; round < 2; round++) {
                         rank.roundTrip(FP8);
                         CapacityExceededException error =
@@ -179,9 +178,9 @@ public abstract class LowLatencyAgreementConformance {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     LowLatencyHandle handle = rank.dispatch(FP8).handle();
                     boolean logFmt = context.rank() == CULPRIT;
-                    LowLatencyCombineRequest request = rank.home(handle).logFmt(logFmt).build();
+                    LowLatencyCombinePlan plan = rank.home(handle).logFmt(logFmt).build();
                     requireMismatch(
-                            () -> finish(context.buffer().lowLatencyCombine(request)),
+                            () -> finish(context.buffer().lowLatencyCombine(plan)),
                             "LogFMT",
                             "BF16");
                     rank.combine(handle);
@@ -198,11 +197,11 @@ public abstract class LowLatencyAgreementConformance {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
                     boolean reduces = (context.rank() == CULPRIT) == culpritReduces;
-                    LowLatencyCombineRequest request =
+                    LowLatencyCombinePlan plan =
                             (reduces ? rank.preReduced(handle) : rank.home(handle)).build();
                     for (int i = 0; i < 2; i++) {
                         requireMismatch(
-                                () -> finish(context.buffer().lowLatencyCombine(request)),
+                                () -> finish(context.buffer().lowLatencyCombine(plan)),
                                 "has pre-reduced BF16",
                                 "has BF16");
                     }
@@ -218,13 +217,11 @@ public abstract class LowLatencyAgreementConformance {
         run(
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyDispatchRequest request =
-                            (context.rank() == CULPRIT
-                                            ? rank.request(format)
-                                            : rank.weighted(format))
+                    LowLatencyDispatchPlan plan =
+                            (context.rank() == CULPRIT ? rank.plan(format) : rank.weighted(format))
                                     .build();
                     requireMismatch(
-                            () -> finish(context.buffer().lowLatencyDispatch(request)),
+                            () -> finish(context.buffer().lowLatencyDispatch(plan)),
                             "has " + format,
                             "has " + format + " with weights");
                     rank.combinePreReduced(rank.dispatchWeighted(format).handle());
@@ -248,14 +245,14 @@ public abstract class LowLatencyAgreementConformance {
                         // Another expert than before, or none.
                         idx.setLong(expert == 0 ? (idx.getLong(9, 2) + 1) % 8 : expert, 9, 2);
                     }
-                    LowLatencyCombineRequest request =
-                            LowLatencyCombineRequest.preReduced(
+                    LowLatencyCombinePlan plan =
+                            LowLatencyCombinePlan.preReduced(
                                             rank.outputs(), context.upload(idx), handle)
                                     .receiveHook(hook)
                                     .build();
                     for (int i = 0; i < 2; i++) {
                         requireRouting(
-                                () -> finish(context.buffer().lowLatencyCombine(request)),
+                                () -> finish(context.buffer().lowLatencyCombine(plan)),
                                 "topkIdx[9][2]=" + (expert == 0 ? "" : expert));
                     }
                     rank.combinePreReduced(handle);
@@ -303,8 +300,8 @@ public abstract class LowLatencyAgreementConformance {
                     if (context.rank() == CULPRIT) {
                         idx.setLong(expert, 9, 2);
                     }
-                    LowLatencyCombineRequest request =
-                            LowLatencyCombineRequest.builder(
+                    LowLatencyCombinePlan plan =
+                            LowLatencyCombinePlan.builder(
                                             rank.outputs(),
                                             context.upload(idx),
                                             rank.weights(),
@@ -312,7 +309,7 @@ public abstract class LowLatencyAgreementConformance {
                                     .build();
                     for (int i = 0; i < 2; i++) {
                         requireRouting(
-                                () -> finish(context.buffer().lowLatencyCombine(request)),
+                                () -> finish(context.buffer().lowLatencyCombine(plan)),
                                 "=" + expert);
                     }
                     rank.combine(handle);
@@ -333,10 +330,8 @@ public abstract class LowLatencyAgreementConformance {
                     for (int combining = 1; combining < 15; combining++) {
                         boolean combines = (combining >> context.rank() & 1) == 1;
                         LowLatencyHandle handle = rank.dispatch(FP8).handle();
-                        LowLatencyDispatchRequest dispatch =
-                                rank.request(FP8).receiveHook(hook).build();
-                        LowLatencyCombineRequest combine =
-                                rank.home(handle).receiveHook(hook).build();
+                        LowLatencyDispatchPlan dispatch = rank.plan(FP8).receiveHook(hook).build();
+                        LowLatencyCombinePlan combine = rank.home(handle).receiveHook(hook).build();
                         requireMismatch(
                                 () -> {
                                     if (combines) {

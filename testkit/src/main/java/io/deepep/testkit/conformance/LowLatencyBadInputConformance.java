@@ -7,29 +7,26 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireForeign;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
-
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
-
-import java.time.Duration;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 
 /**
  * Everything that can be done wrong in low-latency mode: each gives its own clear error on every
@@ -100,7 +97,7 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     LowLatencyDispatchResult old = rank.dispatch(LowLatencyFormat.FP8);
-                    LowLatencyCombineRequest prepared = rank.home(old.handle()).build();
+                    LowLatencyCombinePlan prepared = rank.home(old.handle()).build();
                     rank.verify(context.buffer().lowLatencyCombine(prepared));
                     rank.roundTrip(LowLatencyFormat.FP8);
                     rank.roundTrip(LowLatencyFormat.FP8);
@@ -165,14 +162,13 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                     if (context.rank() == CULPRIT) {
                         idx.setLong(expert, 9, 2);
                     }
-                    LowLatencyDispatchRequest request =
-                            LowLatencyDispatchRequest.builder(rank.x(), context.upload(idx))
-                                    .build();
+                    LowLatencyDispatchPlan plan =
+                            LowLatencyDispatchPlan.builder(rank.x(), context.upload(idx)).build();
                     for (int i = 0; i < 2; i++) {
                         requireRouting(
                                 () ->
                                         context.buffer()
-                                                .lowLatencyDispatch(request)
+                                                .lowLatencyDispatch(plan)
                                                 .event()
                                                 .synchronize(),
                                 "=" + expert);

@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.DType;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
@@ -16,13 +16,11 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
-
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
-
-import java.util.concurrent.TimeUnit;
 
 /** Single low-latency calls in all their forms. Part of {@link LowLatencyConformance}. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -88,7 +86,7 @@ public abstract class LowLatencyCallConformance {
                         LowLatencyDispatchResult result =
                                 rank.verify(
                                         buffer.lowLatencyDispatch(
-                                                rank.request(format).numSms(sms).build()),
+                                                rank.plan(format).numSms(sms).build()),
                                         format);
                         rank.verify(
                                 buffer.lowLatencyCombine(
@@ -127,9 +125,8 @@ public abstract class LowLatencyCallConformance {
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
-                    LowLatencyCombineRequest request =
-                            rank.home(result.handle()).logFmt(true).build();
-                    rank.verifyLogFmt(context.buffer().lowLatencyCombine(request));
+                    LowLatencyCombinePlan plan = rank.home(result.handle()).logFmt(true).build();
+                    rank.verifyLogFmt(context.buffer().lowLatencyCombine(plan));
                 });
     }
 
@@ -144,14 +141,14 @@ public abstract class LowLatencyCallConformance {
                     for (int round = 0; round < 3; round++) {
                         LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
                         Tensor own = rank.filledCombineBuffer(result.handle());
-                        LowLatencyCombineRequest request =
-                                LowLatencyCombineRequest.builder(
+                        LowLatencyCombinePlan plan =
+                                LowLatencyCombinePlan.builder(
                                                 own,
                                                 rank.topkIdx(),
                                                 rank.weights(),
                                                 result.handle())
                                         .build();
-                        rank.verify(context.buffer().lowLatencyCombine(request));
+                        rank.verify(context.buffer().lowLatencyCombine(plan));
                     }
                 });
     }
@@ -166,14 +163,14 @@ public abstract class LowLatencyCallConformance {
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
-                    LowLatencyCombineRequest request =
-                            LowLatencyCombineRequest.builder(
+                    LowLatencyCombinePlan plan =
+                            LowLatencyCombinePlan.builder(
                                             result.recvX(),
                                             rank.topkIdx(),
                                             rank.weights(),
                                             result.handle())
                                     .build();
-                    rank.verify(context.buffer().lowLatencyCombine(request));
+                    rank.verify(context.buffer().lowLatencyCombine(plan));
                 });
     }
 
@@ -193,10 +190,8 @@ public abstract class LowLatencyCallConformance {
                     Tensor strided = context.upload(HostTensors.withRowGap(host, 8));
                     for (Tensor target : new Tensor[] {out, strided}) {
                         LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
-                        LowLatencyCombineRequest request =
-                                rank.home(result.handle()).out(target).build();
-                        LowLatencyCombineResult combined =
-                                context.buffer().lowLatencyCombine(request);
+                        LowLatencyCombinePlan plan = rank.home(result.handle()).out(target).build();
+                        LowLatencyCombineResult combined = context.buffer().lowLatencyCombine(plan);
                         rank.verify(combined);
                         assertThat(combined.x().address()).isEqualTo(target.address());
                     }
@@ -214,12 +209,12 @@ public abstract class LowLatencyCallConformance {
                     Tensor host = world.tokens().get(context.rank()).x();
                     Tensor x = context.upload(HostTensors.withRowGap(host, 24));
                     for (LowLatencyFormat format : LowLatencyFormat.values()) {
-                        LowLatencyDispatchRequest request =
-                                LowLatencyDispatchRequest.builder(x, rank.topkIdx())
+                        LowLatencyDispatchPlan plan =
+                                LowLatencyDispatchPlan.builder(x, rank.topkIdx())
                                         .format(format)
                                         .build();
                         rank.combine(
-                                rank.verify(context.buffer().lowLatencyDispatch(request), format)
+                                rank.verify(context.buffer().lowLatencyDispatch(plan), format)
                                         .handle());
                     }
                 });
@@ -236,16 +231,15 @@ public abstract class LowLatencyCallConformance {
                     Tensor host = world.outputs().get(context.rank());
                     Tensor x = context.upload(HostTensors.withRowGap(host, 24));
                     for (boolean logFmt : new boolean[] {false, true}) {
-                        LowLatencyCombineRequest request =
-                                LowLatencyCombineRequest.builder(
+                        LowLatencyCombinePlan plan =
+                                LowLatencyCombinePlan.builder(
                                                 x,
                                                 rank.topkIdx(),
                                                 rank.weights(),
                                                 rank.dispatch(LowLatencyFormat.BF16).handle())
                                         .logFmt(logFmt)
                                         .build();
-                        LowLatencyCombineResult result =
-                                context.buffer().lowLatencyCombine(request);
+                        LowLatencyCombineResult result = context.buffer().lowLatencyCombine(plan);
                         if (logFmt) {
                             rank.verifyLogFmt(result);
                         } else {
@@ -264,10 +258,10 @@ public abstract class LowLatencyCallConformance {
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     Buffer buffer = context.buffer();
-                    LowLatencyDispatchRequest request =
-                            rank.request(LowLatencyFormat.FP8).receiveHook(true).build();
+                    LowLatencyDispatchPlan plan =
+                            rank.plan(LowLatencyFormat.FP8).receiveHook(true).build();
                     for (int round = 0; round < 4; round++) {
-                        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(request);
+                        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan);
                         result.receiveHook().run();
                         rank.verify(result, LowLatencyFormat.FP8);
                         LowLatencyCombineResult combined =
@@ -309,7 +303,7 @@ public abstract class LowLatencyCallConformance {
                     for (int round = 0; round < 4; round++) {
                         LowLatencyDispatchResult result =
                                 buffer.lowLatencyDispatch(
-                                        rank.request(LowLatencyFormat.BF16).build(), options);
+                                        rank.plan(LowLatencyFormat.BF16).build(), options);
                         LowLatencyCombineResult combined =
                                 buffer.lowLatencyCombine(
                                         rank.home(result.handle()).build(),
@@ -339,15 +333,14 @@ public abstract class LowLatencyCallConformance {
                     Tensor stats = context.upload(start);
                     Tensor dispatchWaits = context.upload(HostTensors.allocate(DType.I64, ranks));
                     Tensor combineWaits = context.upload(HostTensors.allocate(DType.I64, ranks));
-                    LowLatencyDispatchRequest request =
-                            rank.request(LowLatencyFormat.FP8)
+                    LowLatencyDispatchPlan plan =
+                            rank.plan(LowLatencyFormat.FP8)
                                     .cumulativeStats(stats)
                                     .waitCostStats(dispatchWaits)
                                     .build();
                     Tensor before = context.download(dispatchWaits);
                     for (int round = 1; round <= 3; round++) {
-                        LowLatencyDispatchResult result =
-                                context.buffer().lowLatencyDispatch(request);
+                        LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
                         rank.verify(result, LowLatencyFormat.FP8);
                         rank.verify(
                                 context.buffer()

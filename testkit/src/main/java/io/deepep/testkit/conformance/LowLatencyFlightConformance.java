@@ -3,9 +3,9 @@ package io.deepep.testkit.conformance;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -34,12 +34,10 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
                 context -> {
                     LowLatencyRank rankA = new LowLatencyRank(context, a);
                     LowLatencyRank rankB = new LowLatencyRank(context, b);
-                    LowLatencyDispatchRequest requestA =
-                            rankA.request(format).receiveHook(true).build();
-                    LowLatencyDispatchRequest requestB =
-                            rankB.request(format).receiveHook(true).build();
-                    Batch first = new Batch(rankA, requestA, rankA::home, rankA::verify);
-                    Batch second = new Batch(rankB, requestB, rankB::home, rankB::verify);
+                    LowLatencyDispatchPlan planA = rankA.plan(format).receiveHook(true).build();
+                    LowLatencyDispatchPlan planB = rankB.plan(format).receiveHook(true).build();
+                    Batch first = new Batch(rankA, planA, rankA::home, rankA::verify);
+                    Batch second = new Batch(rankB, planB, rankB::home, rankB::verify);
                     for (int round = 0; round < 5; round++) {
                         fly(context.buffer(), format, first, second);
                     }
@@ -49,14 +47,14 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
     /**
      * One of two batches in flight.
      *
-     * @param request with a hook
+     * @param plan with a hook
      * @param home how it is combined
      * @param verify compares what came home
      */
     protected record Batch(
             LowLatencyRank rank,
-            LowLatencyDispatchRequest request,
-            Function<LowLatencyHandle, LowLatencyCombineRequest.Builder> home,
+            LowLatencyDispatchPlan plan,
+            Function<LowLatencyHandle, LowLatencyCombinePlan.Builder> home,
             Consumer<LowLatencyCombineResult> verify) {
         LowLatencyCombineResult sendHome(Buffer buffer, LowLatencyHandle handle) {
             return buffer.lowLatencyCombine(home.apply(handle).receiveHook(true).build());
@@ -66,8 +64,8 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
     /** Sends each half of the second before that of the first is received; its handle. */
     protected static LowLatencyHandle fly(
             Buffer buffer, LowLatencyFormat format, Batch first, Batch second) {
-        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(first.request());
-        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(second.request());
+        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(first.plan());
+        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(second.plan());
         outA.receiveHook().run();
         first.rank().verify(outA, format);
         LowLatencyCombineResult homeA = first.sendHome(buffer, outA.handle());
@@ -96,15 +94,13 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
                 context -> {
                     LowLatencyRank rankA = new LowLatencyRank(context, a);
                     LowLatencyRank rankB = new LowLatencyRank(context, b);
-                    LowLatencyDispatchRequest requestA =
-                            rankA.request(format).receiveHook(true).build();
-                    LowLatencyDispatchRequest requestB =
-                            rankB.request(format).receiveHook(true).build();
+                    LowLatencyDispatchPlan planA = rankA.plan(format).receiveHook(true).build();
+                    LowLatencyDispatchPlan planB = rankB.plan(format).receiveHook(true).build();
                     Buffer buffer = context.buffer();
                     for (int round = 0; round < 20; round++) {
                         boolean swap = (round + context.rank()) % 3 != 0;
-                        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(requestA);
-                        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(requestB);
+                        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(planA);
+                        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(planB);
                         (swap ? outB : outA).receiveHook().run();
                         (swap ? outA : outB).receiveHook().run();
                         rankA.verify(outA, format);
@@ -134,12 +130,10 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     Buffer buffer = context.buffer();
-                    LowLatencyDispatchRequest request =
-                            rank.request(format).receiveHook(true).build();
-                    LowLatencyDispatchRequest another =
-                            rank.request(format).receiveHook(true).build();
+                    LowLatencyDispatchPlan plan = rank.plan(format).receiveHook(true).build();
+                    LowLatencyDispatchPlan another = rank.plan(format).receiveHook(true).build();
                     for (int round = 0; round < 3; round++) {
-                        LowLatencyDispatchResult first = buffer.lowLatencyDispatch(request);
+                        LowLatencyDispatchResult first = buffer.lowLatencyDispatch(plan);
                         LowLatencyDispatchResult second = buffer.lowLatencyDispatch(another);
                         second.receiveHook().run();
                         first.receiveHook().run();
@@ -201,7 +195,7 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
 
     /**
      * Cleaning ends what an engine abandoned midway: its sends are not taken for later ones, its
-     * hooks and its handle are refused; its requests can be used again.
+     * hooks and its handle are refused; its plans can be used again.
      */
     @ParameterizedTest
     @MethodSource(FEW)
@@ -214,24 +208,24 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     LowLatencyRank loser = new LowLatencyRank(context, abandoned);
                     Buffer buffer = context.buffer();
-                    LowLatencyDispatchRequest request =
-                            loser.request(LowLatencyFormat.FP8).receiveHook(true).build();
+                    LowLatencyDispatchPlan plan =
+                            loser.plan(LowLatencyFormat.FP8).receiveHook(true).build();
                     for (int round = 0; round < 3; round++) {
                         rank.roundTrip(LowLatencyFormat.FP8);
                         LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
                         LowLatencyCombineResult home =
                                 buffer.lowLatencyCombine(
                                         rank.home(result.handle()).receiveHook(true).build());
-                        LowLatencyDispatchResult lost = buffer.lowLatencyDispatch(request);
+                        LowLatencyDispatchResult lost = buffer.lowLatencyDispatch(plan);
                         buffer.cleanLowLatencyBuffer();
                         refuseHook(home.receiveHook());
                         refuseHook(lost.receiveHook());
-                        LowLatencyCombineRequest late = loser.home(lost.handle()).build();
+                        LowLatencyCombinePlan late = loser.home(lost.handle()).build();
                         assertThatThrownBy(() -> buffer.lowLatencyCombine(late))
                                 .isInstanceOfAny(
                                         IllegalArgumentException.class,
                                         IllegalStateException.class);
-                        LowLatencyDispatchResult again = buffer.lowLatencyDispatch(request);
+                        LowLatencyDispatchResult again = buffer.lowLatencyDispatch(plan);
                         again.receiveHook().run();
                         loser.verify(again, LowLatencyFormat.FP8);
                         rank.roundTrip(LowLatencyFormat.BF16);

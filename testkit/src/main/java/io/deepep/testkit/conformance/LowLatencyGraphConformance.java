@@ -8,9 +8,9 @@ import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Device;
 import io.deepep.EpTopology;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -64,8 +64,8 @@ public abstract class LowLatencyGraphConformance {
         final boolean hook;
         final boolean preReduced;
         final LowLatencyRank memory;
-        final LowLatencyDispatchRequest request;
-        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> homes =
+        final LowLatencyDispatchPlan plan;
+        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> homes =
                 new IdentityHashMap<>();
         LowLatencyRank expected;
         BiConsumer<Tensor, Tensor> experts = (_, _) -> {}; // their outputs are there already
@@ -86,20 +86,20 @@ public abstract class LowLatencyGraphConformance {
             this.preReduced = preReduced;
             this.memory = new LowLatencyRank(context, first);
             this.expected = memory;
-            this.request =
-                    (preReduced ? memory.weighted(format) : memory.request(format))
+            this.plan =
+                    (preReduced ? memory.weighted(format) : memory.plan(format))
                             .receiveHook(hook)
                             .build();
         }
 
         void enqueue() {
             Buffer buffer = context.buffer();
-            received = buffer.lowLatencyDispatch(request, options);
+            received = buffer.lowLatencyDispatch(plan, options);
             if (hook) {
                 received.receiveHook().run();
             }
             experts.accept(received.recvX(), memory.outputs());
-            LowLatencyCombineRequest back =
+            LowLatencyCombinePlan back =
                     homes.computeIfAbsent(
                             received.handle(),
                             handle ->
@@ -332,8 +332,8 @@ public abstract class LowLatencyGraphConformance {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
                     Buffer buffer = context.buffer();
                     LowLatencyFormat format = LowLatencyFormat.FP8;
-                    LowLatencyDispatchRequest used = rank.request(format).build();
-                    LowLatencyDispatchRequest fresh = rank.request(format).build();
+                    LowLatencyDispatchPlan used = rank.plan(format).build();
+                    LowLatencyDispatchPlan fresh = rank.plan(format).build();
                     rank.verify(buffer.lowLatencyDispatch(used), format);
                     refuse(
                             context,

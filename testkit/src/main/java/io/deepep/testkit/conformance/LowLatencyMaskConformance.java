@@ -3,7 +3,7 @@ package io.deepep.testkit.conformance;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -104,14 +104,13 @@ public abstract class LowLatencyMaskConformance extends LowLatencyFlightConforma
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, whole);
                     LowLatencyRank some = new LowLatencyRank(context, partly);
-                    LowLatencyDispatchRequest request =
-                            some.request(BF16).receiveHook(true).build();
+                    LowLatencyDispatchPlan plan = some.plan(BF16).receiveHook(true).build();
                     Buffer buffer = context.buffer();
                     for (int round = 0; round < 3; round++) {
                         // Leaves rows in the slots of both parities.
                         rank.roundTrip(BF16);
                         rank.roundTrip(BF16);
-                        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(request);
+                        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan);
                         buffer.lowLatencyUpdateMask(DEAD, context.rank() == 0);
                         result.receiveHook().run();
                         buffer.lowLatencyUpdateMask(DEAD, false);
@@ -179,7 +178,7 @@ public abstract class LowLatencyMaskConformance extends LowLatencyFlightConforma
                     new LowLatencyRank(context, whole).roundTrip(BF16);
                     LowLatencyRank rank = new LowLatencyRank(context, owing);
                     if (context.rank() == DEAD) {
-                        context.buffer().lowLatencyDispatch(rank.request(BF16).build());
+                        context.buffer().lowLatencyDispatch(rank.plan(BF16).build());
                     } else {
                         LowLatencyHandle handle = rank.dispatch(BF16).handle();
                         rank.combine(handle);

@@ -5,13 +5,12 @@ import static io.deepep.testkit.conformance.Misuse.missing;
 
 import io.deepep.Buffer;
 import io.deepep.DType;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
-
 import java.util.stream.Stream;
 
 /**
@@ -40,26 +39,26 @@ final class LowLatencyMisuses {
         }
 
         void dispatch(Tensor x, Tensor idx) {
-            dispatch(LowLatencyDispatchRequest.builder(x, idx));
+            dispatch(LowLatencyDispatchPlan.builder(x, idx));
         }
 
-        void dispatch(LowLatencyDispatchRequest.Builder request) {
-            buffer().lowLatencyDispatch(request.build());
+        void dispatch(LowLatencyDispatchPlan.Builder plan) {
+            buffer().lowLatencyDispatch(plan.build());
         }
 
-        LowLatencyDispatchRequest.Builder good() {
-            return inputs.request(LowLatencyFormat.FP8);
+        LowLatencyDispatchPlan.Builder good() {
+            return inputs.plan(LowLatencyFormat.FP8);
         }
 
         void combine(Tensor x, Tensor idx, Tensor weights) {
-            combine(LowLatencyCombineRequest.builder(x, idx, weights, handle));
+            combine(LowLatencyCombinePlan.builder(x, idx, weights, handle));
         }
 
-        void combine(LowLatencyCombineRequest.Builder request) {
-            buffer().lowLatencyCombine(request.build());
+        void combine(LowLatencyCombinePlan.Builder plan) {
+            buffer().lowLatencyCombine(plan.build());
         }
 
-        LowLatencyCombineRequest.Builder home() {
+        LowLatencyCombinePlan.Builder home() {
             return inputs.home(handle);
         }
     }
@@ -133,11 +132,11 @@ final class LowLatencyMisuses {
                 missing(
                         "no x",
                         "x",
-                        r -> LowLatencyDispatchRequest.builder(null, r.inputs().topkIdx())),
+                        r -> LowLatencyDispatchPlan.builder(null, r.inputs().topkIdx())),
                 missing(
                         "no indices",
                         "topkIdx",
-                        r -> LowLatencyDispatchRequest.builder(r.inputs().x(), null)),
+                        r -> LowLatencyDispatchPlan.builder(r.inputs().x(), null)),
                 argument(
                         "dispatched weights of another shape",
                         "topkWeights",
@@ -157,7 +156,7 @@ final class LowLatencyMisuses {
                                                                 r.inputs().context(),
                                                                 r.inputs().weights())))),
                 missing("no format", "what", r -> r.good().format(null)),
-                missing("no request", "request", r -> r.buffer().lowLatencyDispatch(null)));
+                missing("no plan", "plan", r -> r.buffer().lowLatencyDispatch(null)));
     }
 
     private static Stream<Misuse<Rank>> statistics() {
@@ -261,7 +260,7 @@ final class LowLatencyMisuses {
                                         r.tensor(DType.BF16, 10, 3))),
                 argument(
                         "pre-reduced without dispatched weights",
-                        "give them to LowLatencyDispatchRequest",
+                        "give them to LowLatencyDispatchPlan",
                         r -> r.combine(r.inputs().preReduced(r.handle()))),
                 missing(
                         "pre-reduced rows of no handle",
@@ -299,7 +298,7 @@ final class LowLatencyMisuses {
                         "no combined rows",
                         "x",
                         r ->
-                                LowLatencyCombineRequest.builder(
+                                LowLatencyCombinePlan.builder(
                                         null,
                                         r.inputs().topkIdx(),
                                         r.inputs().weights(),
@@ -308,13 +307,13 @@ final class LowLatencyMisuses {
                         "no weights",
                         "topkWeights",
                         r ->
-                                LowLatencyCombineRequest.builder(
+                                LowLatencyCombinePlan.builder(
                                         r.inputs().outputs(),
                                         r.inputs().topkIdx(),
                                         null,
                                         r.handle())),
                 missing("no handle", "handle", r -> r.inputs().home(null)),
-                missing("no combine request", "request", r -> r.buffer().lowLatencyCombine(null)));
+                missing("no combine plan", "plan", r -> r.buffer().lowLatencyCombine(null)));
     }
 
     private static Stream<Misuse<Rank>> others() {

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
 import io.deepep.DType;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -14,7 +14,6 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.routing.Gate;
-
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -110,13 +109,11 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
                 context -> {
                     LowLatencyRank rankA = new LowLatencyRank(context, a);
                     LowLatencyRank rankB = new LowLatencyRank(context, b);
-                    LowLatencyDispatchRequest requestA =
-                            rankA.weighted(FP8).receiveHook(true).build();
-                    LowLatencyDispatchRequest requestB =
-                            rankB.weighted(FP8).receiveHook(true).build();
+                    LowLatencyDispatchPlan planA = rankA.weighted(FP8).receiveHook(true).build();
+                    LowLatencyDispatchPlan planB = rankB.weighted(FP8).receiveHook(true).build();
                     Batch first =
-                            new Batch(rankA, requestA, rankA::preReduced, rankA::verifyPreReduced);
-                    Batch second = new Batch(rankB, requestB, rankB::home, rankB::verify);
+                            new Batch(rankA, planA, rankA::preReduced, rankA::verifyPreReduced);
+                    Batch second = new Batch(rankB, planB, rankB::home, rankB::verify);
                     for (int round = 0; round < 4; round++) {
                         LowLatencyHandle handle = fly(context.buffer(), FP8, first, second);
                         rankB.combinePreReduced(handle);
@@ -171,11 +168,11 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
                     for (boolean zeroCopy : new boolean[] {true, false, true}) {
                         LowLatencyHandle handle = rank.dispatchWeighted(BF16).handle();
                         Tensor x = zeroCopy ? rank.filledCombineBuffer(handle) : strided;
-                        LowLatencyCombineRequest request =
-                                LowLatencyCombineRequest.preReduced(x, rank.topkIdx(), handle)
+                        LowLatencyCombinePlan plan =
+                                LowLatencyCombinePlan.preReduced(x, rank.topkIdx(), handle)
                                         .out(home)
                                         .build();
-                        LowLatencyCombineResult result = buffer.lowLatencyCombine(request);
+                        LowLatencyCombineResult result = buffer.lowLatencyCombine(plan);
                         rank.verifyPreReduced(result);
                         assertThat(result.x().address()).isEqualTo(home.address());
                     }

@@ -1,9 +1,9 @@
 package io.deepep.testkit.conformance;
 
 import io.deepep.Buffer;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -56,21 +56,21 @@ final class LowLatencyRank {
         return outputs;
     }
 
-    LowLatencyDispatchRequest.Builder request(LowLatencyFormat format) {
-        return LowLatencyDispatchRequest.builder(x, topkIdx).format(format);
+    LowLatencyDispatchPlan.Builder plan(LowLatencyFormat format) {
+        return LowLatencyDispatchPlan.builder(x, topkIdx).format(format);
     }
 
-    LowLatencyCombineRequest.Builder home(LowLatencyHandle handle) {
-        return LowLatencyCombineRequest.builder(outputs, topkIdx, weights, handle);
+    LowLatencyCombinePlan.Builder home(LowLatencyHandle handle) {
+        return LowLatencyCombinePlan.builder(outputs, topkIdx, weights, handle);
     }
 
     /** A dispatch whose combine may be pre-reduced. */
-    LowLatencyDispatchRequest.Builder weighted(LowLatencyFormat format) {
-        return request(format).topkWeights(weights);
+    LowLatencyDispatchPlan.Builder weighted(LowLatencyFormat format) {
+        return plan(format).topkWeights(weights);
     }
 
-    LowLatencyCombineRequest.Builder preReduced(LowLatencyHandle handle) {
-        return LowLatencyCombineRequest.preReduced(outputs, topkIdx, handle);
+    LowLatencyCombinePlan.Builder preReduced(LowLatencyHandle handle) {
+        return LowLatencyCombinePlan.preReduced(outputs, topkIdx, handle);
     }
 
     LowLatencyDispatchResult dispatchWeighted(LowLatencyFormat format) {
@@ -78,7 +78,7 @@ final class LowLatencyRank {
     }
 
     LowLatencyDispatchResult dispatch(LowLatencyFormat format) {
-        return verify(context.buffer().lowLatencyDispatch(request(format).build()), format);
+        return verify(context.buffer().lowLatencyDispatch(plan(format).build()), format);
     }
 
     /** Compares and returns a dispatch whose hook, if any, has run. */

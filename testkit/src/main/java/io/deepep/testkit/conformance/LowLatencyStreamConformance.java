@@ -10,9 +10,9 @@ import io.deepep.CallOptions;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Event;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Stream;
@@ -56,12 +56,12 @@ public abstract class LowLatencyStreamConformance {
     private static void chain(LowLatencyRank rank) {
         Buffer buffer = rank.context().buffer();
         CallOptions options = CallOptions.sync().on(buffer.communicationStream());
-        LowLatencyDispatchRequest request = rank.request(FORMAT).build();
+        LowLatencyDispatchPlan plan = rank.plan(FORMAT).build();
         for (int round = 0; round < 3; round++) {
-            LowLatencyDispatchResult first = buffer.lowLatencyDispatch(request, options);
+            LowLatencyDispatchResult first = buffer.lowLatencyDispatch(plan, options);
             buffer.lowLatencyCombine(rank.home(first.handle()).build(), options);
             LowLatencyDispatchResult second =
-                    buffer.lowLatencyDispatch(rank.request(FORMAT).build(), options);
+                    buffer.lowLatencyDispatch(rank.plan(FORMAT).build(), options);
             LowLatencyCombineResult home =
                     buffer.lowLatencyCombine(rank.home(second.handle()).build(), options);
             rank.verify(home);
@@ -109,7 +109,7 @@ public abstract class LowLatencyStreamConformance {
         stream.copy(rank.x(), x);
         LowLatencyDispatchResult received =
                 buffer.lowLatencyDispatch(
-                        LowLatencyDispatchRequest.builder(x, rank.topkIdx())
+                        LowLatencyDispatchPlan.builder(x, rank.topkIdx())
                                 .format(FORMAT)
                                 .receiveHook(hook)
                                 .build(),
@@ -117,7 +117,7 @@ public abstract class LowLatencyStreamConformance {
         if (hook) {
             received.receiveHook().run();
         }
-        LowLatencyCombineRequest home = rank.home(received.handle()).receiveHook(hook).build();
+        LowLatencyCombinePlan home = rank.home(received.handle()).receiveHook(hook).build();
         LowLatencyCombineResult combined = buffer.lowLatencyCombine(home, options);
         if (hook) {
             combined.receiveHook().run();
@@ -145,12 +145,12 @@ public abstract class LowLatencyStreamConformance {
                     if (context.rank() == CULPRIT) {
                         idx.setLong(SHAPE.experts(), 3, 1);
                     }
-                    LowLatencyDispatchRequest request = rank.request(FORMAT).build();
+                    LowLatencyDispatchPlan plan = rank.plan(FORMAT).build();
                     for (int i = 0; i < 2; i++) {
                         context.backend().write(idx, rank.topkIdx());
                         requireRouting(
                                 () ->
-                                        buffer.lowLatencyDispatch(request, options)
+                                        buffer.lowLatencyDispatch(plan, options)
                                                 .event()
                                                 .synchronize(),
                                 "topkIdx[3][1]=" + SHAPE.experts());

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
 import io.deepep.Event;
@@ -27,7 +27,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Requests with seeded damage, made by rank 1 while the others make good ones. Whatever it is, it
+ * Plans with seeded damage, made by rank 1 while the others make good ones. Whatever it is, it
  * is refused before anything starts (then rank 1 makes the good call, and all compare what comes),
  * or all ranks get the same kind of error, or it runs; afterwards a round trip is right. {@code
  * -Ddeepep.mutations} says how many the long test makes, {@code -Ddeepep.seed} where it begins.
@@ -41,7 +41,7 @@ public abstract class MutatedRequestConformance {
     /** The backend under test. */
     protected abstract TestBackend backend();
 
-    /** Damaged requests of a short test. */
+    /** Damaged plans of a short test. */
     protected int few() {
         return 200;
     }
@@ -81,7 +81,7 @@ public abstract class MutatedRequestConformance {
                     numRefused.addAndGet(party.numRefused);
                 });
         assertThat(numRefused.get())
-                .as("of %s damaged requests", number)
+                .as("of %s damaged plans", number)
                 .isBetween(number / 4, number - 1);
     }
 
@@ -136,7 +136,7 @@ public abstract class MutatedRequestConformance {
 
         private void dispatch(int step, SplittableRandom random) {
             CallOptions options = options(random);
-            DispatchHandle before = normal.dispatch(normal.request(), world.check()).handle();
+            DispatchHandle before = normal.dispatch(normal.plan(), world.check()).handle();
             boolean good =
                     meet(
                             step,
@@ -145,7 +145,7 @@ public abstract class MutatedRequestConformance {
                                             .event()
                                             .synchronize(),
                             () -> {
-                                var result = buffer().dispatch(normal.request().build());
+                                var result = buffer().dispatch(normal.plan().build());
                                 return () -> normal.verify(result, world.check());
                             });
             if (!good) {
@@ -155,9 +155,9 @@ public abstract class MutatedRequestConformance {
 
         private void combine(int step, SplittableRandom random) {
             CallOptions options = options(random);
-            DispatchHandle handle = normal.dispatch(normal.request(), world.check()).handle();
-            CombineRequest request =
-                    CombineRequest.builder(normal.outputs(world.check()), handle).build();
+            DispatchHandle handle = normal.dispatch(normal.plan(), world.check()).handle();
+            CombinePlan plan =
+                    CombinePlan.builder(normal.outputs(world.check()), handle).build();
             boolean good =
                     meet(
                             step,
@@ -166,7 +166,7 @@ public abstract class MutatedRequestConformance {
                                             .event()
                                             .synchronize(),
                             () -> {
-                                var result = buffer().combine(request);
+                                var result = buffer().combine(plan);
                                 return () -> normal.verify(result, world.check());
                             });
             if (!good) {
@@ -187,7 +187,7 @@ public abstract class MutatedRequestConformance {
                     },
                     () -> {
                         var result =
-                                buffer().lowLatencyDispatch(lowLatency.request(FORMAT).build());
+                                buffer().lowLatencyDispatch(lowLatency.plan(FORMAT).build());
                         return () -> lowLatency.verify(result, FORMAT);
                     });
             lowLatency.roundTrip(FORMAT);

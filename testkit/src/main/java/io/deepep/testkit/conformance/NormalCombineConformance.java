@@ -3,10 +3,10 @@ package io.deepep.testkit.conformance;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
@@ -21,7 +21,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combine in all its forms. Part of {@link NormalConformance}. */
 public abstract class NormalCombineConformance extends NormalReuseConformance {
-    /** Combines with what {@code extend} adds to the request, three biases' worth of cases. */
+    /** Combines with what {@code extend} adds to the plan, three biases' worth of cases. */
     private static void combineWithBiases(
             NormalRank rank, NormalWorld world, DispatchResult result) {
         RankContext context = rank.context();
@@ -44,9 +44,8 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
             NormalRank rank,
             NormalDispatchCheck check,
             DispatchResult result,
-            Function<CombineRequest.Builder, CombineRequest.Builder> extend) {
-        CombineRequest.Builder builder =
-                CombineRequest.builder(rank.outputs(check), result.handle());
+            Function<CombinePlan.Builder, CombinePlan.Builder> extend) {
+        CombinePlan.Builder builder = CombinePlan.builder(rank.outputs(check), result.handle());
         return rank.context().buffer().combine(extend.apply(builder).build());
     }
 
@@ -59,7 +58,7 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
                 world,
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    combineWithBiases(rank, world, rank.dispatch(rank.request(), world.check()));
+                    combineWithBiases(rank, world, rank.dispatch(rank.plan(), world.check()));
                 });
     }
 
@@ -73,11 +72,10 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     NormalDispatchCheck plain = world.check();
-                    checkWeights(rank, world, plain, rank.dispatch(rank.request(), plain));
+                    checkWeights(rank, world, plain, rank.dispatch(rank.plan(), plain));
                     NormalDispatchCheck expanded = world.check().expanded(4);
-                    DispatchRequest.Builder request =
-                            rank.request().expanded(true).expertAlignment(4);
-                    checkWeights(rank, world, expanded, rank.dispatch(request, expanded));
+                    DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
+                    checkWeights(rank, world, expanded, rank.dispatch(plan, expanded));
                 });
     }
 
@@ -103,7 +101,7 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     NormalDispatchCheck check = world.check();
-                    DispatchResult result = rank.dispatch(rank.request(), check);
+                    DispatchResult result = rank.dispatch(rank.plan(), check);
                     CombineResult combined =
                             combine(
                                     rank,
@@ -127,7 +125,7 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     NormalDispatchCheck check = world.check();
-                    DispatchResult result = rank.dispatch(rank.request(), check);
+                    DispatchResult result = rank.dispatch(rank.plan(), check);
                     int tokens = world.routing().numTokens(context.rank());
                     Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
                     CombineResult combined = combine(rank, check, result, b -> b.out(out));
@@ -155,15 +153,15 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     NormalDispatchCheck check = world.check();
-                    DispatchResult result = rank.dispatch(rank.request(), check);
+                    DispatchResult result = rank.dispatch(rank.plan(), check);
                     Buffer buffer = context.buffer();
                     for (int round = 0; round < 2; round++) {
                         Tensor x = buffer.getCombineBuffer(result.handle());
                         assertThat(x.shape())
                                 .containsExactly(check.numRows(context.rank()), shape.hidden());
                         context.backend().write(world.outputs(check).get(context.rank()), x);
-                        CombineRequest request = CombineRequest.builder(x, result.handle()).build();
-                        rank.verify(buffer.combine(request), check);
+                        CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
+                        rank.verify(buffer.combine(plan), check);
                     }
                 });
     }
@@ -184,12 +182,12 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     NormalDispatchCheck check = world.check();
-                    for (DispatchRequest.Receive how : DispatchRequest.Receive.values()) {
-                        DispatchResult result = rank.dispatch(rank.request().receive(how), check);
-                        CombineRequest request =
-                                CombineRequest.builder(result.recvX(), result.handle()).build();
-                        rank.verifySums(context.buffer().combine(request), check, received);
-                        rank.verifySums(context.buffer().combine(request), check, received);
+                    for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
+                        DispatchResult result = rank.dispatch(rank.plan().receive(how), check);
+                        CombinePlan plan =
+                                CombinePlan.builder(result.recvX(), result.handle()).build();
+                        rank.verifySums(context.buffer().combine(plan), check, received);
+                        rank.verifySums(context.buffer().combine(plan), check, received);
                     }
                 });
     }
@@ -204,10 +202,10 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
         return gathered;
     }
 
-    /** One request combines again and again, each time what its tensors hold then. */
+    /** One plan combines again and again, each time what its tensors hold then. */
     @ParameterizedTest
     @MethodSource(FEW)
-    public void combineRequestReuse(NormalShape shape) {
+    public void combinePlanReuse(NormalShape shape) {
         NormalWorld world = shape.world();
         run(
                 shape,
@@ -215,15 +213,15 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     NormalDispatchCheck check = world.check();
-                    DispatchResult result = rank.dispatch(rank.request(), check);
+                    DispatchResult result = rank.dispatch(rank.plan(), check);
                     Tensor x =
                             context.poisoned(
                                     DType.BF16, check.numRows(context.rank()), shape.hidden());
-                    CombineRequest request = CombineRequest.builder(x, result.handle()).build();
-                    context.buffer().combine(request).event().synchronize();
+                    CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
+                    context.buffer().combine(plan).event().synchronize();
                     context.backend().write(world.outputs(check).get(context.rank()), x);
-                    Tensor once = rank.verify(context.buffer().combine(request), check);
-                    Tensor twice = rank.verify(context.buffer().combine(request), check);
+                    Tensor once = rank.verify(context.buffer().combine(plan), check);
+                    Tensor twice = rank.verify(context.buffer().combine(plan), check);
                     assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
                 });
     }

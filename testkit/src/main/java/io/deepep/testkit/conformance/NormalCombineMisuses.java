@@ -3,7 +3,7 @@ package io.deepep.testkit.conformance;
 import static io.deepep.testkit.conformance.Misuse.argument;
 import static io.deepep.testkit.conformance.Misuse.missing;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.testkit.conformance.NormalMisuses.Rank;
@@ -47,21 +47,21 @@ final class NormalCombineMisuses {
                         "eights",
                         r ->
                                 r.combine(
-                                        CombineRequest.builder(r.good(), r.handle())
+                                        CombinePlan.builder(r.good(), r.handle())
                                                 .topkWeights(r.tensor(DType.F32, 1, 4)))),
                 argument(
                         "bias of too few tokens",
                         "bias",
                         r ->
                                 r.combine(
-                                        CombineRequest.builder(r.good(), r.handle())
+                                        CombinePlan.builder(r.good(), r.handle())
                                                 .bias(r.tensor(DType.BF16, 9, HIDDEN)))),
                 argument(
                         "second bias is F32",
                         "bias",
                         r ->
                                 r.combine(
-                                        CombineRequest.builder(r.good(), r.handle())
+                                        CombinePlan.builder(r.good(), r.handle())
                                                 .bias(
                                                         r.tensor(DType.BF16, TOKENS, HIDDEN),
                                                         r.tensor(DType.F32, TOKENS, HIDDEN)))),
@@ -70,28 +70,28 @@ final class NormalCombineMisuses {
                         "out",
                         r ->
                                 r.combine(
-                                        CombineRequest.builder(r.good(), r.handle())
+                                        CombinePlan.builder(r.good(), r.handle())
                                                 .out(r.tensor(DType.BF16, 9, HIDDEN)))),
                 argument(
                         "out lies in the NVL buffer",
                         "out is BF16[10, 128]",
                         r ->
                                 r.combine(
-                                        CombineRequest.builder(r.good(), r.handle())
+                                        CombinePlan.builder(r.good(), r.handle())
                                                 .out(r.inBuffer(DType.BF16, TOKENS, HIDDEN)))),
                 argument(
                         "bias lies in the NVL buffer",
                         "bias0 is BF16[10, 128]",
                         r ->
                                 r.combine(
-                                        CombineRequest.builder(r.good(), r.handle())
+                                        CombinePlan.builder(r.good(), r.handle())
                                                 .bias(r.inBuffer(DType.BF16, TOKENS, HIDDEN)))),
                 argument(
                         "out has all rows at one address",
                         "lie over one another",
                         r ->
                                 r.combine(
-                                        CombineRequest.builder(r.good(), r.handle())
+                                        CombinePlan.builder(r.good(), r.handle())
                                                 .out(
                                                         Misuse.repeated(
                                                                 r.tensor(
@@ -104,13 +104,13 @@ final class NormalCombineMisuses {
                         "out",
                         r ->
                                 r.combine(
-                                        CombineRequest.builder(r.good(), r.handle())
+                                        CombinePlan.builder(r.good(), r.handle())
                                                 .out(r.tensor(DType.F32, TOKENS, HIDDEN)))),
-                missing("no combined rows", "x", r -> CombineRequest.builder(null, r.handle())),
-                missing("no handle", "handle", r -> CombineRequest.builder(r.good(), null)),
+                missing("no combined rows", "x", r -> CombinePlan.builder(null, r.handle())),
+                missing("no handle", "handle", r -> CombinePlan.builder(r.good(), null)),
                 missing(
-                        "no combine request",
-                        "request",
+                        "no combine plan",
+                        "plan",
                         r -> r.inputs().context().buffer().combine(null)));
     }
 
@@ -118,7 +118,7 @@ final class NormalCombineMisuses {
     private static void combineInto(Rank r) {
         Tensor both = r.tensor(DType.BF16, TOKENS + r.handle().numRecvTokens(), HIDDEN);
         r.combine(
-                CombineRequest.builder(both.slice(0, 0, r.handle().numRecvTokens()), r.handle())
+                CombinePlan.builder(both.slice(0, 0, r.handle().numRecvTokens()), r.handle())
                         .out(both.slice(0, r.handle().numRecvTokens() - 1, TOKENS)));
     }
 
@@ -174,7 +174,7 @@ final class NormalCombineMisuses {
                         "options",
                         r -> {
                             var inputs = r.inputs();
-                            inputs.context().buffer().dispatch(inputs.request().build(), null);
+                            inputs.context().buffer().dispatch(inputs.plan().build(), null);
                         }),
                 new Misuse<>(
                         "a mode that is not open",

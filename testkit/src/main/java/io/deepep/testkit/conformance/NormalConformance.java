@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -17,18 +17,16 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
-
-import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.MethodSource;
-
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Normal mode against the oracle: dispatch bit for bit, combine within the rounding that its
@@ -53,17 +51,15 @@ public abstract class NormalConformance extends NormalCombineConformance {
                     Tensor outputs = rank.outputs(check);
                     CallOptions options = CallOptions.async();
                     for (int round = 0; round < 3; round++) {
-                        DispatchResult result = buffer.dispatch(rank.request().build(), options);
-                        CombineRequest request =
-                                CombineRequest.builder(outputs, result.handle()).build();
+                        DispatchResult result = buffer.dispatch(rank.plan().build(), options);
+                        CombinePlan plan = CombinePlan.builder(outputs, result.handle()).build();
                         CombineResult combined =
-                                buffer.combine(request, options.after(result.event()));
+                                buffer.combine(plan, options.after(result.event()));
                         rank.verify(combined, check);
                         assertThat(combined.event().isDone()).isTrue();
                         options = CallOptions.async().after(combined.event());
                     }
-                    rank.verify(
-                            buffer.dispatch(rank.request().build(), CallOptions.async()), check);
+                    rank.verify(buffer.dispatch(rank.plan().build(), CallOptions.async()), check);
                 });
     }
 
@@ -79,24 +75,22 @@ public abstract class NormalConformance extends NormalCombineConformance {
                 context -> {
                     NormalRank rankA = new NormalRank(context, a);
                     NormalRank rankB = new NormalRank(context, b);
-                    DispatchRequest requestA =
-                            rankA.request().receive(DispatchRequest.Receive.COPY).build();
-                    DispatchRequest requestB =
-                            rankB.request().receive(DispatchRequest.Receive.COPY).build();
+                    DispatchPlan planA = rankA.plan().receive(DispatchPlan.Receive.COPY).build();
+                    DispatchPlan planB = rankB.plan().receive(DispatchPlan.Receive.COPY).build();
                     Tensor outputsA = rankA.outputs(a.check());
                     Tensor outputsB = rankB.outputs(b.check());
                     Buffer buffer = context.buffer();
                     for (int round = 0; round < 3; round++) {
-                        DispatchResult resultA = buffer.dispatch(requestA, CallOptions.async());
-                        DispatchResult resultB = buffer.dispatch(requestB, CallOptions.async());
+                        DispatchResult resultA = buffer.dispatch(planA, CallOptions.async());
+                        DispatchResult resultB = buffer.dispatch(planB, CallOptions.async());
                         CombineResult homeA =
                                 buffer.combine(
-                                        CombineRequest.builder(outputsA, resultA.handle()).build(),
+                                        CombinePlan.builder(outputsA, resultA.handle()).build(),
                                         CallOptions.async());
                         rankB.verify(resultB, b.check());
                         CombineResult homeB =
                                 buffer.combine(
-                                        CombineRequest.builder(outputsB, resultB.handle()).build(),
+                                        CombinePlan.builder(outputsB, resultB.handle()).build(),
                                         CallOptions.async());
                         rankA.verify(resultA, a.check());
                         rankA.verify(homeA, a.check());
@@ -124,9 +118,9 @@ public abstract class NormalConformance extends NormalCombineConformance {
                         NormalRank rank = new NormalRank(context, world);
                         if (i % 3 == 2) {
                             NormalDispatchCheck check = world.check().expanded(4);
-                            DispatchRequest.Builder request =
-                                    rank.request().expanded(true).expertAlignment(4);
-                            rank.combine(rank.dispatch(request, check).handle(), check);
+                            DispatchPlan.Builder plan =
+                                    rank.plan().expanded(true).expertAlignment(4);
+                            rank.combine(rank.dispatch(plan, check).handle(), check);
                         } else {
                             rank.roundTrip();
                         }
@@ -192,15 +186,15 @@ public abstract class NormalConformance extends NormalCombineConformance {
                 world,
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchResult result = rank.dispatch(rank.request().config(TINY), check);
-                    CombineRequest request =
-                            CombineRequest.builder(rank.outputs(check), result.handle())
+                    DispatchResult result = rank.dispatch(rank.plan().config(TINY), check);
+                    CombinePlan plan =
+                            CombinePlan.builder(rank.outputs(check), result.handle())
                                     .config(TINY)
                                     .build();
-                    rank.verify(context.buffer().combine(request), check);
-                    DispatchResult few = rank.dispatch(rank.request().numSms(2), check);
-                    CombineRequest withFew =
-                            CombineRequest.builder(rank.outputs(check), few.handle())
+                    rank.verify(context.buffer().combine(plan), check);
+                    DispatchResult few = rank.dispatch(rank.plan().numSms(2), check);
+                    CombinePlan withFew =
+                            CombinePlan.builder(rank.outputs(check), few.handle())
                                     .numSms(2)
                                     .build();
                     rank.verify(context.buffer().combine(withFew), check);
@@ -314,7 +308,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
                     try (Buffer other = second.normal(b.limits()).open()) {
                         NormalRank rankA = new NormalRank(context, a);
                         NormalRank rankB = new NormalRank(context.with(other), b);
-                        DispatchResult viewA = rankA.dispatch(rankA.request(), a.check());
+                        DispatchResult viewA = rankA.dispatch(rankA.plan(), a.check());
                         rankB.roundTrip();
                         rankA.verify(viewA, a.check());
                         rankA.combine(viewA.handle(), a.check());

@@ -3,18 +3,16 @@ package io.deepep.testkit.conformance;
 import io.deepep.CallOptions;
 import io.deepep.DType;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Gate;
-
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
-
-import java.util.concurrent.TimeUnit;
 
 /**
  * Normal-mode dispatch in all its forms, each followed by a combine with the handle it gave. Part
@@ -124,8 +122,7 @@ public abstract class NormalDispatchConformance {
                     rank.combine(rank.dispatch(rank.bare().layout(layout), bare).handle(), bare);
                     NormalDispatchCheck full = world.check();
                     rank.combine(
-                            rank.dispatch(rank.request().expectLayout(layout), full).handle(),
-                            full);
+                            rank.dispatch(rank.plan().expectLayout(layout), full).handle(), full);
                 });
     }
 
@@ -139,9 +136,9 @@ public abstract class NormalDispatchConformance {
                 world,
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchRequest.Builder request =
+                    DispatchPlan.Builder plan =
                             rank.bare().topk(rank.topkIdx(), null, shape.experts());
-                    rank.combine(rank.dispatch(request, check).handle(), check);
+                    rank.combine(rank.dispatch(plan, check).handle(), check);
                 });
     }
 
@@ -156,8 +153,7 @@ public abstract class NormalDispatchConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     rank.combine(
-                            rank.dispatch(rank.request().expertAlignment(16), check).handle(),
-                            check);
+                            rank.dispatch(rank.plan().expertAlignment(16), check).handle(), check);
                 });
     }
 
@@ -173,8 +169,7 @@ public abstract class NormalDispatchConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     rank.combine(
-                            rank.dispatch(rank.request().numWorstTokens(rows), check).handle(),
-                            check);
+                            rank.dispatch(rank.plan().numWorstTokens(rows), check).handle(), check);
                 });
     }
 
@@ -194,8 +189,7 @@ public abstract class NormalDispatchConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     rank.combine(
-                            rank.dispatch(rank.request().numWorstTokens(most), check).handle(),
-                            check);
+                            rank.dispatch(rank.plan().numWorstTokens(most), check).handle(), check);
                 });
     }
 
@@ -210,9 +204,9 @@ public abstract class NormalDispatchConformance {
                     NormalRank rank = new NormalRank(context, world);
                     for (int alignment : new int[] {1, 8, 128}) {
                         NormalDispatchCheck check = world.check().expanded(alignment);
-                        DispatchRequest.Builder request =
-                                rank.request().expanded(true).expertAlignment(alignment);
-                        rank.combine(rank.dispatch(request, check).handle(), check);
+                        DispatchPlan.Builder plan =
+                                rank.plan().expanded(true).expertAlignment(alignment);
+                        rank.combine(rank.dispatch(plan, check).handle(), check);
                     }
                 });
     }
@@ -232,13 +226,13 @@ public abstract class NormalDispatchConformance {
                 world,
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchRequest.Builder request =
+                    DispatchPlan.Builder plan =
                             rank.bare()
                                     .topk(rank.topkIdx(), null, shape.experts())
                                     .expanded(true)
                                     .expertAlignment(4)
                                     .numWorstTokens(rows);
-                    rank.combine(rank.dispatch(request, check).handle(), check);
+                    rank.combine(rank.dispatch(plan, check).handle(), check);
                 });
     }
 }

@@ -6,10 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Device;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Stream;
 import io.deepep.Tensor;
@@ -94,7 +94,7 @@ public abstract class NormalGraphConformance {
 
     private void replay(
             NormalShape shape,
-            UnaryOperator<DispatchRequest.Builder> form,
+            UnaryOperator<DispatchPlan.Builder> form,
             UnaryOperator<NormalDispatchCheck> check,
             boolean onEngineStream) {
         List<NormalWorld> worlds = worlds(shape);
@@ -112,17 +112,17 @@ public abstract class NormalGraphConformance {
                     context.communicator().barrier(Ranks.TIMEOUT);
                     CallOptions options =
                             onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
-                    DispatchRequest request = form.apply(memory.rank.request()).build();
-                    DispatchResult received = buffer.dispatch(request, options);
-                    CombineRequest back =
-                            CombineRequest.builder(memory.outputs, received.handle()).build();
+                    DispatchPlan plan = form.apply(memory.rank.plan()).build();
+                    DispatchResult received = buffer.dispatch(plan, options);
+                    CombinePlan back =
+                            CombinePlan.builder(memory.outputs, received.handle()).build();
                     CombineResult home = buffer.combine(back, options);
                     memory.verify(received, home);
                     try (Recording recording =
                             record(
                                     stream,
                                     () -> {
-                                        buffer.dispatch(request, options);
+                                        buffer.dispatch(plan, options);
                                         buffer.combine(back, options);
                                     })) {
                         context.communicator().barrier(Ranks.TIMEOUT);
@@ -135,7 +135,7 @@ public abstract class NormalGraphConformance {
                     // What is not recorded goes on as before.
                     new NormalRank(context, worlds.getLast()).roundTrip();
                     memory.load(worlds.getFirst());
-                    buffer.dispatch(request, options);
+                    buffer.dispatch(plan, options);
                     buffer.combine(back, options);
                     memory.verify(received, home);
                 });
@@ -167,7 +167,7 @@ public abstract class NormalGraphConformance {
         int rows = worstRows(shape);
         replay(
                 shape,
-                r -> r.receive(DispatchRequest.Receive.COPY).numWorstTokens(rows),
+                r -> r.receive(DispatchPlan.Receive.COPY).numWorstTokens(rows),
                 c -> c.worstCase(rows),
                 true);
     }
@@ -196,17 +196,17 @@ public abstract class NormalGraphConformance {
                 context -> {
                     Memory memory = new Memory(context, worlds.getFirst(), c -> c.worstCase(rows));
                     Buffer buffer = context.buffer();
-                    DispatchRequest request = memory.rank.request().numWorstTokens(rows).build();
-                    DispatchResult received = buffer.dispatch(request, CallOptions.async());
-                    CombineRequest back =
-                            CombineRequest.builder(memory.outputs, received.handle()).build();
+                    DispatchPlan plan = memory.rank.plan().numWorstTokens(rows).build();
+                    DispatchResult received = buffer.dispatch(plan, CallOptions.async());
+                    CombinePlan back =
+                            CombinePlan.builder(memory.outputs, received.handle()).build();
                     CombineResult home = buffer.combine(back, CallOptions.async());
                     memory.verify(received, home);
                     try (Recording recording =
                             record(
                                     buffer.communicationStream(),
                                     () -> {
-                                        buffer.dispatch(request, CallOptions.async());
+                                        buffer.dispatch(plan, CallOptions.async());
                                         buffer.combine(back, CallOptions.async());
                                     })) {
                         context.communicator().barrier(Ranks.TIMEOUT);
@@ -264,9 +264,9 @@ public abstract class NormalGraphConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     Buffer buffer = context.buffer();
-                    DispatchRequest exact = rank.request().build();
-                    DispatchRequest worst = rank.request().numWorstTokens(rows).build();
-                    DispatchRequest fresh = rank.request().numWorstTokens(rows).build();
+                    DispatchPlan exact = rank.plan().build();
+                    DispatchPlan worst = rank.plan().numWorstTokens(rows).build();
+                    DispatchPlan fresh = rank.plan().numWorstTokens(rows).build();
                     rank.verify(buffer.dispatch(exact), world.check());
                     rank.verify(buffer.dispatch(worst), world.check().worstCase(rows));
                     refuse(

@@ -3,15 +3,14 @@ package io.deepep.testkit.conformance;
 import static io.deepep.testkit.conformance.Misuse.argument;
 import static io.deepep.testkit.conformance.Misuse.missing;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.routing.RoutingSpec;
-
 import java.util.stream.Stream;
 
 /**
@@ -35,13 +34,13 @@ final class NormalMisuses {
             return Misuse.inBuffer(inputs.context(), false, dtype, shape);
         }
 
-        void dispatch(DispatchRequest.Builder request) {
-            inputs.context().buffer().dispatch(request.build());
+        void dispatch(DispatchPlan.Builder plan) {
+            inputs.context().buffer().dispatch(plan.build());
         }
 
         /** Dispatches other tokens with the good indices. */
         void dispatchX(Tensor x) {
-            dispatch(DispatchRequest.builder(x).topk(inputs.topkIdx(), inputs.weights(), 16));
+            dispatch(DispatchPlan.builder(x).topk(inputs.topkIdx(), inputs.weights(), 16));
         }
 
         /** Dispatches the good tokens with other routing. */
@@ -53,12 +52,12 @@ final class NormalMisuses {
             return tensor(DType.BF16, handle.numRecvTokens(), HIDDEN);
         }
 
-        void combine(CombineRequest.Builder request) {
-            inputs.context().buffer().combine(request.build());
+        void combine(CombinePlan.Builder plan) {
+            inputs.context().buffer().combine(plan.build());
         }
 
         void combineX(Tensor x) {
-            combine(CombineRequest.builder(x, handle));
+            combine(CombinePlan.builder(x, handle));
         }
     }
 
@@ -99,7 +98,7 @@ final class NormalMisuses {
                         "17",
                         r ->
                                 r.dispatch(
-                                        DispatchRequest.builder(r.tensor(DType.BF16, 17, HIDDEN))
+                                        DispatchPlan.builder(r.tensor(DType.BF16, 17, HIDDEN))
                                                 .topk(r.tensor(DType.I64, 17, 4), null, 16))),
                 argument(
                         "rows of x are not contiguous",
@@ -122,10 +121,10 @@ final class NormalMisuses {
                         "x lies in the NVL buffer",
                         "x is BF16[10, 128] on ",
                         r -> r.dispatchX(r.inBuffer(DType.BF16, TOKENS, HIDDEN))),
-                missing("no x", "x", r -> DispatchRequest.builder(null)),
+                missing("no x", "x", r -> DispatchPlan.builder(null)),
                 missing(
-                        "no request",
-                        "request",
+                        "no plan",
+                        "plan",
                         r -> r.inputs().context().buffer().dispatch(null)));
     }
 
@@ -140,7 +139,7 @@ final class NormalMisuses {
                         "scales",
                         r ->
                                 r.dispatch(
-                                        DispatchRequest.builder(
+                                        DispatchPlan.builder(
                                                         r.inputs().x(),
                                                         r.tensor(DType.F32, TOKENS, 1))
                                                 .topk(r.inputs().topkIdx(), null, 16))),
@@ -156,7 +155,7 @@ final class NormalMisuses {
     private static void fp8(Rank r, int hidden, DType dtype, long... scaleShape) {
         Tensor x = r.tensor(DType.FP8_E4M3, TOKENS, hidden);
         r.dispatch(
-                DispatchRequest.builder(x, r.tensor(dtype, scaleShape))
+                DispatchPlan.builder(x, r.tensor(dtype, scaleShape))
                         .topk(r.inputs().topkIdx(), null, 16));
     }
 
@@ -241,7 +240,7 @@ final class NormalMisuses {
                         "8",
                         r ->
                                 r.dispatch(
-                                        DispatchRequest.builder(r.tensor(DType.BF16, 8, HIDDEN))
+                                        DispatchPlan.builder(r.tensor(DType.BF16, 8, HIDDEN))
                                                 .cached(r.handle()))),
                 argument(
                         "expanded without indices",
@@ -250,22 +249,22 @@ final class NormalMisuses {
                 argument(
                         "alignment of 0",
                         "expertAlignment=0",
-                        r -> r.dispatch(r.inputs().request().expertAlignment(0))),
+                        r -> r.dispatch(r.inputs().plan().expertAlignment(0))),
                 argument(
                         "an odd number of SMs",
                         "numSms=3",
-                        r -> r.dispatch(r.inputs().request().numSms(3))),
+                        r -> r.dispatch(r.inputs().plan().numSms(3))),
                 argument(
                         "more SMs than the buffer is laid out for",
                         "numChannels=4096",
-                        r -> r.dispatch(r.inputs().request().numSms(8192))),
+                        r -> r.dispatch(r.inputs().plan().numSms(8192))),
                 argument(
                         "alignment of 2^30",
                         "expertAlignment=1073741824",
                         r ->
                                 r.dispatch(
                                         r.inputs()
-                                                .request()
+                                                .plan()
                                                 .expanded(true)
                                                 .expertAlignment(1 << 30))),
                 argument(
@@ -274,12 +273,12 @@ final class NormalMisuses {
                         r ->
                                 r.dispatch(
                                         r.inputs()
-                                                .request()
+                                                .plan()
                                                 .expanded(true)
                                                 .numWorstTokens(Integer.MAX_VALUE))),
                 argument(
                         "negative worst case",
                         "numWorstTokens=-1",
-                        r -> r.dispatch(r.inputs().request().numWorstTokens(-1))));
+                        r -> r.dispatch(r.inputs().plan().numWorstTokens(-1))));
     }
 }

@@ -1,15 +1,14 @@
 package io.deepep.testkit.conformance;
 
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DispatchHandle;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-
 import java.util.List;
 
 /**
@@ -56,17 +55,17 @@ final class NormalRank {
     }
 
     /** With indices and weights. */
-    DispatchRequest.Builder request() {
+    DispatchPlan.Builder plan() {
         return bare().topk(topkIdx, weights, world.routing().numExperts());
     }
 
     /** Without routing. */
-    DispatchRequest.Tokens bare() {
-        return DispatchRequest.builder(x, scales);
+    DispatchPlan.Tokens bare() {
+        return DispatchPlan.builder(x, scales);
     }
 
-    DispatchResult dispatch(DispatchRequest.Builder request, NormalDispatchCheck check) {
-        return verify(context.buffer().dispatch(request.build()), check);
+    DispatchResult dispatch(DispatchPlan.Builder plan, NormalDispatchCheck check) {
+        return verify(context.buffer().dispatch(plan.build()), check);
     }
 
     /** Compares and returns a dispatch's result. */
@@ -83,8 +82,8 @@ final class NormalRank {
 
     /** Combines the expert outputs and compares. */
     Tensor combine(DispatchHandle handle, NormalDispatchCheck check) {
-        CombineRequest request = CombineRequest.builder(outputs(check), handle).build();
-        return verify(context.buffer().combine(request, CallOptions.sync()), check);
+        CombinePlan plan = CombinePlan.builder(outputs(check), handle).build();
+        return verify(context.buffer().combine(plan, CallOptions.sync()), check);
     }
 
     /**
@@ -111,6 +110,6 @@ final class NormalRank {
      */
     Tensor roundTrip() {
         NormalDispatchCheck check = world.check();
-        return combine(dispatch(request(), check).handle(), check);
+        return combine(dispatch(plan(), check).handle(), check);
     }
 }

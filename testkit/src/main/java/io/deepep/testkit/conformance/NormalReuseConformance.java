@@ -2,19 +2,18 @@ package io.deepep.testkit.conformance;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.CombineRequest;
-import io.deepep.DispatchRequest;
+import io.deepep.CombinePlan;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * What becomes of a dispatch's request, handle and received rows over several calls. Part of {@link
+ * What becomes of a dispatch's plan, handle and received rows over several calls. Part of {@link
  * NormalConformance}.
  */
 public abstract class NormalReuseConformance extends NormalDispatchConformance {
@@ -33,9 +32,9 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     NormalRank interloper = new NormalRank(context, other);
-                    DispatchResult first = rank.dispatch(rank.request(), world.check());
+                    DispatchResult first = rank.dispatch(rank.plan(), world.check());
                     NormalDispatchCheck cached = world.check().withoutTopk();
-                    DispatchRequest again = rank.bare().cached(first.handle()).build();
+                    DispatchPlan again = rank.bare().cached(first.handle()).build();
                     for (int round = 0; round < 3; round++) {
                         interloper.roundTrip();
                         DispatchResult result =
@@ -46,7 +45,7 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
                 });
     }
 
-    /** What was received as a copy survives later dispatches of other requests. */
+    /** What was received as a copy survives later dispatches of other plans. */
     @ParameterizedTest
     @MethodSource(FEW)
     public void copyOutlivesOtherDispatches(NormalShape shape) {
@@ -57,9 +56,8 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
                 world,
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchRequest.Builder request =
-                            rank.request().receive(DispatchRequest.Receive.COPY);
-                    DispatchResult copy = rank.dispatch(request, world.check());
+                    DispatchPlan.Builder plan = rank.plan().receive(DispatchPlan.Receive.COPY);
+                    DispatchResult copy = rank.dispatch(plan, world.check());
                     NormalRank interloper = new NormalRank(context, other);
                     interloper.roundTrip();
                     interloper.roundTrip();
@@ -71,7 +69,7 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
     /** Views and copies of every layout of rows have the same content. */
     @ParameterizedTest
     @EnumSource
-    public void receivedAs(DispatchRequest.Receive how) {
+    public void receivedAs(DispatchPlan.Receive how) {
         NormalShape shape = NormalShape.few().skip(2).findFirst().orElseThrow();
         NormalWorld world = shape.raggedWorld();
         int rows = world.limits().recvCapacity(world.routing().numRanks());
@@ -80,12 +78,12 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
                 world,
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    rank.dispatch(rank.request().receive(how), world.check());
+                    rank.dispatch(rank.plan().receive(how), world.check());
                     rank.dispatch(
-                            rank.request().receive(how).numWorstTokens(rows),
+                            rank.plan().receive(how).numWorstTokens(rows),
                             world.check().worstCase(rows));
                     rank.dispatch(
-                            rank.request().receive(how).expanded(true).expertAlignment(4),
+                            rank.plan().receive(how).expanded(true).expertAlignment(4),
                             world.check().expanded(4));
                 });
     }
@@ -106,30 +104,28 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
                             hostScales == null
                                     ? null
                                     : context.upload(HostTensors.columnMajor(hostScales));
-                    DispatchRequest.Builder request =
-                            DispatchRequest.builder(x, scales)
+                    DispatchPlan.Builder plan =
+                            DispatchPlan.builder(x, scales)
                                     .topk(rank.topkIdx(), rank.weights(), shape.experts());
-                    DispatchResult result = rank.dispatch(request, world.check());
+                    DispatchResult result = rank.dispatch(plan, world.check());
                     Tensor outputs =
                             context.upload(
                                     HostTensors.withRowGap(
                                             world.outputs(world.check()).get(context.rank()), 40));
                     rank.verify(
                             context.buffer()
-                                    .combine(
-                                            CombineRequest.builder(outputs, result.handle())
-                                                    .build()),
+                                    .combine(CombinePlan.builder(outputs, result.handle()).build()),
                             world.check());
                 });
     }
 
     /**
-     * The same request object carries new content each time, and its result is the same object
-     * where nothing in it changed.
+     * The same plan object carries new content each time, and its result is the same object where
+     * nothing in it changed.
      */
     @ParameterizedTest
     @MethodSource(FEW)
-    public void requestReuse(NormalShape shape) {
+    public void planReuse(NormalShape shape) {
         NormalWorld world = shape.world(1);
         NormalWorld next = shape.world(2);
         run(
@@ -138,8 +134,8 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     NormalRank later = new NormalRank(context, next);
-                    DispatchRequest request = rank.request().build();
-                    DispatchResult first = context.buffer().dispatch(request);
+                    DispatchPlan plan = rank.plan().build();
+                    DispatchResult first = context.buffer().dispatch(plan);
                     rank.verify(first, world.check());
                     context.backend().write(next.tokens().get(context.rank()).x(), rank.x());
                     if (rank.scales() != null) {
@@ -148,7 +144,7 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
                     }
                     context.backend().write(context.download(later.topkIdx()), rank.topkIdx());
                     context.backend().write(context.download(later.weights()), rank.weights());
-                    DispatchResult second = context.buffer().dispatch(request);
+                    DispatchResult second = context.buffer().dispatch(plan);
                     later.verify(second, next.check());
                     later.combine(second.handle(), next.check());
                     assertThat(second.handle()).isSameAs(first.handle());

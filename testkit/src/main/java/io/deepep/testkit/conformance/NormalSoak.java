@@ -5,12 +5,12 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
@@ -19,18 +19,16 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
-
-import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * Normal-mode calls of every kind in random order, with random shapes and routings, over two
@@ -136,12 +134,11 @@ public abstract class NormalSoak {
             if (context.rank() == CULPRIT) {
                 idx.setLong(world.routing().numExperts(), 0, 0);
             }
-            DispatchRequest request =
+            DispatchPlan plan =
                     rank.bare()
                             .topk(context.upload(idx), null, world.routing().numExperts())
                             .build();
-            requireRouting(
-                    () -> context.buffer().dispatch(request).event().synchronize(), "topkIdx");
+            requireRouting(() -> context.buffer().dispatch(plan).event().synchronize(), "topkIdx");
         }
 
         private static void layouts(RankContext context, NormalWorld world) {
@@ -152,25 +149,25 @@ public abstract class NormalSoak {
             LayoutCheck.check(world.oracle(), context.topology(), layout, context::download);
             NormalDispatchCheck bare = world.check().withoutTopk();
             rank.combine(rank.dispatch(rank.bare().layout(layout), bare).handle(), bare);
-            rank.dispatch(rank.request().expectLayout(layout), world.check());
+            rank.dispatch(rank.plan().expectLayout(layout), world.check());
         }
 
         private static void cached(RankContext context, NormalWorld world) {
             NormalRank rank = new NormalRank(context, world);
-            DispatchResult first = rank.dispatch(rank.request(), world.check());
+            DispatchResult first = rank.dispatch(rank.plan(), world.check());
             NormalDispatchCheck check = world.check().withoutTopk();
-            DispatchRequest request = rank.bare().cached(first.handle()).build();
-            rank.combine(rank.verify(context.buffer().dispatch(request), check).handle(), check);
+            DispatchPlan plan = rank.bare().cached(first.handle()).build();
+            rank.combine(rank.verify(context.buffer().dispatch(plan), check).handle(), check);
         }
 
         private static void atOnce(
                 RankContext context, NormalWorld world, SplittableRandom random) {
             NormalRank rank = new NormalRank(context, world);
             Form form = Form.draw(world, random);
-            DispatchRequest request = form.apply(rank.request()).build();
+            DispatchPlan plan = form.apply(rank.plan()).build();
             CallOptions options = random.nextBoolean() ? CallOptions.async() : CallOptions.sync();
             for (int repeat = random.nextInt(1, 3); repeat > 0; repeat--) {
-                DispatchResult result = context.buffer().dispatch(request, options);
+                DispatchResult result = context.buffer().dispatch(plan, options);
                 rank.verify(result, form.check());
                 combine(rank, world, form, result, options, random).run();
             }
@@ -180,9 +177,8 @@ public abstract class NormalSoak {
         private void inBackground(RankContext context, NormalWorld world, SplittableRandom random) {
             NormalRank rank = new NormalRank(context, world);
             Form form = Form.draw(world, random);
-            DispatchRequest request =
-                    form.apply(rank.request()).receive(DispatchRequest.Receive.COPY).build();
-            DispatchResult result = context.buffer().dispatch(request, CallOptions.async());
+            DispatchPlan plan = form.apply(rank.plan()).receive(DispatchPlan.Receive.COPY).build();
+            DispatchResult result = context.buffer().dispatch(plan, CallOptions.async());
             CallOptions after = CallOptions.async().after(result.event());
             Runnable home = combine(rank, world, form, result, after, random);
             pending.addLast(() -> rank.verify(result, form.check()));
@@ -199,25 +195,24 @@ public abstract class NormalSoak {
                 CallOptions options,
                 SplittableRandom random) {
             RankContext context = rank.context();
-            CombineRequest.Builder request =
-                    CombineRequest.builder(rank.outputs(form.check()), result.handle())
+            CombinePlan.Builder plan =
+                    CombinePlan.builder(rank.outputs(form.check()), result.handle())
                             .config(form.config());
             List<Tensor> biases = new ArrayList<>();
             for (int i = random.nextInt(3); i > 0; i--) {
                 biases.add(world.bias(context.rank(), i));
             }
             switch (biases.size()) {
-                case 1 -> request.bias(context.upload(biases.get(0)));
-                case 2 ->
-                        request.bias(context.upload(biases.get(0)), context.upload(biases.get(1)));
+                case 1 -> plan.bias(context.upload(biases.get(0)));
+                case 2 -> plan.bias(context.upload(biases.get(0)), context.upload(biases.get(1)));
                 default -> {}
             }
             boolean weights = random.nextBoolean();
             List<Tensor> given = weights ? world.weights(form.check()) : List.of();
             if (weights) {
-                request.topkWeights(context.upload(given.get(context.rank())));
+                plan.topkWeights(context.upload(given.get(context.rank())));
             }
-            CombineResult home = context.buffer().combine(request.build(), options);
+            CombineResult home = context.buffer().combine(plan.build(), options);
             return () -> {
                 rank.verify(home, form.check(), biases.toArray(Tensor[]::new));
                 if (weights) {
@@ -249,8 +244,8 @@ public abstract class NormalSoak {
                     expanded, alignment, worst, config, worst > 0 ? check.worstCase(worst) : check);
         }
 
-        DispatchRequest.Builder apply(DispatchRequest.Builder request) {
-            return request.expanded(expanded)
+        DispatchPlan.Builder apply(DispatchPlan.Builder plan) {
+            return plan.expanded(expanded)
                     .expertAlignment(alignment)
                     .numWorstTokens(worst)
                     .config(config);

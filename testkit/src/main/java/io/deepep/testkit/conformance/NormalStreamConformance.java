@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
 import io.deepep.Device;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
@@ -16,14 +16,12 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-
-import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
 
 /**
  * The order of normal-mode calls against work of an engine's stream: inputs come into being on it
@@ -56,8 +54,8 @@ public abstract class NormalStreamConformance {
         }
 
         /** In worst-case mode, so that nobody waits for counts; tokens are still to come. */
-        DispatchRequest request(Tensor x) {
-            return DispatchRequest.builder(x, rank.scales())
+        DispatchPlan plan(Tensor x) {
+            return DispatchPlan.builder(x, rank.scales())
                     .topk(rank.topkIdx(), rank.weights(), check.oracle().routing().numExperts())
                     .numWorstTokens(rows)
                     .build();
@@ -96,14 +94,13 @@ public abstract class NormalStreamConformance {
                         stream.copy(rank.x(), x);
                         Event tokens = Buffer.capture(stream.stream());
                         DispatchResult result =
-                                buffer.dispatch(
-                                        engine.request(x), CallOptions.async().after(tokens));
+                                buffer.dispatch(engine.plan(x), CallOptions.async().after(tokens));
                         stream.copy(engine.made(), engine.outputs());
                         Event outputs = Buffer.capture(stream.stream());
-                        CombineRequest request =
-                                CombineRequest.builder(engine.outputs(), result.handle()).build();
+                        CombinePlan plan =
+                                CombinePlan.builder(engine.outputs(), result.handle()).build();
                         CombineResult home =
-                                buffer.combine(request, CallOptions.async().after(outputs));
+                                buffer.combine(plan, CallOptions.async().after(outputs));
                         assertThat(tokens.isDone()).isFalse();
                         release.run();
                         rank.verify(result, engine.check());
@@ -129,11 +126,11 @@ public abstract class NormalStreamConformance {
                         releaseLater(stream.hold());
                         stream.copy(rank.x(), x);
                         CallOptions options = CallOptions.sync().on(stream.stream());
-                        DispatchResult result = buffer.dispatch(engine.request(x), options);
+                        DispatchResult result = buffer.dispatch(engine.plan(x), options);
                         stream.copy(engine.made(), engine.outputs());
-                        CombineRequest request =
-                                CombineRequest.builder(engine.outputs(), result.handle()).build();
-                        CombineResult home = buffer.combine(request, options);
+                        CombinePlan plan =
+                                CombinePlan.builder(engine.outputs(), result.handle()).build();
+                        CombineResult home = buffer.combine(plan, options);
                         stream.copy(home.x(), seen);
                         stream.stream().synchronize();
                         rank.verify(result, engine.check());
@@ -152,7 +149,7 @@ public abstract class NormalStreamConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     DispatchResult result =
-                            context.buffer().dispatch(rank.request().build(), CallOptions.async());
+                            context.buffer().dispatch(rank.plan().build(), CallOptions.async());
                     Tensor counts = HostTensors.copyOf(result.numRecvTokensPerExpert());
                     rank.verify(result, world.check());
                     for (int e = 0; e < counts.size(0); e++) {
@@ -173,7 +170,7 @@ public abstract class NormalStreamConformance {
                 b -> b.normal(NormalMisuses.LIMITS),
                 (context, meet) -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchRequest request = rank.request().numWorstTokens(rows).build();
+                    DispatchPlan plan = rank.plan().numWorstTokens(rows).build();
                     try (TestStream stream = newStream(context.device())) {
                         meet.run();
                         if (context.rank() != Misbehaviour.CULPRIT) {
@@ -182,8 +179,8 @@ public abstract class NormalStreamConformance {
                                     context.rank(),
                                     "dispatch",
                                     () -> {
-                                        context.buffer().dispatch(request, options);
-                                        context.buffer().dispatch(request, options);
+                                        context.buffer().dispatch(plan, options);
+                                        context.buffer().dispatch(plan, options);
                                     });
                             Misbehaviour.requireFailed(rank::roundTrip);
                         }
@@ -202,11 +199,10 @@ public abstract class NormalStreamConformance {
                 b -> b.normal(NormalMisuses.LIMITS),
                 (context, meet) -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchRequest request = rank.request().numWorstTokens(rows).build();
+                    DispatchPlan plan = rank.plan().numWorstTokens(rows).build();
                     meet.run();
                     if (context.rank() != Misbehaviour.CULPRIT) {
-                        Event event =
-                                context.buffer().dispatch(request, CallOptions.async()).event();
+                        Event event = context.buffer().dispatch(plan, CallOptions.async()).event();
                         for (int i = 0; i < 2; i++) {
                             Misbehaviour.requireTimeout(
                                     context.rank(), "dispatch", event::synchronize);

@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.Device;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
@@ -24,18 +24,16 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.Traffic;
 import io.deepep.testkit.routing.RoutingSpec;
-
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
-
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What observers are told of calls agrees with the oracle, on every backend. */
 @Timeout(60)
@@ -99,7 +97,7 @@ public abstract class ObservationConformance {
                     int me = context.rank();
                     NormalRank rank = new NormalRank(context, world);
                     NormalDispatchCheck check = world.check();
-                    DispatchResult received = rank.dispatch(rank.request(), check);
+                    DispatchResult received = rank.dispatch(rank.plan(), check);
                     ObservedCall out = told.next(me);
                     requireFinished(out, CallKind.NORMAL_DISPATCH, backend());
                     long row = dtype == DType.BF16 ? 2 * HIDDEN : HIDDEN + 4 * (HIDDEN / 128);
@@ -164,11 +162,11 @@ public abstract class ObservationConformance {
                     int worst = world.routing().numRanks() * world.routing().maxTokens();
                     NormalDispatchCheck check = world.check().worstCase(worst);
                     DispatchResult received =
-                            rank.dispatch(rank.request().numWorstTokens(worst), check);
+                            rank.dispatch(rank.plan().numWorstTokens(worst), check);
                     ObservedCall first = told.next(me);
                     requireFinished(first, CallKind.NORMAL_DISPATCH, backend());
                     requireNormal(first.facts(), world, topology, me, 2 * HIDDEN);
-                    DispatchRequest cached = rank.bare().cached(received.handle()).build();
+                    DispatchPlan cached = rank.bare().cached(received.handle()).build();
                     context.buffer().dispatch(cached).event().synchronize();
                     ObservedCall second = told.next(me);
                     requireNormal(second.facts(), world, topology, me, 2 * HIDDEN);
@@ -200,10 +198,10 @@ public abstract class ObservationConformance {
                 b -> b.normal(world.limits()).observer(told),
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchRequest request = rank.request().build();
+                    DispatchPlan plan = rank.plan().build();
                     for (int i = 0; i < 3; i++) {
                         DispatchResult result =
-                                context.buffer().dispatch(request, CallOptions.async());
+                                context.buffer().dispatch(plan, CallOptions.async());
                         result.event().synchronize();
                         result.event().synchronize();
                         ObservedCall call = told.next(context.rank());
@@ -316,7 +314,7 @@ public abstract class ObservationConformance {
                     if (tokens > 0) {
                         bad.setLong(16, tokens - 1, 3);
                     }
-                    DispatchRequest wrong = rank.bare().topk(context.upload(bad), null, 16).build();
+                    DispatchPlan wrong = rank.bare().topk(context.upload(bad), null, 16).build();
                     assertThatThrownBy(() -> context.buffer().dispatch(wrong).event().synchronize())
                             .isInstanceOf(RoutingException.class);
                     ObservedCall call = told.next(context.rank());
@@ -362,9 +360,9 @@ public abstract class ObservationConformance {
                 b -> b.normal(world.limits()).observer(told),
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
-                    DispatchResult received = rank.dispatch(rank.request(), world.check());
-                    CombineRequest home =
-                            CombineRequest.builder(rank.outputs(world.check()), received.handle())
+                    DispatchResult received = rank.dispatch(rank.plan(), world.check());
+                    CombinePlan home =
+                            CombinePlan.builder(rank.outputs(world.check()), received.handle())
                                     .build();
                     context.buffer().combine(home);
                     told.of(context.rank()).clear();
@@ -391,14 +389,13 @@ public abstract class ObservationConformance {
                 b -> b.lowLatency(shape.limits()).observer(told),
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyDispatchRequest request =
-                            rank.request(LowLatencyFormat.BF16).receiveHook(hook).build();
+                    LowLatencyDispatchPlan plan =
+                            rank.plan(LowLatencyFormat.BF16).receiveHook(hook).build();
                     for (int i = 0; i < 20; i++) {
                         if (context.rank() == late) {
                             Thread.sleep(5);
                         }
-                        LowLatencyDispatchResult result =
-                                context.buffer().lowLatencyDispatch(request);
+                        LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
                         if (hook) {
                             result.receiveHook().run();
                         }

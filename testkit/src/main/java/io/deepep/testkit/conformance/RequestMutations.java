@@ -1,12 +1,12 @@
 package io.deepep.testkit.conformance;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.DispatchPlan;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
@@ -15,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 
-/** Good requests of which one field or two are spoilt. */
+/** Good plans of which one field or two are spoilt. */
 final class RequestMutations {
     private static final int EXPERTS = 16;
 
@@ -26,7 +26,7 @@ final class RequestMutations {
     private int second;
     private int field;
 
-    /** The request's tensors so far, which others can lie over. */
+    /** The plan's tensors so far, which others can lie over. */
     private final List<Tensor> chosen = new ArrayList<>();
 
     RequestMutations(RankContext context, MemorySegment untouchable, SplittableRandom random) {
@@ -72,30 +72,30 @@ final class RequestMutations {
         return false;
     }
 
-    DispatchRequest dispatch(NormalRank rank, DispatchHandle handle) {
+    DispatchPlan dispatch(NormalRank rank, DispatchHandle handle) {
         DispatchLayout layout = context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS);
         boolean given = random.nextInt(3) == 0;
         begin(given ? 12 : 9);
-        DispatchRequest.Tokens tokens =
-                DispatchRequest.builder(tensor("x", rank.x()), tensor("scales", rank.scales()));
+        DispatchPlan.Tokens tokens =
+                DispatchPlan.builder(tensor("x", rank.x()), tensor("scales", rank.scales()));
         boolean cached = flag("cached");
-        DispatchRequest.Builder request =
+        DispatchPlan.Builder plan =
                 cached ? tokens.cached(handle) : routed(tokens, rank, given ? layout : null);
-        return request.expertAlignment(number("expertAlignment", 1))
+        return plan.expertAlignment(number("expertAlignment", 1))
                 .numWorstTokens(number("numWorstTokens", 0))
                 .expanded(flag("expanded"))
                 .build();
     }
 
-    private DispatchRequest.Builder routed(
-            DispatchRequest.Tokens tokens, NormalRank rank, DispatchLayout good) {
-        DispatchRequest.Builder request =
+    private DispatchPlan.Builder routed(
+            DispatchPlan.Tokens tokens, NormalRank rank, DispatchLayout good) {
+        DispatchPlan.Builder plan =
                 tokens.topk(
                         tensor("topkIdx", rank.topkIdx()),
                         tensor("topkWeights", rank.weights()),
                         number("numExperts", EXPERTS));
         if (good == null) {
-            return request;
+            return plan;
         }
         DispatchLayout layout =
                 new DispatchLayout(
@@ -104,49 +104,49 @@ final class RequestMutations {
                         tensor("numTokensPerExpert", good.numTokensPerExpert()),
                         tensor("isTokenInRank", good.isTokenInRank()),
                         good.event());
-        return random.nextBoolean() ? request.expectLayout(layout) : tokens.layout(layout);
+        return random.nextBoolean() ? plan.expectLayout(layout) : tokens.layout(layout);
     }
 
-    CombineRequest combine(NormalRank rank, NormalWorld world, DispatchHandle handle) {
+    CombinePlan combine(NormalRank rank, NormalWorld world, DispatchHandle handle) {
         Tensor x = rank.outputs(world.check());
         Tensor bias = context.upload(world.bias(context.rank(), 0));
         Tensor out =
                 context.poisoned(
                         DType.BF16, world.routing().numTokens(context.rank()), world.hidden());
         begin(5);
-        return CombineRequest.builder(tensor("x", x), handle)
+        return CombinePlan.builder(tensor("x", x), handle)
                 .topkWeights(tensor("topkWeights", null))
                 .bias(tensor("bias0", bias), tensor("bias1", bias))
                 .out(tensor("out", out))
                 .build();
     }
 
-    LowLatencyDispatchRequest dispatch(LowLatencyRank rank, int numLocalExperts) {
+    LowLatencyDispatchPlan dispatch(LowLatencyRank rank, int numLocalExperts) {
         Tensor counts = context.poisoned(DType.I32, numLocalExperts);
         Tensor waits = context.poisoned(DType.I64, context.communicator().size());
         begin(8);
-        LowLatencyDispatchRequest.Builder request =
-                LowLatencyDispatchRequest.builder(
+        LowLatencyDispatchPlan.Builder plan =
+                LowLatencyDispatchPlan.builder(
                                 tensor("x", rank.x()), tensor("topkIdx", rank.topkIdx()))
                         .topkWeights(tensor("topkWeights", null))
                         .cumulativeStats(tensor("cumulativeStats", counts))
                         .waitCostStats(tensor("waitCostStats", waits))
                         .receiveHook(flag("receiveHook"));
         if (flag("format")) {
-            request.format(LowLatencyFormat.BF16);
+            plan.format(LowLatencyFormat.BF16);
         }
         if (next()) {
-            request.numSms(tensors.spoil("numSms", 1));
+            plan.numSms(tensors.spoil("numSms", 1));
         }
-        return request.build();
+        return plan.build();
     }
 
-    LowLatencyCombineRequest combine(LowLatencyRank rank, LowLatencyHandle handle) {
+    LowLatencyCombinePlan combine(LowLatencyRank rank, LowLatencyHandle handle) {
         Tensor out = context.poisoned(DType.BF16, rank.x().shape());
         Tensor waits = context.poisoned(DType.I64, context.communicator().size());
         begin(8);
-        LowLatencyCombineRequest.Builder request =
-                LowLatencyCombineRequest.builder(
+        LowLatencyCombinePlan.Builder plan =
+                LowLatencyCombinePlan.builder(
                                 tensor("x", rank.outputs()),
                                 tensor("topkIdx", rank.topkIdx()),
                                 tensor("topkWeights", rank.weights()),
@@ -156,8 +156,8 @@ final class RequestMutations {
                         .logFmt(flag("logFmt"))
                         .receiveHook(flag("receiveHook"));
         if (next()) {
-            request.numSms(tensors.spoil("numSms", 1));
+            plan.numSms(tensors.spoil("numSms", 1));
         }
-        return request.build();
+        return plan.build();
     }
 }

@@ -2,31 +2,28 @@ package io.deepep.testkit.conformance;
 
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.routing.RoutingSpec;
-
+import java.util.concurrent.Callable;
+import java.util.function.Function;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
-
-import java.util.concurrent.Callable;
-import java.util.function.Function;
 
 /**
  * What one rank does wrong and all must learn, after which the buffer still works. Part of {@link
@@ -55,11 +52,10 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     Tensor idx = context.rank() == CULPRIT ? spoiled(rank, expert) : rank.topkIdx();
-                    DispatchRequest request =
-                            rank.bare().topk(idx, rank.weights(), EXPERTS).build();
+                    DispatchPlan plan = rank.bare().topk(idx, rank.weights(), EXPERTS).build();
                     for (int i = 0; i < 2; i++) {
                         requireRouting(
-                                () -> context.buffer().dispatch(request).event().synchronize(),
+                                () -> context.buffer().dispatch(plan).event().synchronize(),
                                 "=" + expert);
                     }
                     rank.roundTrip();
@@ -113,19 +109,19 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                     Tensor mask = changed(context, good.isTokenInRank(), 3, 1);
                     requireContradiction(
                             context,
-                            layout -> rank.request().expectLayout(layout),
+                            layout -> rank.plan().expectLayout(layout),
                             good,
                             with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
                             "numTokensPerRank[2]");
                     requireContradiction(
                             context,
-                            layout -> rank.request().expectLayout(layout),
+                            layout -> rank.plan().expectLayout(layout),
                             good,
                             with(good, good.numTokensPerRank(), perExpert, good.isTokenInRank()),
                             "numTokensPerExpert[15]");
                     requireContradiction(
                             context,
-                            layout -> rank.request().expectLayout(layout),
+                            layout -> rank.plan().expectLayout(layout),
                             good,
                             with(good, good.numTokensPerRank(), good.numTokensPerExpert(), mask),
                             "isTokenInRank[3][1]");
@@ -141,12 +137,12 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
 
     private static void requireContradiction(
             RankContext context,
-            Function<DispatchLayout, DispatchRequest.Builder> routing,
+            Function<DispatchLayout, DispatchPlan.Builder> routing,
             DispatchLayout good,
             DispatchLayout bad,
             String mention) {
-        DispatchRequest request = routing.apply(context.rank() == CULPRIT ? bad : good).build();
-        requireRouting(() -> context.buffer().dispatch(request).event().synchronize(), mention);
+        DispatchPlan plan = routing.apply(context.rank() == CULPRIT ? bad : good).build();
+        requireRouting(() -> context.buffer().dispatch(plan).event().synchronize(), mention);
     }
 
     /** The tensor with one element off by one; a truth is turned round. */
@@ -175,8 +171,8 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
                     int limit = context.rank() == CULPRIT ? room : 10_000;
-                    DispatchRequest request =
-                            rank.request()
+                    DispatchPlan plan =
+                            rank.plan()
                                     .expanded(true)
                                     .expertAlignment(2)
                                     .numWorstTokens(limit)
@@ -187,7 +183,7 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                                         CapacityExceededException.class,
                                         () ->
                                                 context.buffer()
-                                                        .dispatch(request)
+                                                        .dispatch(plan)
                                                         .event()
                                                         .synchronize());
                         assertThat(error).as("an exception on every rank").isNotNull();
@@ -214,20 +210,20 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                     NormalRank rank = new NormalRank(context, world);
                     Tensor idx =
                             context.rank() == CULPRIT ? spoiled(rank, EXPERTS) : rank.topkIdx();
-                    DispatchRequest request =
+                    DispatchPlan plan =
                             rank.bare()
                                     .topk(idx, rank.weights(), EXPERTS)
                                     .numWorstTokens(rows)
                                     .build();
                     Tensor x = context.poisoned(DType.BF16, rows, world.hidden());
                     Buffer buffer = context.buffer();
-                    DispatchResult failed = buffer.dispatch(request, CallOptions.async());
-                    CombineRequest combine = CombineRequest.builder(x, failed.handle()).build();
+                    DispatchResult failed = buffer.dispatch(plan, CallOptions.async());
+                    CombinePlan combine = CombinePlan.builder(x, failed.handle()).build();
                     requireInvalidHandle(() -> buffer.combine(combine, CallOptions.async()));
                     requireRouting(failed.event()::synchronize, "=" + EXPERTS);
                     requireRouting(failed.event()::synchronize, "=" + EXPERTS);
                     requireInvalidHandle(() -> buffer.combine(combine));
-                    DispatchRequest cached = rank.bare().cached(failed.handle()).build();
+                    DispatchPlan cached = rank.bare().cached(failed.handle()).build();
                     requireInvalidHandle(() -> buffer.dispatch(cached));
                     rank.roundTrip();
                 });
@@ -266,15 +262,14 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                 b -> b.normal(tight),
                 context -> {
                     NormalRank rank = new NormalRank(context, large);
-                    DispatchRequest request =
-                            rank.request().numWorstTokens(worstCase ? room : 0).build();
+                    DispatchPlan plan = rank.plan().numWorstTokens(worstCase ? room : 0).build();
                     for (int i = 0; i < 2; i++) {
                         CapacityExceededException error =
                                 catchThrowableOfType(
                                         CapacityExceededException.class,
                                         () ->
                                                 context.buffer()
-                                                        .dispatch(request)
+                                                        .dispatch(plan)
                                                         .event()
                                                         .synchronize());
                         assertThat(error).as("an exception on every rank").isNotNull();

@@ -55,7 +55,7 @@ final class TensorMutations {
     /**
      * Spoils {@code good}.
      *
-     * @param others what the request has besides
+     * @param others what the plan has besides
      */
     Tensor spoil(String field, Tensor good, List<Tensor> others) {
         if (good == null) {

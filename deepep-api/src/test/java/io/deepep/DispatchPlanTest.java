@@ -3,12 +3,11 @@ package io.deepep;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import java.lang.foreign.Arena;
 import org.junit.jupiter.api.Test;
 
-import java.lang.foreign.Arena;
-
 /** What a dispatch is asked for is checked when it is built, before any buffer sees it. */
-class DispatchRequestTest {
+class DispatchPlanTest {
     private static final int TOKENS = 4;
     private static final int HIDDEN = 256;
 
@@ -19,10 +18,8 @@ class DispatchRequestTest {
         return Tensor.allocate(Arena.ofAuto(), dtype, shape);
     }
 
-    private static void refuse(DispatchRequest.Builder request, String message) {
-        assertThatIllegalArgumentException()
-                .isThrownBy(request::build)
-                .withMessageContaining(message);
+    private static void refuse(DispatchPlan.Builder plan, String message) {
+        assertThatIllegalArgumentException().isThrownBy(plan::build).withMessageContaining(message);
     }
 
     private record Handle(int numTokens, int hidden) implements DispatchHandle {
@@ -58,41 +55,40 @@ class DispatchRequestTest {
 
     @Test
     void threeWaysToNameARouting() {
-        DispatchRequest byExperts = DispatchRequest.builder(x).topk(idx, null, 8).build();
+        DispatchPlan byExperts = DispatchPlan.builder(x).topk(idx, null, 8).build();
         assertThat(byExperts.topkIdx()).isSameAs(idx);
         assertThat(byExperts.layout()).isNull();
         DispatchLayout layout = layout(TOKENS, 2);
-        DispatchRequest byLayout = DispatchRequest.builder(x).layout(layout).build();
+        DispatchPlan byLayout = DispatchPlan.builder(x).layout(layout).build();
         assertThat(byLayout.layout()).isSameAs(layout);
         assertThat(byLayout.topkIdx()).isNull();
         Handle handle = new Handle(TOKENS, HIDDEN);
-        assertThat(DispatchRequest.builder(x).cached(handle).build().handle()).isSameAs(handle);
-        DispatchRequest both =
-                DispatchRequest.builder(x).topk(idx, null, 8).expectLayout(layout).build();
+        assertThat(DispatchPlan.builder(x).cached(handle).build().handle()).isSameAs(handle);
+        DispatchPlan both = DispatchPlan.builder(x).topk(idx, null, 8).expectLayout(layout).build();
         assertThat(both.layout()).isSameAs(layout);
     }
 
     @Test
     void tokens() {
         refuse(
-                DispatchRequest.builder(tensor(DType.F32, TOKENS, HIDDEN)).topk(idx, null, 8),
+                DispatchPlan.builder(tensor(DType.F32, TOKENS, HIDDEN)).topk(idx, null, 8),
                 "x is F32[4, 256] on host; dispatch sends BF16, or FP8_E4M3 with scales");
         refuse(
-                DispatchRequest.builder(tensor(DType.BF16, TOKENS, 12)).topk(idx, null, 8),
+                DispatchPlan.builder(tensor(DType.BF16, TOKENS, 12)).topk(idx, null, 8),
                 "hidden=12 is not a positive multiple of 8");
         Tensor fp8 = tensor(DType.FP8_E4M3, TOKENS, HIDDEN);
-        refuse(DispatchRequest.builder(fp8).topk(idx, null, 8), "scales=null; give scales");
+        refuse(DispatchPlan.builder(fp8).topk(idx, null, 8), "scales=null; give scales");
         refuse(
-                DispatchRequest.builder(fp8, tensor(DType.F32, TOKENS, 1)).topk(idx, null, 8),
+                DispatchPlan.builder(fp8, tensor(DType.F32, TOKENS, 1)).topk(idx, null, 8),
                 "scales is F32[4, 1] on host; it must be F32[4, 2]");
         refuse(
-                DispatchRequest.builder(x, tensor(DType.F32, TOKENS, 2)).topk(idx, null, 8),
+                DispatchPlan.builder(x, tensor(DType.F32, TOKENS, 2)).topk(idx, null, 8),
                 "scales are given but x is BF16");
     }
 
     @Test
     void routing() {
-        DispatchRequest.Tokens tokens = DispatchRequest.builder(x);
+        DispatchPlan.Tokens tokens = DispatchPlan.builder(x);
         refuse(
                 tokens.topk(tensor(DType.I64, 3, 2), null, 8),
                 "topkIdx is I64[3, 2] on host; it must be I64[4, any]");
@@ -119,7 +115,7 @@ class DispatchRequestTest {
 
     @Test
     void options() {
-        DispatchRequest.Tokens tokens = DispatchRequest.builder(x);
+        DispatchPlan.Tokens tokens = DispatchPlan.builder(x);
         Handle handle = new Handle(TOKENS, HIDDEN);
         refuse(tokens.cached(handle).expanded(true), "the routing names none; give topk(...)");
         refuse(tokens.layout(layout(4, 2)).expanded(true), "expanded rows");

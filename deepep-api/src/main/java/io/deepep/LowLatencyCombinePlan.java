@@ -1,19 +1,17 @@
 package io.deepep;
 
-import io.deepep.spi.Request;
-
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
 /**
- * The inputs of one low-latency combine: the weighted sum, in fp32, of what the experts computed
- * for each of this rank's tokens. Immutable, reusable.
+ * A low-latency combine, prepared once and run many times: see {@link Plan}. It sums, weighted and
+ * in fp32, what the experts computed for each of this rank's tokens.
  *
- * <p>By default every expert's row goes home as it is and the token's owner sums them. {@linkplain
+ * <p>By default every expert's row returns as it is, and the token's owner sums them. {@linkplain
  * #preReduced Pre-reduced}, each rank sums its own experts' rows of a token first: fewer bytes, one
  * more rounding.
  */
-public final class LowLatencyCombineRequest extends Request {
+public final class LowLatencyCombinePlan extends Plan {
     private final Tensor x;
     private final Tensor topkIdx;
     private final Tensor topkWeights;
@@ -24,7 +22,7 @@ public final class LowLatencyCombineRequest extends Request {
     private final boolean receiveHook;
     private final int numSms;
 
-    private LowLatencyCombineRequest(Builder from) {
+    private LowLatencyCombinePlan(Builder from) {
         x = from.x;
         topkIdx = from.topkIdx;
         topkWeights = from.topkWeights;
@@ -37,14 +35,14 @@ public final class LowLatencyCombineRequest extends Request {
     }
 
     /**
-     * Starts a request.
+     * Starts a plan.
      *
      * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous. Memory of
      *     the buffer ({@link Buffer#getLowLatencyCombineBuffer}, or the received view itself) is
      *     the way to combine without a copy of one's own
      * @param topkIdx I64 [T,K], the indices that were dispatched
      * @param topkWeights F32 [T,K], contiguous
-     * @param handle the dispatch whose tokens come home
+     * @param handle the dispatch whose tokens return
      */
     public static Builder builder(
             Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
@@ -52,9 +50,9 @@ public final class LowLatencyCombineRequest extends Request {
     }
 
     /**
-     * Starts a request in which each rank sums the rows of a token that its experts have computed,
-     * weighted as {@link LowLatencyDispatchRequest.Builder#topkWeights} said, and sends that one
-     * sum home.
+     * Starts a plan in which each rank sums the rows of a token that its experts have computed,
+     * weighted as {@link LowLatencyDispatchPlan.Builder#topkWeights} said, and sends that one sum
+     * to the token's owner.
      *
      * <p>A rank sums in fp32 in the order of selections and rounds the sum to BF16, also that of a
      * single row; with {@code logFmt} the rounded sum is encoded. The token's owner adds the ranks'
@@ -65,7 +63,7 @@ public final class LowLatencyCombineRequest extends Request {
      * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous
      * @param topkIdx I64 [T,K], exactly the indices that were dispatched: others are a {@link
      *     io.deepep.error.RoutingException} on all ranks
-     * @param handle the dispatch whose tokens come home; it was given weights
+     * @param handle the dispatch whose tokens return; it was given weights
      */
     public static Builder preReduced(Tensor x, Tensor topkIdx, LowLatencyHandle handle) {
         return new Builder(x, topkIdx, null, handle);
@@ -91,7 +89,7 @@ public final class LowLatencyCombineRequest extends Request {
         return topkWeights == null;
     }
 
-    /** The dispatch whose tokens come home. */
+    /** The dispatch whose tokens return. */
     public LowLatencyHandle handle() {
         return handle;
     }
@@ -122,7 +120,7 @@ public final class LowLatencyCombineRequest extends Request {
     }
 
     @Override
-    public void forEachTensor(BiConsumer<String, Tensor> action) {
+    void forEachTensor(BiConsumer<String, Tensor> action) {
         action.accept("x", x());
         action.accept("topkIdx", topkIdx());
         action.accept("topkWeights", topkWeights());
@@ -130,12 +128,12 @@ public final class LowLatencyCombineRequest extends Request {
     }
 
     @Override
-    public void forEachOutput(BiConsumer<String, Tensor> action) {
+    void forEachOutput(BiConsumer<String, Tensor> action) {
         action.accept("out", out());
         action.accept("waitCostStats", waitCostStats());
     }
 
-    /** Builds a {@link LowLatencyCombineRequest}. */
+    /** Builds a {@link LowLatencyCombinePlan}. */
     public static final class Builder {
         private final Tensor x;
         private final Tensor topkIdx;
@@ -193,9 +191,9 @@ public final class LowLatencyCombineRequest extends Request {
             return this;
         }
 
-        /** The request. Shapes are checked when a buffer first combines it. */
-        public LowLatencyCombineRequest build() {
-            return new LowLatencyCombineRequest(this);
+        /** The plan. Shapes are checked when a buffer first combines it. */
+        public LowLatencyCombinePlan build() {
+            return new LowLatencyCombinePlan(this);
         }
     }
 }

@@ -1,17 +1,15 @@
 package io.deepep;
 
-import io.deepep.spi.Request;
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
 /**
- * The inputs of one low-latency dispatch. Immutable and reusable: results belong to the buffer,
- * which keeps the latest two alive.
+ * A low-latency dispatch, prepared once and run many times: see {@link Plan}. Results belong to the
+ * buffer, which keeps the latest two alive.
  *
- * <p>The tensors must stay valid and unchanged until the dispatch (with a hook: its send half) has
- * finished.
+ * <p>The inputs must stay unchanged until the dispatch, with a hook its send half, has finished.
  */
-public final class LowLatencyDispatchRequest extends Request {
+public final class LowLatencyDispatchPlan extends Plan {
     private final Tensor x;
     private final Tensor topkIdx;
     private final LowLatencyFormat format;
@@ -21,7 +19,7 @@ public final class LowLatencyDispatchRequest extends Request {
     private final boolean receiveHook;
     private final int numSms;
 
-    private LowLatencyDispatchRequest(Builder from) {
+    private LowLatencyDispatchPlan(Builder from) {
         x = from.x;
         topkIdx = from.topkIdx;
         format = from.format;
@@ -33,7 +31,7 @@ public final class LowLatencyDispatchRequest extends Request {
     }
 
     /**
-     * Starts a request.
+     * Starts a plan.
      *
      * @param x BF16 [T,H], rows contiguous; T up to the limit, may differ between ranks and be 0
      * @param topkIdx I64 [T,K] global experts, contiguous, -1 for no selection; an expert named
@@ -84,7 +82,7 @@ public final class LowLatencyDispatchRequest extends Request {
     }
 
     @Override
-    public void forEachTensor(BiConsumer<String, Tensor> action) {
+    void forEachTensor(BiConsumer<String, Tensor> action) {
         action.accept("x", x());
         action.accept("topkIdx", topkIdx());
         action.accept("topkWeights", topkWeights());
@@ -92,12 +90,12 @@ public final class LowLatencyDispatchRequest extends Request {
     }
 
     @Override
-    public void forEachOutput(BiConsumer<String, Tensor> action) {
+    void forEachOutput(BiConsumer<String, Tensor> action) {
         action.accept("cumulativeStats", cumulativeStats());
         action.accept("waitCostStats", waitCostStats());
     }
 
-    /** Builds a {@link LowLatencyDispatchRequest}. */
+    /** Builds a {@link LowLatencyDispatchPlan}. */
     public static final class Builder {
         private final Tensor x;
         private final Tensor topkIdx;
@@ -121,7 +119,7 @@ public final class LowLatencyDispatchRequest extends Request {
 
         /**
          * F32 [T,K], contiguous: weights that travel with the tokens, for a {@linkplain
-         * LowLatencyCombineRequest#preReduced pre-reduced} combine. None by default; all ranks give
+         * LowLatencyCombinePlan#preReduced pre-reduced} combine. None by default; all ranks give
          * them, or none does.
          */
         public Builder topkWeights(Tensor weights) {
@@ -161,9 +159,9 @@ public final class LowLatencyDispatchRequest extends Request {
             return this;
         }
 
-        /** The request. Shapes are checked when a buffer first dispatches it. */
-        public LowLatencyDispatchRequest build() {
-            return new LowLatencyDispatchRequest(this);
+        /** The plan. Shapes are checked when a buffer first dispatches it. */
+        public LowLatencyDispatchPlan build() {
+            return new LowLatencyDispatchPlan(this);
         }
     }
 }

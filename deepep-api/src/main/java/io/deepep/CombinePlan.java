@@ -1,34 +1,31 @@
 package io.deepep;
 
-import io.deepep.spi.Request;
-
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
 /**
- * The inputs of one normal-mode combine: the unweighted sum, in fp32, of what the ranks computed
- * for each of this rank's tokens. Immutable and reusable like {@link DispatchRequest}: the result
- * of its latest combine belongs to it.
+ * A normal-mode combine, prepared once and run many times: see {@link Plan}. It sums, in fp32 and
+ * unweighted, what the ranks computed for each of this rank's tokens.
  */
-public final class CombineRequest extends Request {
+public final class CombinePlan extends Plan {
     private final Tensor x;
     private final DispatchHandle handle;
     private final Builder from;
 
-    private CombineRequest(Builder from) {
+    private CombinePlan(Builder from) {
         this.x = from.x;
         this.handle = from.handle;
         this.from = from.copy();
     }
 
     /**
-     * Starts a request.
+     * Starts a plan.
      *
      * @param x BF16 [N,H] in the order the dispatch delivered ([M,H] in the expanded layout: a
      *     token's rows are summed on this rank first), rows contiguous. Memory of the buffer
      *     ({@link Buffer#getCombineBuffer}, or the received view itself) is read in place, other
      *     memory is staged
-     * @param handle the dispatch whose tokens come home
+     * @param handle the dispatch whose tokens return
      */
     public static Builder builder(Tensor x, DispatchHandle handle) {
         return new Builder(x, handle);
@@ -39,7 +36,7 @@ public final class CombineRequest extends Request {
         return x;
     }
 
-    /** The dispatch whose tokens come home. */
+    /** The dispatch whose tokens return. */
     public DispatchHandle handle() {
         return handle;
     }
@@ -75,7 +72,7 @@ public final class CombineRequest extends Request {
     }
 
     @Override
-    public void forEachTensor(BiConsumer<String, Tensor> action) {
+    void forEachTensor(BiConsumer<String, Tensor> action) {
         action.accept("x", x());
         action.accept("topkWeights", topkWeights());
         action.accept("bias0", bias0());
@@ -84,11 +81,11 @@ public final class CombineRequest extends Request {
     }
 
     @Override
-    public void forEachOutput(BiConsumer<String, Tensor> action) {
+    void forEachOutput(BiConsumer<String, Tensor> action) {
         action.accept("out", out());
     }
 
-    /** Builds a {@link CombineRequest}. */
+    /** Builds a {@link CombinePlan}. */
     public static final class Builder {
         private final Tensor x;
         private final DispatchHandle handle;
@@ -157,9 +154,9 @@ public final class CombineRequest extends Request {
             return this;
         }
 
-        /** The request. Shapes are checked when a buffer first combines it. */
-        public CombineRequest build() {
-            return new CombineRequest(this);
+        /** The plan. Shapes are checked when a buffer first combines it. */
+        public CombinePlan build() {
+            return new CombinePlan(this);
         }
     }
 }

@@ -15,10 +15,10 @@ import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
 
 /**
- * An operation together with the buffer that prepared it: what a request keeps between calls. Notes
+ * An operation together with the buffer that prepared it: what a plan keeps between calls. Notes
  * failures that leave the ranks out of step, after which the buffer refuses further calls.
  */
-final class PlannedOperation<R> {
+final class PreparedOperation<R> {
     private final RankBuffer owner;
     private final Operation<R> operation;
     private final ObservedOperation<R> observed;
@@ -29,7 +29,7 @@ final class PlannedOperation<R> {
     /** The end of the latest run on a GPU; null on the host. */
     private final DeviceEvent event;
 
-    private final RequestMemory memory;
+    private final PlanMemory memory;
 
     /** Of the latest call, which its hook goes by. */
     private CallOptions options = CallOptions.sync();
@@ -46,14 +46,14 @@ final class PlannedOperation<R> {
     /**
      * Plans {@code operation}.
      *
-     * @param memory that its request names
+     * @param memory that its plan names
      * @param observed the same, told of to observers
      * @param hooked whether the caller asked to receive by hook
      * @param fixedShape whether the result is known without waiting for {@link Operation#begin}
      */
-    PlannedOperation(
+    PreparedOperation(
             RankBuffer owner,
-            RequestMemory memory,
+            PlanMemory memory,
             Operation<R> operation,
             ObservedOperation<R> observed,
             boolean hooked,
@@ -71,8 +71,8 @@ final class PlannedOperation<R> {
                         : null;
     }
 
-    /** What its request names. */
-    RequestMemory memory() {
+    /** What its plan names. */
+    PlanMemory memory() {
         return memory;
     }
 

@@ -1,35 +1,31 @@
 package io.deepep;
 
-import io.deepep.spi.Request;
-
 import java.util.Objects;
 import java.util.function.BiConsumer;
 
 /**
- * The inputs of one normal-mode dispatch. Immutable and reusable: a request owns the result of its
- * latest dispatch, so dispatching the same request again overwrites that result (and its handle)
- * and makes no garbage. Use one request per micro-batch that is in flight.
+ * A normal-mode dispatch, prepared once and run many times: see {@link Plan}. Each run overwrites
+ * the result of the run before, and its handle.
  *
- * <p>The tensors must stay valid and unchanged until the dispatch has finished. Shapes: see {@link
- * Tokens}, which names the routing in one of three ways.
+ * <p>{@link Tokens} names the routing in one of three ways.
  */
-public final class DispatchRequest extends Request {
+public final class DispatchPlan extends Plan {
     /** More than any GEMM asks for; every expert's padding takes memory. */
     public static final int MAX_EXPERT_ALIGNMENT = 1 << 16;
 
     private final Builder from;
 
-    private DispatchRequest(Builder from) {
+    private DispatchPlan(Builder from) {
         this.from = from.copy();
     }
 
-    /** Starts a request for the tokens {@code x}, BF16 [T,H], rows contiguous. */
+    /** Starts a plan for the tokens {@code x}, BF16 [T,H], rows contiguous. */
     public static Tokens builder(Tensor x) {
         return builder(x, null);
     }
 
     /**
-     * Starts a request for the tokens {@code x}.
+     * Starts a plan for the tokens {@code x}.
      *
      * @param x FP8 [T,H], rows contiguous; or BF16
      * @param scales of FP8 tokens, F32 [T,H/128], any strides; null for BF16
@@ -110,12 +106,12 @@ public final class DispatchRequest extends Request {
          * dispatch on the buffer starts.
          */
         VIEW,
-        /** Memory of the result's own, valid until the same request is dispatched again. */
+        /** Memory of the result's own, valid until the same plan is dispatched again. */
         COPY
     }
 
     @Override
-    public void forEachTensor(BiConsumer<String, Tensor> action) {
+    void forEachTensor(BiConsumer<String, Tensor> action) {
         action.accept("x", x());
         action.accept("scales", scales());
         action.accept("topkIdx", topkIdx());
@@ -125,11 +121,6 @@ public final class DispatchRequest extends Request {
             action.accept("numTokensPerExpert", layout().numTokensPerExpert());
             action.accept("isTokenInRank", layout().isTokenInRank());
         }
-    }
-
-    @Override
-    public void forEachOutput(BiConsumer<String, Tensor> action) {
-        // Results are the request's own.
     }
 
     /** Tokens that lack a routing: name it in one of three ways. */
@@ -180,7 +171,7 @@ public final class DispatchRequest extends Request {
         }
     }
 
-    /** Builds a {@link DispatchRequest}. */
+    /** Builds a {@link DispatchPlan}. */
     public static final class Builder {
         private final Tensor x;
         private final Tensor scales;
@@ -277,16 +268,15 @@ public final class DispatchRequest extends Request {
         }
 
         /**
-         * The request. What fits the buffer's limits and ranks is checked when it first dispatches
-         * it.
+         * The plan. What fits the buffer's limits and ranks is checked when it first dispatches it.
          *
          * @throws IllegalArgumentException if types, shapes, strides or devices do not go together,
          *     or an option does not go with the routing
          */
-        public DispatchRequest build() {
-            DispatchRequest request = new DispatchRequest(this);
-            new DispatchChecks(request).check();
-            return request;
+        public DispatchPlan build() {
+            DispatchPlan plan = new DispatchPlan(this);
+            new DispatchChecks(plan).check();
+            return plan;
         }
     }
 }

@@ -1,19 +1,19 @@
 package io.deepep.buffer;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
+import io.deepep.Plan;
 import io.deepep.Tensor;
-import io.deepep.spi.Request;
 import io.deepep.spi.TensorChecks;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
 /**
- * The memory that a request names. What cannot change is checked once, what can (an arena closes,
+ * The memory that a plan names. What cannot change is checked once, what can (an arena closes,
  * another thread calls) at each use, without garbage: refused in the middle of a call, it would
  * cost all ranks their buffer.
  */
-final class RequestMemory {
+final class PlanMemory {
     private static final Thread OTHER_THREAD = Thread.ofPlatform().unstarted(() -> {});
 
     /** A tensor by the name that errors give it. */
@@ -31,7 +31,7 @@ final class RequestMemory {
     /** A tensor that one thread alone may touch, or null. */
     private final Named confined;
 
-    private RequestMemory(List<Named> all, List<Named> outputs) {
+    private PlanMemory(List<Named> all, List<Named> outputs) {
         hostTensors = onHost(all);
         hostOutputs = onHost(outputs);
         confined = all.stream().filter(named -> !named.isShareable()).findFirst().orElse(null);
@@ -50,20 +50,20 @@ final class RequestMemory {
      *     but rows to combine, which peers read from the NVL buffer
      * @throws IllegalArgumentException with the tensor's name and the cure
      */
-    static RequestMemory of(Request request, OwnMemory own) {
+    static PlanMemory of(Plan plan, OwnMemory own) {
         List<Named> all = new ArrayList<>();
         List<Named> outputs = new ArrayList<>();
-        request.forEachTensor((name, tensor) -> add(all, name, tensor));
-        request.forEachOutput((name, tensor) -> add(outputs, name, tensor));
+        plan.state().forEachTensor((name, tensor) -> add(all, name, tensor));
+        plan.state().forEachOutput((name, tensor) -> add(outputs, name, tensor));
         for (Named output : outputs) {
             TensorChecks.requireWritable(output.name, output.tensor);
             requireApart(output, all);
         }
         for (Named named : all) {
-            boolean combined = request instanceof CombineRequest && named.name.equals("x");
+            boolean combined = plan instanceof CombinePlan && named.name.equals("x");
             own.requireElsewhere(named.name, named.tensor, combined);
         }
-        return new RequestMemory(all, outputs);
+        return new PlanMemory(all, outputs);
     }
 
     private static void add(List<Named> tensors, String name, Tensor tensor) {
@@ -81,8 +81,8 @@ final class RequestMemory {
                         output.name
                                 + " overlaps "
                                 + other.name
-                                + ", but the call writes the one while it uses the other; give it memory of its"
-                                + " own");
+                                + ", but the call writes the one while it uses the other; give it"
+                                + " memory of its own");
             }
         }
     }
@@ -117,8 +117,9 @@ final class RequestMemory {
                     confined.name
                             + " is "
                             + confined.tensor
-                            + " in a confined arena, but an asynchronous call runs on a thread of the buffer's;"
-                            + " allocate it from Arena.ofShared() or Arena.ofAuto(), or call synchronously");
+                            + " in a confined arena, but an asynchronous call runs on a thread of"
+                            + " the buffer's; allocate it from Arena.ofShared() or Arena.ofAuto(),"
+                            + " or call synchronously");
         }
     }
 }
