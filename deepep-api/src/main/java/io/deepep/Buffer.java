@@ -156,8 +156,9 @@ public interface Buffer extends AutoCloseable {
      * calls in flight finish or fail first. Idempotent.
      *
      * <p>A buffer that its rank leaves open is closed, with a warning, when an {@link
-     * InProcessGroup} closes and the thread that opened the buffer has ended. On the host its memory also goes when the buffer, its plans and
-     * its results can no longer be reached; a process takes it along.
+     * InProcessGroup} closes and the thread that opened the buffer has ended. On the host its
+     * memory also goes when the buffer, its plans and its results can no longer be reached; a
+     * process takes it along.
      */
     @Override
     void close();

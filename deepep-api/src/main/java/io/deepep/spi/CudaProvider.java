@@ -51,7 +51,7 @@ public interface CudaProvider {
                         new DeepEpUnavailableException(
                                 "no implementation of " + CudaProvider.class.getName() + " found",
                                 "add the artifact io.deepep:deepep-native, or deepep-buffer, which"
-                                    + " brings it",
+                                        + " brings it",
                                 null));
     }
 

@@ -135,7 +135,8 @@ public final class NormalChecks {
                             + plan.numWorstTokens()
                             + " exceeds the "
                             + most
-                            + " rows that can come in the expanded layout with any alignment; ask for no more");
+                            + " rows that can come in the expanded layout with any alignment; ask"
+                            + " for no more");
         }
     }
 

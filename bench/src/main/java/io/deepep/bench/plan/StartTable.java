@@ -7,7 +7,7 @@ import io.deepep.planner.Shape;
 import io.deepep.planner.StartCost;
 import java.util.List;
 
-/** What starting costs, by number of nodes, as the Markdown table of docs/internode.md. */
+/** What starting costs, by number of nodes, as the Markdown table of docs/networks.md. */
 final class StartTable {
     private static final List<Integer> NODES = List.of(2, 4, 8, 16, 32, 64, 128, 256);
     private static final int TOKENS = 4096;

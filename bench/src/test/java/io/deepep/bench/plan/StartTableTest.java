@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 
 class StartTableTest {
-    private static final Path PAGE = Path.of("../docs/internode.md");
+    private static final Path PAGE = Path.of("../docs/networks.md");
 
     @Test
     void thePageShowsWhatTheCommandPrints() throws Exception {

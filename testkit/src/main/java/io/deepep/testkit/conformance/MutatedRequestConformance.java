@@ -27,9 +27,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Plans with seeded damage, made by rank 1 while the others make good ones. Whatever it is, it
- * is refused before anything starts (then rank 1 makes the good call, and all compare what comes),
- * or all ranks get the same kind of error, or it runs; afterwards a round trip is right. {@code
+ * Plans with seeded damage, made by rank 1 while the others make good ones. Whatever it is, it is
+ * refused before anything starts (then rank 1 makes the good call, and all compare what comes), or
+ * all ranks get the same kind of error, or it runs; afterwards a round trip is right. {@code
  * -Ddeepep.mutations} says how many the long test makes, {@code -Ddeepep.seed} where it begins.
  */
 public abstract class MutatedRequestConformance {
@@ -156,8 +156,7 @@ public abstract class MutatedRequestConformance {
         private void combine(int step, SplittableRandom random) {
             CallOptions options = options(random);
             DispatchHandle handle = normal.dispatch(normal.plan(), world.check()).handle();
-            CombinePlan plan =
-                    CombinePlan.builder(normal.outputs(world.check()), handle).build();
+            CombinePlan plan = CombinePlan.builder(normal.outputs(world.check()), handle).build();
             boolean good =
                     meet(
                             step,
@@ -186,8 +185,7 @@ public abstract class MutatedRequestConformance {
                         receive(result.event(), result.receiveHook());
                     },
                     () -> {
-                        var result =
-                                buffer().lowLatencyDispatch(lowLatency.plan(FORMAT).build());
+                        var result = buffer().lowLatencyDispatch(lowLatency.plan(FORMAT).build());
                         return () -> lowLatency.verify(result, FORMAT);
                     });
             lowLatency.roundTrip(FORMAT);

@@ -122,10 +122,7 @@ final class NormalMisuses {
                         "x is BF16[10, 128] on ",
                         r -> r.dispatchX(r.inBuffer(DType.BF16, TOKENS, HIDDEN))),
                 missing("no x", "x", r -> DispatchPlan.builder(null)),
-                missing(
-                        "no plan",
-                        "plan",
-                        r -> r.inputs().context().buffer().dispatch(null)));
+                missing("no plan", "plan", r -> r.inputs().context().buffer().dispatch(null)));
     }
 
     private static Stream<Misuse<Rank>> scales() {
@@ -261,12 +258,7 @@ final class NormalMisuses {
                 argument(
                         "alignment of 2^30",
                         "expertAlignment=1073741824",
-                        r ->
-                                r.dispatch(
-                                        r.inputs()
-                                                .plan()
-                                                .expanded(true)
-                                                .expertAlignment(1 << 30))),
+                        r -> r.dispatch(r.inputs().plan().expanded(true).expertAlignment(1 << 30))),
                 argument(
                         "expanded worst case beyond all that can come",
                         "numWorstTokens=2147483647",
