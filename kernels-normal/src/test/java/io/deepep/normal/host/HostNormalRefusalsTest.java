@@ -76,7 +76,7 @@ class HostNormalRefusalsTest {
                             refuse(
                                     kernels,
                                     plan(topology.rank(), 2, 4).expertAlignment(0),
-                                    "expertAlignment=0 must be at least 1");
+                                    "expertAlignment=0 is not in [1, 65536]");
                             refuse(
                                     kernels,
                                     plan(topology.rank(), 2, 4).numWorstTokens(99),
