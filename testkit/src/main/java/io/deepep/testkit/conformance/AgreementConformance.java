@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance;
 
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
+import static io.deepep.testkit.conformance.NormalMisuses.EXPERTS;
 
 import io.deepep.CombinePlan;
 import io.deepep.DType;
@@ -10,17 +11,16 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * Ranks that disagree about what they are doing all learn it, after which the buffer still works.
- * Part of {@link BadInputConformance}.
  */
-public abstract class AgreementConformance extends RoutingErrorConformance {
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+@BackendSuite
+public record AgreementConformance(TestBackend backend) {
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void differentExperts(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         Ranks.run(
@@ -43,8 +43,8 @@ public abstract class AgreementConformance extends RoutingErrorConformance {
                 });
     }
 
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void differentHiddenSizes(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         Ranks.run(
@@ -68,8 +68,8 @@ public abstract class AgreementConformance extends RoutingErrorConformance {
     }
 
     /** One rank combines while the others dispatch. */
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void differentOperations(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         Ranks.run(
@@ -98,8 +98,8 @@ public abstract class AgreementConformance extends RoutingErrorConformance {
     }
 
     /** Ranks use the routings of two dispatches that delivered the same. */
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void differentHandles(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         Ranks.run(

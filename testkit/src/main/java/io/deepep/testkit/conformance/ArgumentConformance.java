@@ -11,22 +11,16 @@ import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
 import io.deepep.testkit.TestBackend;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Calls that must be refused at once: only rank 1 makes them, so one that starts anything leaves
- * the ranks out of step and fails in the good calls that follow. Part of {@link
- * BadInputConformance}.
+ * the ranks out of step and fails in the good calls that follow.
  */
-@Timeout(value = 30, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-public abstract class ArgumentConformance {
-    /** The backend under test. */
-    protected abstract TestBackend backend();
-
+@BackendSuite
+public record ArgumentConformance(TestBackend backend) {
     @ParameterizedTest
     @MethodSource("io.deepep.testkit.conformance.NormalMisuses#all")
     public void normalMisuse(Misuse<NormalMisuses.Rank> misuse) {

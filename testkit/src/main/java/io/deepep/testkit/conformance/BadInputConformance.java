@@ -14,18 +14,20 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
+import io.deepep.testkit.TestBackend;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Everything that can be done wrong in normal mode, and in opening a buffer: each gives its own
- * clear error on every rank concerned, and nothing hangs.
+ * Ranks that do not come, and what can be done wrong in opening a buffer: each gives its own clear
+ * error on every rank concerned, and nothing hangs.
  */
-public abstract class BadInputConformance extends AgreementConformance {
+@BackendSuite
+public record BadInputConformance(TestBackend backend) {
     private void withoutOneRank(EpTopology topology, NormalWorld world, Misbehaviour.Act act) {
         Misbehaviour.withoutOneRank(
                 backend(),
@@ -35,8 +37,8 @@ public abstract class BadInputConformance extends AgreementConformance {
                 context -> new NormalRank(context, world).roundTrip());
     }
 
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2", "4, 1"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2", "4, 1"})
     public void absentFromDispatch(int nodes, int ranksPerNode) {
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         NormalWorld world = NormalMisuses.world(topology.numRanks());
@@ -53,8 +55,8 @@ public abstract class BadInputConformance extends AgreementConformance {
                 });
     }
 
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2", "4, 1"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2", "4, 1"})
     public void absentFromCombine(int nodes, int ranksPerNode) {
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         NormalWorld world = NormalMisuses.world(topology.numRanks());
@@ -77,7 +79,8 @@ public abstract class BadInputConformance extends AgreementConformance {
     }
 
     /** A rank that comes when the others have given up learns it, soon. */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void cameTooLate() {
         EpTopology topology = Ranks.topology(1, 4);
         NormalWorld world = NormalMisuses.world(4);
@@ -113,7 +116,8 @@ public abstract class BadInputConformance extends AgreementConformance {
         }
     }
 
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void absentFromOpen() {
         EpTopology topology = Ranks.topology(1, 4);
         Ranks.runBare(
@@ -144,12 +148,20 @@ public abstract class BadInputConformance extends AgreementConformance {
                 "maxTokens=16");
     }
 
-    @Test
-    public void differentNodeSizesAtOpen() {
-        Ranks.assumeSupported(backend(), Ranks.topology(2, 2));
+    /** The culprit's number of ranks per node, for backends that have nodes of both sizes. */
+    static Stream<Integer> otherNodeSize(TestBackend backend) {
+        return Stream.of(2)
+                .filter(_ -> Ranks.fit(backend, Ranks.topology(1, 4)))
+                .filter(size -> Ranks.fit(backend, Ranks.topology(4 / size, size)));
+    }
+
+    @Cases
+    @MethodSource("otherNodeSize")
+    public void differentNodeSizesAtOpen(int ranksPerNode) {
         requireOpenMismatch(
                 (builder, culprit) ->
-                        builder.normal(NormalMisuses.LIMITS).ranksPerNode(culprit ? 2 : 4),
+                        builder.normal(NormalMisuses.LIMITS)
+                                .ranksPerNode(culprit ? ranksPerNode : 4),
                 "ranksPerNode",
                 "2",
                 "4");
@@ -166,7 +178,8 @@ public abstract class BadInputConformance extends AgreementConformance {
     }
 
     /** A rank whose own options are impossible says so; the others are told whose. */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void tooSmallAnExplicitSizeOnOneRank() {
         EpTopology topology = Ranks.topology(1, 4);
         Ranks.runBare(
@@ -190,7 +203,8 @@ public abstract class BadInputConformance extends AgreementConformance {
                 });
     }
 
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void impossibleOptions() {
         EpTopology topology = Ranks.topology(1, 4);
         Ranks.runBare(

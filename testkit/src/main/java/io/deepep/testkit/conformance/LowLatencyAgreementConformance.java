@@ -30,14 +30,12 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Low-latency calls that do not fit together, on one rank or between ranks: every rank concerned
- * learns it, after which the buffer still works. Part of {@link LowLatencyBadInputConformance}.
+ * learns it, after which the buffer still works.
  */
-public abstract class LowLatencyAgreementConformance {
+@BackendSuite
+public record LowLatencyAgreementConformance(TestBackend backend) {
     private static final LowLatencyShape SHAPE = LowLatencyMisuses.SHAPE;
     private static final LowLatencyFormat FP8 = LowLatencyFormat.FP8;
-
-    /** The backend under test. */
-    protected abstract TestBackend backend();
 
     private void run(Ranks.Body body) {
         Ranks.run(backend(), Ranks.four(backend()), b -> b.lowLatency(SHAPE.limits()), body);

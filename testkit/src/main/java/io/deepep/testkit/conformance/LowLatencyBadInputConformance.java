@@ -19,13 +19,11 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.testkit.TestBackend;
 import java.time.Duration;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -33,8 +31,8 @@ import org.junit.jupiter.params.provider.MethodSource;
  * rank concerned, and nothing hangs. Where only rank 1 errs, a call that starts anything leaves the
  * ranks out of step and fails in the good calls that follow.
  */
-@Timeout(value = 30, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementConformance {
+@BackendSuite
+public record LowLatencyBadInputConformance(TestBackend backend) {
     /** Shorter than {@link Misbehaviour#SHORT}. */
     private static final Duration LATE = Duration.ofMillis(50);
 
@@ -140,8 +138,8 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                 });
     }
 
-    @ParameterizedTest
-    @CsvSource({
+    @Cases
+    @GroupSource({
         "1, 4, 8",
         "1, 4, -2",
         "1, 4, 9223372036854775807",
@@ -177,8 +175,8 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                 });
     }
 
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void absentFromDispatch(int nodes, int ranksPerNode) {
         LowLatencyWorld world = LowLatencyMisuses.SHAPE.world(9);
         withoutOneRank(
@@ -202,8 +200,8 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                 });
     }
 
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void absentFromCombine(int nodes, int ranksPerNode) {
         LowLatencyWorld world = LowLatencyMisuses.SHAPE.world(9);
         withoutOneRank(
@@ -260,7 +258,8 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                 mentions);
     }
 
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void impossibleOptions() {
         EpTopology topology = Ranks.topology(1, 4);
         Ranks.runBare(

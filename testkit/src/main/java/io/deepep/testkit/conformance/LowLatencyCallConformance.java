@@ -16,28 +16,12 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
-import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Single low-latency calls in all their forms. Part of {@link LowLatencyConformance}. */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-public abstract class LowLatencyCallConformance {
-    static final String ALL = "io.deepep.testkit.conformance.LowLatencyShape#all";
-    static final String ALL_FORMATS = "io.deepep.testkit.conformance.LowLatencyShape#allFormats";
-    static final String FEW = "io.deepep.testkit.conformance.LowLatencyShape#few";
-
-    /** The backend under test. */
-    protected abstract TestBackend backend();
-
-    /** Runs {@code body} on every rank with a buffer of the shape's limits. */
-    void run(LowLatencyShape shape, Ranks.Body body) {
-        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), body);
-    }
-
-    @ParameterizedTest
+/** Single low-latency calls in all their forms. */
+@BackendSuite
+public record LowLatencyCallConformance(TestBackend backend) implements LowLatencySuite {
+    @Cases
     @MethodSource(ALL_FORMATS)
     public void roundTrip(LowLatencyShape shape, LowLatencyFormat format) {
         LowLatencyWorld world = shape.world(shape.spec());
@@ -45,8 +29,8 @@ public abstract class LowLatencyCallConformance {
     }
 
     /** Nodes of sizes that no shape has. */
-    @ParameterizedTest
-    @CsvSource({"1, 3", "1, 5", "1, 6", "1, 7", "2, 3", "3, 2"})
+    @Cases
+    @GroupSource({"1, 3", "1, 5", "1, 6", "1, 7", "2, 3", "3, 2"})
     public void otherNodeSizes(int nodes, int ranksPerNode) {
         int experts = 2 * nodes * ranksPerNode;
         LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 9, 256, 5, experts);
@@ -55,8 +39,8 @@ public abstract class LowLatencyCallConformance {
     }
 
     /** As many tokens as the mode allows; then from all ranks but one. */
-    @ParameterizedTest
-    @CsvSource({"1, 2", "2, 1"})
+    @Cases
+    @GroupSource({"1, 2", "2, 1"})
     public void mostTokens(int nodes, int ranksPerNode) {
         LowLatencyShape shape =
                 new LowLatencyShape(nodes, ranksPerNode, LowLatencyLimits.MAX_TOKENS, 128, 4, 8);
@@ -71,7 +55,7 @@ public abstract class LowLatencyCallConformance {
     }
 
     /** Any number of multiprocessors, another on every rank and in every call. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void numberOfSms(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -95,14 +79,14 @@ public abstract class LowLatencyCallConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL_FORMATS)
     public void masksDuplicatesAndRaggedTokens(LowLatencyShape shape, LowLatencyFormat format) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
         run(shape, context -> new LowLatencyRank(context, world).roundTrip(format));
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void everythingToOneExpertAndNothingAtAll(LowLatencyShape shape) {
         RoutingSpec one = shape.spec().withGate(new Gate.AllToOne(shape.experts() - 1));
@@ -116,7 +100,7 @@ public abstract class LowLatencyCallConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void logFmt(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -130,7 +114,7 @@ public abstract class LowLatencyCallConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void zeroCopy(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -154,7 +138,7 @@ public abstract class LowLatencyCallConformance {
     }
 
     /** Experts that do nothing: the received rows go home as they are. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void combineOfTheReceivedRows(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec()).withIdentityExperts();
@@ -174,7 +158,7 @@ public abstract class LowLatencyCallConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void outTensor(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -198,7 +182,7 @@ public abstract class LowLatencyCallConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void stridedTokens(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.spec());
@@ -220,7 +204,7 @@ public abstract class LowLatencyCallConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void stridedExpertOutputs(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -249,7 +233,7 @@ public abstract class LowLatencyCallConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void hooks(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -273,7 +257,7 @@ public abstract class LowLatencyCallConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void noHookUnlessAskedFor(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.spec());
@@ -290,7 +274,7 @@ public abstract class LowLatencyCallConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void asynchronousChain(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -316,7 +300,7 @@ public abstract class LowLatencyCallConformance {
     }
 
     /** Counts are added to what is there; waiting times only grow. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void statistics(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());

@@ -9,28 +9,28 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Low-latency mode against the oracle: dispatch and the FP8 cast bit for bit, combine within the
  * rounding of fp32 sums.
  */
-public abstract class LowLatencyConformance extends LowLatencyPreReducedConformance {
+@BackendSuite
+public record LowLatencyConformance(TestBackend backend) implements LowLatencySuite {
     private static final int CHAINED_PAIRS = 300;
     private static final int DIFFERENT_PAIRS = 23;
 
     /** Pairs of dispatch and combine of all kinds, one after the other over one buffer. */
     @Tag("manyCalls")
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void chainedPairs(int nodes, int ranksPerNode) {
         LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, 256, 4, 8);
         List<LowLatencyWorld> worlds = new ArrayList<>();
@@ -54,7 +54,7 @@ public abstract class LowLatencyConformance extends LowLatencyPreReducedConforma
     }
 
     /** Dispatches whose combine never comes do no harm. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void dispatchesWithoutCombine(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.spec());
@@ -71,8 +71,8 @@ public abstract class LowLatencyConformance extends LowLatencyPreReducedConforma
 
     /** Both modes share a buffer and need no cleaning in between. */
     @Tag("manyCalls")
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void alternatingWithNormalMode(int nodes, int ranksPerNode) {
         LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, 256, 4, 8);
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -95,7 +95,7 @@ public abstract class LowLatencyConformance extends LowLatencyPreReducedConforma
     }
 
     /** Two runs with new buffers give the same bits. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void sameBitsOnEveryRun(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -121,7 +121,7 @@ public abstract class LowLatencyConformance extends LowLatencyPreReducedConforma
         }
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void exactSizeHint(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.spec());

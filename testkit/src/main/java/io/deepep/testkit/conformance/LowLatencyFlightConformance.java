@@ -9,21 +9,22 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
+import io.deepep.testkit.TestBackend;
 import java.util.function.Consumer;
 import java.util.function.Function;
-import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Send and receive halves in the orders that hooks allow, and two results alive. Part of {@link
  * LowLatencyConformance}.
  */
-public abstract class LowLatencyFlightConformance extends LowLatencyCallConformance {
+@BackendSuite
+public record LowLatencyFlightConformance(TestBackend backend) implements LowLatencySuite {
     /**
      * Two batches in flight: the second is sent before the first is received, on the way out and on
      * the way home.
      */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void twoInFlight(LowLatencyShape shape) {
         LowLatencyWorld a = shape.world(31);
@@ -51,7 +52,7 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
      * @param home how it is combined
      * @param verify compares what came home
      */
-    protected record Batch(
+    record Batch(
             LowLatencyRank rank,
             LowLatencyDispatchPlan plan,
             Function<LowLatencyHandle, LowLatencyCombinePlan.Builder> home,
@@ -62,8 +63,7 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
     }
 
     /** Sends each half of the second before that of the first is received; its handle. */
-    protected static LowLatencyHandle fly(
-            Buffer buffer, LowLatencyFormat format, Batch first, Batch second) {
+    static LowLatencyHandle fly(Buffer buffer, LowLatencyFormat format, Batch first, Batch second) {
         LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(first.plan());
         LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(second.plan());
         outA.receiveHook().run();
@@ -83,7 +83,7 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
      * The later of two is received first. Some ranks do so and some do not, and the fast ones must
      * not overwrite what the slow ones have still to read.
      */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void receivedInAnyOrder(LowLatencyShape shape) {
         LowLatencyWorld a = shape.world(35);
@@ -120,7 +120,7 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
     }
 
     /** The later of two is received first, and the next call of the kind follows at once. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void sentAgainAfterReceivingTheLaterFirst(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(39);
@@ -152,7 +152,7 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
     }
 
     /** A combine is received after its dispatch's memory has been used again. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void combineReceivedAfterTheSecondNextDispatch(LowLatencyShape shape) {
         LowLatencyWorld a = shape.world(37);
@@ -175,7 +175,7 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
     }
 
     /** Results and handle of a dispatch survive one more dispatch; the second next ends them. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void resultsLiveForTwoDispatches(LowLatencyShape shape) {
         LowLatencyWorld a = shape.world(33);
@@ -197,7 +197,7 @@ public abstract class LowLatencyFlightConformance extends LowLatencyCallConforma
      * Cleaning ends what an engine abandoned midway: its sends are not taken for later ones, its
      * hooks and its handle are refused; its plans can be used again.
      */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void cleaning(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(41);

@@ -6,7 +6,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
@@ -35,23 +34,14 @@ import org.junit.jupiter.params.provider.CsvSource;
  * same memory, each replay held against the oracle. {@code -Ddeepep.replays} makes them thousands.
  * For backends that can record.
  */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-public abstract class LowLatencyGraphConformance {
+@BackendSuite(recording = true)
+public record LowLatencyGraphConformance(TestBackend backend) {
     private static final int NUM_EXPERTS = 8;
     private static final int NUM_WORLDS = 5;
     private static final int NUM_REPLAYS = Integer.getInteger("deepep.replays", 21);
 
     /** Results are kept for two dispatches, so every second one finds the memory of the first. */
     private static final int NUM_PREPARED = 2;
-
-    /** The backend under test: four ranks on one node, on two if that is what it has. */
-    protected abstract TestBackend backend();
-
-    /** Records what {@code calls} enqueue on the stream, and on streams that wait for it. */
-    protected abstract Recording record(Stream stream, Runnable calls);
-
-    /** A new stream of an engine. */
-    protected abstract TestStream newStream(Device device);
 
     /**
      * Dispatches and combines of one rank over the same memory, whatever exchange it holds. The
@@ -190,7 +180,7 @@ public abstract class LowLatencyGraphConformance {
                 context -> {
                     Stream stream =
                             onEngineStream
-                                    ? newStream(context.device()).stream()
+                                    ? backend.newStream(context.device()).stream()
                                     : context.buffer().communicationStream();
                     CallOptions options =
                             onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
@@ -200,7 +190,7 @@ public abstract class LowLatencyGraphConformance {
                                     context, worlds.getFirst(), format, options, hook, preReduced);
                     rounds.prepare();
                     try (Recording recording =
-                            record(
+                            backend.record(
                                     stream,
                                     () ->
                                             IntStream.range(0, pairs)
@@ -229,7 +219,7 @@ public abstract class LowLatencyGraphConformance {
                         .toList();
         run(
                 context -> {
-                    TestStream engine = newStream(context.device());
+                    TestStream engine = backend.newStream(context.device());
                     CallOptions options = CallOptions.sync().on(engine.stream());
                     context.communicator().barrier(Ranks.TIMEOUT);
                     Rounds rounds =
@@ -242,7 +232,7 @@ public abstract class LowLatencyGraphConformance {
                                     false);
                     rounds.experts = engine::copy;
                     rounds.prepare();
-                    try (Recording recording = record(engine.stream(), rounds::enqueue)) {
+                    try (Recording recording = backend.record(engine.stream(), rounds::enqueue)) {
                         context.communicator().barrier(Ranks.TIMEOUT);
                         for (int i = 1; i <= NUM_REPLAYS; i++) {
                             rounds.load(worlds.get(i % NUM_WORLDS));
@@ -270,7 +260,8 @@ public abstract class LowLatencyGraphConformance {
                                     false);
                     rounds.prepare();
                     try (Recording recording =
-                            record(context.buffer().communicationStream(), rounds::enqueue)) {
+                            backend.record(
+                                    context.buffer().communicationStream(), rounds::enqueue)) {
                         context.communicator().barrier(Ranks.TIMEOUT);
                         for (int i = 0; i < 3; i++) {
                             rounds.load(worlds.get(i));
@@ -302,7 +293,7 @@ public abstract class LowLatencyGraphConformance {
                     Rounds rounds =
                             new Rounds(context, worlds.getFirst(), format, options, false, false);
                     rounds.prepare();
-                    try (Recording recording = record(stream, rounds::enqueue)) {
+                    try (Recording recording = backend.record(stream, rounds::enqueue)) {
                         context.communicator().barrier(Ranks.TIMEOUT);
                         for (int i = 1; i <= NUM_REPLAYS; i++) {
                             rounds.load(worlds.get(i % NUM_WORLDS));
@@ -348,7 +339,7 @@ public abstract class LowLatencyGraphConformance {
     }
 
     private void refuse(RankContext context, String mention, Runnable call) {
-        assertThatThrownBy(() -> record(context.buffer().communicationStream(), call))
+        assertThatThrownBy(() -> backend.record(context.buffer().communicationStream(), call))
                 .isInstanceOf(IllegalStateException.class)
                 .hasMessageContaining(mention);
     }

@@ -7,16 +7,16 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.LowLatencyOracle;
 import java.time.Duration;
 import java.util.Set;
 import java.util.function.Consumer;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Ranks that are masked, dead or late. Part of {@link LowLatencyConformance}. */
-public abstract class LowLatencyMaskConformance extends LowLatencyFlightConformance {
+/** Ranks that are masked, dead or late. */
+@BackendSuite
+public record LowLatencyMaskConformance(TestBackend backend) implements LowLatencySuite {
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 6, 128, 4, 8);
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
     private static final int DEAD = 2;
@@ -29,19 +29,20 @@ public abstract class LowLatencyMaskConformance extends LowLatencyFlightConforma
     /**
      * A masked rank is neither sent to nor waited for; unmasked and cleaned, it takes part again.
      */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void maskedRank(LowLatencyShape shape) {
-        leaveOutTheLast(shape, rank -> rank.roundTrip(LowLatencyFormat.FP8));
+        leaveOutTheLast(this, shape, rank -> rank.roundTrip(LowLatencyFormat.FP8));
     }
 
     /** Pairs of all ranks, of all but the last, then of all again. */
-    protected void leaveOutTheLast(LowLatencyShape shape, Consumer<LowLatencyRank> pair) {
+    static void leaveOutTheLast(
+            LowLatencySuite suite, LowLatencyShape shape, Consumer<LowLatencyRank> pair) {
         int dead = shape.topology().numRanks() - 1;
         LowLatencyWorld whole = shape.world(51);
         LowLatencyWorld rest =
                 LowLatencyWorld.without(Set.of(dead), shape.spec().withSeed(52), shape.limits());
-        run(
+        suite.run(
                 shape,
                 context -> {
                     LowLatencyRank rank = new LowLatencyRank(context, whole);
@@ -68,7 +69,8 @@ public abstract class LowLatencyMaskConformance extends LowLatencyFlightConforma
      * nothing for them, so they must not be counted with what an earlier combine left in their
      * slots.
      */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void unmaskedBetweenDispatchAndCombine() {
         LowLatencyWorld whole = SHAPE.world(53);
         LowLatencyWorld rest = LowLatencyWorld.without(Set.of(DEAD), SHAPE.spec(), SHAPE.limits());
@@ -95,7 +97,8 @@ public abstract class LowLatencyMaskConformance extends LowLatencyFlightConforma
     }
 
     /** Only a receiver had masked: the source sent its tokens, but nobody computed on them. */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void tokensThatTheReceiverDidNotTake() {
         LowLatencyWorld whole = SHAPE.world(54);
         LowLatencyWorld partly = losing((src, rank) -> src == DEAD && rank == 0);
@@ -144,7 +147,8 @@ public abstract class LowLatencyMaskConformance extends LowLatencyFlightConforma
      * With masking on, a rank that stops in the middle of a loop is masked, and the others go on
      * without it.
      */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void timedOutRankIsMasked() {
         LowLatencyWorld whole = SHAPE.world(55);
         LowLatencyWorld rest = LowLatencyWorld.without(Set.of(DEAD), SHAPE.spec(), SHAPE.limits());
@@ -168,7 +172,8 @@ public abstract class LowLatencyMaskConformance extends LowLatencyFlightConforma
     }
 
     /** A rank dies with tokens on it: they come home without what its experts owe. */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void timedOutInCombine() {
         LowLatencyWorld whole = SHAPE.world(56);
         LowLatencyWorld owing = losing((src, rank) -> rank == DEAD);

@@ -1,5 +1,7 @@
 package io.deepep.testkit.conformance;
 
+import static io.deepep.testkit.conformance.LowLatencyFlightConformance.fly;
+import static io.deepep.testkit.conformance.LowLatencyMaskConformance.leaveOutTheLast;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
@@ -13,21 +15,19 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.LowLatencyFlightConformance.Batch;
 import io.deepep.testkit.routing.Gate;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/**
- * Combines in which ranks sum a token's rows before they send them, bit for bit. Part of {@link
- * LowLatencyConformance}.
- */
-public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConformance {
+/** Combines in which ranks sum a token's rows before they send them, bit for bit. */
+@BackendSuite
+public record LowLatencyPreReducedConformance(TestBackend backend) implements LowLatencySuite {
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
     private static final LowLatencyFormat FP8 = LowLatencyFormat.FP8;
 
     /** All ways to combine one dispatch, then a pair without weights. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void preReduced(LowLatencyShape shape) {
         LowLatencyWorld ragged = shape.world(shape.raggedSpec());
@@ -51,8 +51,8 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
     }
 
     /** All rows of a token at one rank; more of them than are read at once. */
-    @ParameterizedTest
-    @CsvSource({"1, 2, 32", "1, 4, 7", "2, 2, 32", "2, 2, 5"})
+    @Cases
+    @GroupSource({"1, 2, 32", "1, 4, 7", "2, 2, 32", "2, 2, 5"})
     public void preReducedAtOneRank(int nodes, int ranksPerNode, int topk) {
         int numRanks = nodes * ranksPerNode;
         LowLatencyShape shape =
@@ -71,8 +71,8 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
     }
 
     /** As many tokens as the mode allows, and any number of multiprocessors. */
-    @ParameterizedTest
-    @CsvSource({"1, 2", "2, 1"})
+    @Cases
+    @GroupSource({"1, 2", "2, 1"})
     public void preReducedWithMostTokens(int nodes, int ranksPerNode) {
         LowLatencyShape shape =
                 new LowLatencyShape(nodes, ranksPerNode, LowLatencyLimits.MAX_TOKENS, 128, 4, 8);
@@ -99,7 +99,7 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
     }
 
     /** Two batches in flight, one combined by selections and one by ranks. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void preReducedWithHooks(LowLatencyShape shape) {
         LowLatencyWorld a = shape.world(61);
@@ -122,7 +122,7 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
     }
 
     /** A weight of no selection is of no account, not even one that is no number. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void weightsOfNoSelection(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -144,7 +144,7 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
     }
 
     /** Rows in the buffer's own memory, rows that begin anywhere, an output that is given. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void preReducedFromAndToOtherMemory(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -180,9 +180,10 @@ public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConf
     }
 
     /** What a masked rank owes is left out; it sums for nobody. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void preReducedWithoutAMaskedRank(LowLatencyShape shape) {
-        leaveOutTheLast(shape, rank -> rank.combinePreReduced(rank.dispatchWeighted(FP8).handle()));
+        leaveOutTheLast(
+                this, shape, rank -> rank.combinePreReduced(rank.dispatchWeighted(FP8).handle()));
     }
 }

@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.Arrays;
 import java.util.stream.Stream;
@@ -10,8 +11,10 @@ import org.junit.jupiter.params.provider.Arguments;
 
 /** Shapes of low-latency cases. */
 record LowLatencyShape(int nodes, int ranksPerNode, int tokens, int hidden, int topk, int experts) {
-    static Stream<LowLatencyShape> all() {
-        return Stream.of(
+    /** Those that the backend has groups for. */
+    static Stream<LowLatencyShape> all(TestBackend backend) {
+        return fitting(
+                backend,
                 new LowLatencyShape(1, 1, 9, 128, 1, 2),
                 new LowLatencyShape(1, 2, 16, 384, 2, 6),
                 new LowLatencyShape(1, 4, 12, 640, 6, 8),
@@ -24,14 +27,20 @@ record LowLatencyShape(int nodes, int ranksPerNode, int tokens, int hidden, int 
     }
 
     /** A group of one node and one of several, for what does not depend on shapes. */
-    static Stream<LowLatencyShape> few() {
-        return Stream.of(
+    static Stream<LowLatencyShape> few(TestBackend backend) {
+        return fitting(
+                backend,
                 new LowLatencyShape(1, 4, 12, 256, 6, 8),
                 new LowLatencyShape(2, 2, 10, 384, 3, 12));
     }
 
-    static Stream<Arguments> allFormats() {
-        return all().flatMap(
+    private static Stream<LowLatencyShape> fitting(TestBackend backend, LowLatencyShape... shapes) {
+        return Stream.of(shapes).filter(shape -> Ranks.fit(backend, shape.topology()));
+    }
+
+    static Stream<Arguments> allFormats(TestBackend backend) {
+        return all(backend)
+                .flatMap(
                         shape ->
                                 Arrays.stream(LowLatencyFormat.values())
                                         .map(format -> Arguments.of(shape, format)));

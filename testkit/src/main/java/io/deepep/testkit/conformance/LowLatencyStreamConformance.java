@@ -19,31 +19,20 @@ import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
-import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Low-latency calls in the order of a stream: the buffer's own or the engine's, with nothing
  * between them but that order.
  */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-public abstract class LowLatencyStreamConformance {
+@BackendSuite
+public record LowLatencyStreamConformance(TestBackend backend) {
     private static final LowLatencyFormat FORMAT = LowLatencyFormat.FP8;
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 12, 256, 6, 8);
 
-    /** The backend under test. */
-    protected abstract TestBackend backend();
-
-    /** A new stream of an engine. */
-    protected abstract TestStream newStream(Device device);
-
     /** Several pairs that nobody waits for; the tensors of the last two dispatches are alive. */
-    @ParameterizedTest
-    @MethodSource(LowLatencyCallConformance.FEW)
+    @Cases
+    @MethodSource(LowLatencySuite.FEW)
     public void chainOnTheBuffersStream(LowLatencyShape shape) {
         LowLatencyWorld world = shape.world(shape.raggedSpec());
         Ranks.run(
@@ -72,16 +61,16 @@ public abstract class LowLatencyStreamConformance {
     }
 
     /** The engine's stream makes the tokens, runs the calls and uses what they give. */
-    @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    public void callsOnTheEnginesStream(boolean hook) {
+    @Cases
+    @GroupSource({"1, 4, false", "1, 4, true"})
+    public void callsOnTheEnginesStream(int nodes, int ranksPerNode, boolean hook) {
         LowLatencyWorld world = SHAPE.world(7);
         Ranks.runBare(
                 backend(),
                 SHAPE.topology(),
                 communicator -> {
                     Device device = backend().device(communicator.rank(), communicator.size());
-                    try (TestStream stream = newStream(device);
+                    try (TestStream stream = backend.newStream(device);
                             Buffer buffer =
                                     Ranks.builder(backend(), communicator, SHAPE.topology())
                                             .lowLatency(SHAPE.limits())
@@ -129,7 +118,8 @@ public abstract class LowLatencyStreamConformance {
     }
 
     /** What went wrong is told when the event is asked for, and the ranks go on in step. */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void aBadRoutingInTheChain() {
         LowLatencyWorld world = SHAPE.world(7);
         Ranks.run(
@@ -161,7 +151,8 @@ public abstract class LowLatencyStreamConformance {
     }
 
     /** A stream of another device is refused on all ranks before they wait for each other. */
-    @Test
+    @Cases
+    @GroupSource("1, 2")
     public void aStreamOfAnotherDevice() {
         Ranks.runBare(
                 backend(),

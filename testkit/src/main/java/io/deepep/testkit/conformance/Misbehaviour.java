@@ -121,7 +121,7 @@ final class Misbehaviour {
             Consumer<Buffer.Builder> good,
             Ranks.Body afterwards,
             String... mentions) {
-        EpTopology topology = Ranks.topology(1, 4);
+        EpTopology topology = Ranks.four(backend);
         Ranks.runBare(
                 backend,
                 topology,

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
+import io.deepep.Device;
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
 import io.deepep.Event;
@@ -19,12 +20,12 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.lang.foreign.MemorySegment;
 import java.util.SplittableRandom;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.api.Timeout;
 
 /**
  * Plans with seeded damage, made by rank 1 while the others make good ones. Whatever it is, it is
@@ -32,28 +33,28 @@ import org.junit.jupiter.params.provider.CsvSource;
  * all ranks get the same kind of error, or it runs; afterwards a round trip is right. {@code
  * -Ddeepep.mutations} says how many the long test makes, {@code -Ddeepep.seed} where it begins.
  */
-public abstract class MutatedRequestConformance {
+@BackendSuite
+@Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+public record MutatedRequestConformance(TestBackend backend) {
     private static final int TOKENS = 10;
     private static final int HIDDEN = 128;
     private static final LowLatencyFormat FORMAT = LowLatencyFormat.FP8;
     private static final LowLatencyLimits LIMITS = new LowLatencyLimits(TOKENS, HIDDEN, 16, 4);
 
-    /** The backend under test. */
-    protected abstract TestBackend backend();
-
-    /** Damaged plans of a short test. */
-    protected int few() {
-        return 200;
+    /** Damaged plans of a short test; each takes an emulated GPU some tenths of a second. */
+    private int few() {
+        return backend.kind() == Device.Kind.HOST ? 200 : 40;
     }
 
-    @ParameterizedTest
-    @CsvSource({"1, 2", "2, 1"})
+    @Cases
+    @GroupSource({"1, 2", "2, 1"})
     public void fewDamagedRequests(int nodes, int ranksPerNode) {
         run(Ranks.topology(nodes, ranksPerNode), few(), 1);
     }
 
     @Test
     @Tag("hour")
+    @Timeout(value = 1, unit = TimeUnit.DAYS)
     public void manyDamagedRequests() {
         int number = Integer.getInteger("deepep.mutations", 100_000);
         long seed = Long.getLong("deepep.seed", 1_000_000);

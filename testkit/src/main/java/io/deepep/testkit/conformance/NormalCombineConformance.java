@@ -10,17 +10,17 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.SourceRow;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
-import org.junit.jupiter.api.Assumptions;
-import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Normal-mode combine in all its forms. Part of {@link NormalConformance}. */
-public abstract class NormalCombineConformance extends NormalReuseConformance {
+/** Normal-mode combine in all its forms. */
+@BackendSuite
+public record NormalCombineConformance(TestBackend backend) implements NormalSuite {
     /** Combines with what {@code extend} adds to the plan, three biases' worth of cases. */
     private static void combineWithBiases(
             NormalRank rank, NormalWorld world, DispatchResult result) {
@@ -49,7 +49,7 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
         return rank.context().buffer().combine(extend.apply(builder).build());
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void biases(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
@@ -62,7 +62,7 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void combinedWeights(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
@@ -91,7 +91,7 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
     }
 
     /** What was received with a token comes home as it was sent. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void receivedWeightsComeHome(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -115,7 +115,7 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void outTensor(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
@@ -143,7 +143,7 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
     }
 
     /** What is computed into the buffer's own memory is combined from there. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void combineBuffer(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
@@ -167,10 +167,9 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
     }
 
     /** An engine whose experts do nothing may hand back the received view itself. */
-    @ParameterizedTest
-    @MethodSource(FEW)
+    @Cases
+    @MethodSource(FEW_BF16)
     public void combineOfTheReceivedView(NormalShape shape) {
-        Assumptions.assumeTrue(shape.dtype() == DType.BF16, "combine takes BF16");
         NormalWorld world = shape.world();
         List<Tensor> received = new ArrayList<>();
         for (int rank = 0; rank < world.routing().numRanks(); rank++) {
@@ -203,7 +202,7 @@ public abstract class NormalCombineConformance extends NormalReuseConformance {
     }
 
     /** One plan combines again and again, each time what its tensors hold then. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void combinePlanReuse(NormalShape shape) {
         NormalWorld world = shape.world();

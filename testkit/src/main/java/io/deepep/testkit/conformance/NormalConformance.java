@@ -15,6 +15,7 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
@@ -23,21 +24,19 @@ import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Normal mode against the oracle: dispatch bit for bit, combine within the rounding that its
  * arithmetic admits.
  */
-public abstract class NormalConformance extends NormalCombineConformance {
+@BackendSuite
+public record NormalConformance(TestBackend backend) implements NormalSuite {
     private static final int SOAK_ITERATIONS = 200;
     private static final Config TINY = new Config(2, 1, 2);
 
     /** Each call starts after the one before it, and nobody waits on the way. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void asynchronousChain(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -64,7 +63,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
     }
 
     /** Two micro-batches in flight: both are dispatched before either is combined. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void twoMicroBatches(NormalShape shape) {
         NormalWorld a = shape.world(11);
@@ -101,8 +100,8 @@ public abstract class NormalConformance extends NormalCombineConformance {
 
     /** Many small exchanges of random shapes, one after the other over one buffer. */
     @Tag("manyCalls")
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void soak(int nodes, int ranksPerNode) {
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         NormalLimits limits = NormalLimits.of(24, 384, 8, 32);
@@ -145,7 +144,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
     }
 
     /** Two runs with new buffers give the same bits. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void sameBitsOnEveryRun(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -176,7 +175,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
      * A call may use other chunk sizes than its buffer; one slot per queue makes every queue run
      * full.
      */
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void configOverride(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -202,7 +201,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void tinyQueues(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -218,7 +217,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
     }
 
     /** Buffers of exactly the hinted sizes suffice, and one byte less is refused. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void exactSizeHints(NormalShape shape) {
         Config config = new Config(4, 2, 16);
@@ -226,7 +225,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
     }
 
     /** The larger of the hints of two configurations is enough for both. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void largerOfTwoSizeHints(NormalShape shape) {
         requireHintsSuffice(shape, new Config(4, 2, 16), new Config(8, 3, 6));
@@ -270,7 +269,7 @@ public abstract class NormalConformance extends NormalCombineConformance {
     }
 
     /** A receiver with room for exactly what arrives has enough. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void exactRecvCapacity(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -294,9 +293,10 @@ public abstract class NormalConformance extends NormalCombineConformance {
     }
 
     /** Two buffers of one group do not disturb each other. */
-    @Test
+    @Cases
+    @GroupSource("2, 2")
     public void twoBuffers() {
-        NormalShape shape = NormalShape.few().skip(1).findFirst().orElseThrow();
+        NormalShape shape = new NormalShape(2, 2, 24, 136, DType.BF16, 4, 16);
         NormalWorld a = shape.world(21);
         NormalWorld b = shape.world(22);
         run(

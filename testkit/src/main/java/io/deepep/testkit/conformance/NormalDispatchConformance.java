@@ -8,32 +8,12 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Gate;
-import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/**
- * Normal-mode dispatch in all its forms, each followed by a combine with the handle it gave. Part
- * of {@link NormalConformance}.
- */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-public abstract class NormalDispatchConformance {
-    static final String ALL = "io.deepep.testkit.conformance.NormalShape#all";
-    static final String FEW = "io.deepep.testkit.conformance.NormalShape#few";
-
-    /** The backend under test. */
-    protected abstract TestBackend backend();
-
-    /**
-     * Runs {@code body} on every rank with a buffer whose limits just suffice for {@code world}.
-     */
-    void run(NormalShape shape, NormalWorld world, Ranks.Body body) {
-        Ranks.run(backend(), shape.topology(), builder -> builder.normal(world.limits()), body);
-    }
-
-    @ParameterizedTest
+/** Normal-mode dispatch in all its forms, each followed by a combine with the handle it gave. */
+@BackendSuite
+public record NormalDispatchConformance(TestBackend backend) implements NormalSuite {
+    @Cases
     @MethodSource(ALL)
     public void roundTrip(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -41,8 +21,8 @@ public abstract class NormalDispatchConformance {
     }
 
     /** Nodes of sizes that no shape has. */
-    @ParameterizedTest
-    @CsvSource({"1, 5", "1, 6", "1, 7", "2, 3", "2, 6", "3, 2"})
+    @Cases
+    @GroupSource({"1, 5", "1, 6", "1, 7", "2, 3", "2, 6", "3, 2"})
     public void otherNodeSizes(int nodes, int ranksPerNode) {
         int experts = 3 * nodes * ranksPerNode;
         NormalShape shape =
@@ -51,14 +31,14 @@ public abstract class NormalDispatchConformance {
         run(shape, world, context -> new NormalRank(context, world).roundTrip());
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void masksDuplicatesAndRaggedTokens(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
         run(shape, world, context -> new NormalRank(context, world).roundTrip());
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void everythingToOneExpert(NormalShape shape) {
         int last = shape.experts() - 1;
@@ -70,7 +50,7 @@ public abstract class NormalDispatchConformance {
         run(shape, world, context -> new NormalRank(context, world).roundTrip());
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void skewedExperts(NormalShape shape) {
         NormalWorld world =
@@ -79,7 +59,7 @@ public abstract class NormalDispatchConformance {
         run(shape, world, context -> new NormalRank(context, world).roundTrip());
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void nothingAtAll(NormalShape shape) {
         NormalWorld world =
@@ -87,7 +67,7 @@ public abstract class NormalDispatchConformance {
         run(shape, world, context -> new NormalRank(context, world).roundTrip());
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void layoutCounts(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
@@ -104,7 +84,7 @@ public abstract class NormalDispatchConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void byLayoutAloneAndWithTopk(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
@@ -126,7 +106,7 @@ public abstract class NormalDispatchConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void withoutWeights(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
@@ -142,7 +122,7 @@ public abstract class NormalDispatchConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void alignedCounts(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
@@ -157,7 +137,7 @@ public abstract class NormalDispatchConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void worstCase(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
@@ -173,7 +153,7 @@ public abstract class NormalDispatchConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void worstCaseJustLargeEnough(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -193,7 +173,7 @@ public abstract class NormalDispatchConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void expanded(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();
@@ -211,7 +191,7 @@ public abstract class NormalDispatchConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void expandedWorstCaseWithoutWeights(NormalShape shape) {
         NormalWorld world = shape.raggedWorld();

@@ -8,7 +8,6 @@ import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
-import io.deepep.Device;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Stream;
@@ -17,32 +16,19 @@ import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Normal-mode calls recorded into a graph and replayed with other tokens and another routing in the
  * same memory, each replay held against the oracle. For backends that can record.
  */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-public abstract class NormalGraphConformance {
-    private static final String FEW = "io.deepep.testkit.conformance.NormalShape#few";
+@BackendSuite(recording = true)
+public record NormalGraphConformance(TestBackend backend) implements NormalSuite {
     private static final int NUM_WORLDS = 5;
     private static final int NUM_REPLAYS = 20;
-
-    /** The backend under test. */
-    protected abstract TestBackend backend();
-
-    /** Records what {@code calls} enqueue on the stream, and on streams that wait for it. */
-    protected abstract Recording record(Stream stream, Runnable calls);
-
-    /** A new stream of an engine. */
-    protected abstract Stream newStream(Device device);
 
     /** Exchanges of one shape, and the memory of one rank that takes turns to hold them. */
     private static final class Memory {
@@ -107,7 +93,7 @@ public abstract class NormalGraphConformance {
                     Buffer buffer = context.buffer();
                     Stream stream =
                             onEngineStream
-                                    ? newStream(context.device())
+                                    ? backend.newStream(context.device()).stream()
                                     : buffer.communicationStream();
                     context.communicator().barrier(Ranks.TIMEOUT);
                     CallOptions options =
@@ -119,7 +105,7 @@ public abstract class NormalGraphConformance {
                     CombineResult home = buffer.combine(back, options);
                     memory.verify(received, home);
                     try (Recording recording =
-                            record(
+                            backend.record(
                                     stream,
                                     () -> {
                                         buffer.dispatch(plan, options);
@@ -143,25 +129,21 @@ public abstract class NormalGraphConformance {
 
     /** The first that the backend has groups for. */
     private NormalShape firstShape() {
-        TestBackend backend = backend();
-        return NormalShape.few()
-                .filter(shape -> backend.supports(shape.topology()))
-                .findFirst()
-                .orElseThrow();
+        return NormalShape.few(backend).findFirst().orElseThrow();
     }
 
     private static int worstRows(NormalShape shape) {
         return shape.tokens() * shape.topology().numRanks();
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void views(NormalShape shape) {
         int rows = worstRows(shape);
         replay(shape, r -> r.numWorstTokens(rows), c -> c.worstCase(rows), false);
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void copiesOnAnEnginesStream(NormalShape shape) {
         int rows = worstRows(shape);
@@ -172,7 +154,7 @@ public abstract class NormalGraphConformance {
                 true);
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void expanded(NormalShape shape) {
         int rows = 2 * worstRows(shape) * shape.topk();
@@ -203,7 +185,7 @@ public abstract class NormalGraphConformance {
                     CombineResult home = buffer.combine(back, CallOptions.async());
                     memory.verify(received, home);
                     try (Recording recording =
-                            record(
+                            backend.record(
                                     buffer.communicationStream(),
                                     () -> {
                                         buffer.dispatch(plan, CallOptions.async());
@@ -287,7 +269,7 @@ public abstract class NormalGraphConformance {
     }
 
     private void refuse(RankContext context, String mention, Runnable call) {
-        assertThatThrownBy(() -> record(context.buffer().communicationStream(), call))
+        assertThatThrownBy(() -> backend.record(context.buffer().communicationStream(), call))
                 .isInstanceOf(IllegalStateException.class)
                 .hasMessageContaining(mention);
     }

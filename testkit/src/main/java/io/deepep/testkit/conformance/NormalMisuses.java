@@ -21,6 +21,7 @@ final class NormalMisuses {
     static final NormalLimits LIMITS = NormalLimits.of(16, 256, 4, 16);
     static final int TOKENS = 10;
     static final int HIDDEN = 128;
+    static final int EXPERTS = 16;
 
     private NormalMisuses() {}
 

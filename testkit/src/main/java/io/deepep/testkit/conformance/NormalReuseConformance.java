@@ -3,25 +3,23 @@ package io.deepep.testkit.conformance;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.CombinePlan;
+import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/**
- * What becomes of a dispatch's plan, handle and received rows over several calls. Part of {@link
- * NormalConformance}.
- */
-public abstract class NormalReuseConformance extends NormalDispatchConformance {
+/** What becomes of a dispatch's plan, handle and received rows over several calls. */
+@BackendSuite
+public record NormalReuseConformance(TestBackend backend) implements NormalSuite {
     /**
      * A handle serves again and again, also when other routings have gone through the buffer
      * meanwhile.
      */
-    @ParameterizedTest
+    @Cases
     @MethodSource(ALL)
     public void cachedHandle(NormalShape shape) {
         NormalWorld world = shape.world(5);
@@ -46,7 +44,7 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
     }
 
     /** What was received as a copy survives later dispatches of other plans. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void copyOutlivesOtherDispatches(NormalShape shape) {
         NormalWorld world = shape.world(5);
@@ -67,10 +65,10 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
     }
 
     /** Views and copies of every layout of rows have the same content. */
-    @ParameterizedTest
-    @EnumSource
-    public void receivedAs(DispatchPlan.Receive how) {
-        NormalShape shape = NormalShape.few().skip(2).findFirst().orElseThrow();
+    @Cases
+    @GroupSource({"2, 2, VIEW", "2, 2, COPY"})
+    public void receivedAs(int nodes, int ranksPerNode, DispatchPlan.Receive how) {
+        NormalShape shape = new NormalShape(nodes, ranksPerNode, 17, 384, DType.FP8_E4M3, 3, 8);
         NormalWorld world = shape.raggedWorld();
         int rows = world.limits().recvCapacity(world.routing().numRanks());
         run(
@@ -88,7 +86,7 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
                 });
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void stridedInputs(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -123,7 +121,7 @@ public abstract class NormalReuseConformance extends NormalDispatchConformance {
      * The same plan object carries new content each time, and its result is the same object where
      * nothing in it changed.
      */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void planReuse(NormalShape shape) {
         NormalWorld world = shape.world(1);

@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance;
 
 import io.deepep.DType;
 import io.deepep.EpTopology;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.stream.Stream;
@@ -12,8 +13,10 @@ import java.util.stream.Stream;
  */
 record NormalShape(
         int nodes, int ranksPerNode, int tokens, int hidden, DType dtype, int topk, int experts) {
-    static Stream<NormalShape> all() {
-        return Stream.of(
+    /** Those that the backend has groups for. */
+    static Stream<NormalShape> all(TestBackend backend) {
+        return fitting(
+                backend,
                 bf16(1, 1, 16, 8, 1, 4),
                 bf16(1, 2, 33, 136, 2, 6),
                 bf16(1, 4, 20, 256, 6, 8),
@@ -32,13 +35,23 @@ record NormalShape(
     }
 
     /** One group of one node and one of several, for what does not depend on shapes. */
-    static Stream<NormalShape> few() {
-        return Stream.of(
+    static Stream<NormalShape> few(TestBackend backend) {
+        return fitting(
+                backend,
                 bf16(1, 4, 20, 256, 6, 16),
                 bf16(2, 2, 24, 136, 4, 16),
                 fp8(2, 2, 17, 384, 3, 8),
                 bf16(2, 4, 12, 256, 6, 64),
                 fp8(1, 8, 15, 256, 5, 24));
+    }
+
+    /** Those whose rows combine takes. */
+    static Stream<NormalShape> fewBf16(TestBackend backend) {
+        return few(backend).filter(shape -> shape.dtype() == DType.BF16);
+    }
+
+    private static Stream<NormalShape> fitting(TestBackend backend, NormalShape... shapes) {
+        return Stream.of(shapes).filter(shape -> Ranks.fit(backend, shape.topology()));
     }
 
     private static NormalShape bf16(int nodes, int perNode, int t, int h, int k, int e) {

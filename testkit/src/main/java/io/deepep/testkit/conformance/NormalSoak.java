@@ -25,32 +25,27 @@ import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.api.Timeout;
 
 /**
  * Normal-mode calls of every kind in random order, with random shapes and routings, over two
- * buffers of one group. {@code -Ddeepep.soak=1000} makes a thousand exchanges for each group; the
- * exchanges are those of {@code -Ddeepep.soak.seed}, 1 if not given.
+ * buffers of one group. Runs when asked for by name. {@code -Ddeepep.soak=1000} makes a thousand
+ * exchanges for each group, 100 if not given; they are those of {@code -Ddeepep.soak.seed}, 1 if
+ * not given.
  */
-public abstract class NormalSoak {
+@BackendSuite
+@Timeout(value = 1, unit = TimeUnit.DAYS)
+public record NormalSoak(TestBackend backend) {
     private static final NormalLimits LIMITS = NormalLimits.of(96, 1024, 8, 64);
     private static final int MAX_PENDING = 3;
 
-    /** The backend under test. */
-    protected abstract TestBackend backend();
-
-    @EnabledIfSystemProperty(
-            named = "deepep.soak",
-            matches = "\\d+",
-            disabledReason = "-Ddeepep.soak gives the number of exchanges")
     @Tag("manyCalls")
-    @ParameterizedTest
-    @CsvSource({"1, 1", "1, 2", "1, 3", "1, 4", "1, 8", "2, 2", "2, 4"})
+    @Cases
+    @GroupSource({"1, 1", "1, 2", "1, 3", "1, 4", "1, 8", "2, 2", "2, 4"})
     public void mixedCalls(int nodes, int ranksPerNode) {
-        int iterations = Integer.getInteger("deepep.soak");
+        int iterations = Integer.getInteger("deepep.soak", 100);
         long seed = Long.getLong("deepep.soak.seed", 1);
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         ConcurrentMap<Integer, NormalWorld> worlds = new ConcurrentHashMap<>();

@@ -7,7 +7,6 @@ import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
-import io.deepep.Device;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
@@ -16,27 +15,16 @@ import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * The order of normal-mode calls against work of an engine's stream: inputs come into being on it
  * while the calls are already made, and results are used on it without anybody waiting.
  */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-public abstract class NormalStreamConformance {
-    private static final String FEW = "io.deepep.testkit.conformance.NormalShape#few";
+@BackendSuite
+public record NormalStreamConformance(TestBackend backend) implements NormalSuite {
     private static final long HELD_MILLIS = 30;
-
-    /** The backend under test. */
-    protected abstract TestBackend backend();
-
-    /** A new stream of an engine. */
-    protected abstract TestStream newStream(Device device);
 
     /** One rank, whose expert outputs are made on the stream of its engine. */
     private record Engine(
@@ -73,12 +61,12 @@ public abstract class NormalStreamConformance {
 
     /** Makes the rank's stream while no rank waits for another. */
     private TestStream streamOf(RankContext context) {
-        TestStream stream = newStream(context.device());
+        TestStream stream = backend.newStream(context.device());
         context.communicator().barrier(Ranks.TIMEOUT);
         return stream;
     }
 
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void afterAnEvent(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -110,7 +98,7 @@ public abstract class NormalStreamConformance {
     }
 
     /** The engine's stream waits for the calls, and they for it; the host need not. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void onAStream(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -140,7 +128,7 @@ public abstract class NormalStreamConformance {
     }
 
     /** An engine that leaves waiting to its stream sizes its experts' work by them. */
-    @ParameterizedTest
+    @Cases
     @MethodSource(FEW)
     public void exactCountsAreKnownAtOnce(NormalShape shape) {
         NormalWorld world = shape.world();
@@ -160,7 +148,8 @@ public abstract class NormalStreamConformance {
     }
 
     /** A peer that does not come to calls nobody waits for: the event or the next call tells. */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void absentFromCallsOnAStream() {
         NormalWorld world = NormalMisuses.world(4);
         int rows = NormalMisuses.LIMITS.recvCapacity(4);
@@ -171,7 +160,7 @@ public abstract class NormalStreamConformance {
                 (context, meet) -> {
                     NormalRank rank = new NormalRank(context, world);
                     DispatchPlan plan = rank.plan().numWorstTokens(rows).build();
-                    try (TestStream stream = newStream(context.device())) {
+                    try (TestStream stream = backend.newStream(context.device())) {
                         meet.run();
                         if (context.rank() != Misbehaviour.CULPRIT) {
                             CallOptions options = CallOptions.sync().on(stream.stream());
@@ -189,7 +178,8 @@ public abstract class NormalStreamConformance {
                 context -> new NormalRank(context, world).roundTrip());
     }
 
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void absentFromAsynchronousCalls() {
         NormalWorld world = NormalMisuses.world(4);
         int rows = NormalMisuses.LIMITS.recvCapacity(4);

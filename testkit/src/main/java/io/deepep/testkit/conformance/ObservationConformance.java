@@ -29,19 +29,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** What observers are told of calls agrees with the oracle, on every backend. */
-@Timeout(60)
-public abstract class ObservationConformance {
+@BackendSuite
+public record ObservationConformance(TestBackend backend) {
     private static final int HIDDEN = 256;
-
-    /** The backend under test. */
-    protected abstract TestBackend backend();
 
     /** The calls that each rank's observer was told of. */
     private static final class Told implements BufferObserver {
@@ -83,8 +75,8 @@ public abstract class ObservationConformance {
         return NormalWorld.of(spec.withVaryingTokens(true).withSeed(5), HIDDEN, dtype);
     }
 
-    @ParameterizedTest
-    @CsvSource({"1, 4, BF16", "1, 4, FP8_E4M3", "2, 2, BF16"})
+    @Cases
+    @GroupSource({"1, 4, BF16", "1, 4, FP8_E4M3", "2, 2, BF16"})
     public void normalCalls(int nodes, int ranksPerNode, DType dtype) {
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         NormalWorld world = normal(topology.numRanks(), dtype);
@@ -146,8 +138,8 @@ public abstract class ObservationConformance {
     }
 
     /** Cached and worst-case dispatches, of which the host does not learn what arrives. */
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void dispatchesWithoutCounts(int nodes, int ranksPerNode) {
         EpTopology topology = Ranks.topology(nodes, ranksPerNode);
         NormalWorld world = normal(topology.numRanks(), DType.BF16);
@@ -187,7 +179,8 @@ public abstract class ObservationConformance {
     }
 
     /** Asynchronous calls are told of when their end has been seen, not when they return. */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void asynchronousCalls() {
         EpTopology topology = Ranks.topology(1, 4);
         NormalWorld world = normal(4, DType.BF16);
@@ -211,8 +204,8 @@ public abstract class ObservationConformance {
                 });
     }
 
-    @ParameterizedTest
-    @CsvSource({"1, 4, false", "1, 4, true", "2, 2, false"})
+    @Cases
+    @GroupSource({"1, 4, false", "1, 4, true", "2, 2, false"})
     public void lowLatencyCalls(int nodes, int ranksPerNode, boolean hook) {
         LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, HIDDEN, 4, 8);
         LowLatencyWorld world = shape.world(shape.raggedSpec());
@@ -299,7 +292,8 @@ public abstract class ObservationConformance {
     }
 
     /** A call that fails is told of with its failure, on every rank, and so is the next one. */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void failedCalls() {
         NormalWorld world = normal(4, DType.BF16);
         Told told = new Told();
@@ -327,7 +321,8 @@ public abstract class ObservationConformance {
     }
 
     /** What an observer throws harms nobody. */
-    @Test
+    @Cases
+    @GroupSource("1, 4")
     public void failingObserver() {
         NormalWorld world = normal(4, DType.BF16);
         Told told = new Told();
@@ -348,8 +343,8 @@ public abstract class ObservationConformance {
     }
 
     /** A rank that comes late is the one that the others say they waited for. */
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void waitsForTheLateRank(int nodes, int ranksPerNode) {
         NormalWorld world = normal(4, DType.BF16);
         Told told = new Told();
@@ -376,10 +371,10 @@ public abstract class ObservationConformance {
                 });
     }
 
-    @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    public void lowLatencyWaitsForTheLateRank(boolean hook) {
-        LowLatencyShape shape = new LowLatencyShape(1, 4, 8, HIDDEN, 4, 8);
+    @Cases
+    @GroupSource({"1, 4, false", "1, 4, true"})
+    public void lowLatencyWaitsForTheLateRank(int nodes, int ranksPerNode, boolean hook) {
+        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, HIDDEN, 4, 8);
         LowLatencyWorld world = shape.world(shape.raggedSpec());
         Told told = new Told();
         int late = 1;

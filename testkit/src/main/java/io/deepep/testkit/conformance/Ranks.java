@@ -8,7 +8,6 @@ import io.deepep.RankFailedException;
 import io.deepep.testkit.TestBackend;
 import java.time.Duration;
 import java.util.function.Consumer;
-import org.junit.jupiter.api.Assumptions;
 
 /**
  * Runs a test body on every rank of a group, each on its thread; with {@link ProcessRanks} on those
@@ -48,7 +47,13 @@ final class Ranks {
 
     /** Runs {@code body} on every rank of a new group. */
     static void runBare(TestBackend backend, EpTopology topology, InProcessGroup.RankTask body) {
-        assumeSupported(backend, topology);
+        if (!fit(backend, topology)) {
+            throw new AssertionError(
+                    topology
+                            + " is no group of "
+                            + backend.name()
+                            + " here: give the case a source of arguments that leaves it out");
+        }
         try {
             if (ProcessRanks.areRequested()) {
                 ProcessRanks.run(topology, body);
@@ -70,15 +75,10 @@ final class Ranks {
         }
     }
 
-    /**
-     * Skips the calling test where the backend has no such groups; where it cannot be used at all,
-     * fails it if the backend is required.
-     */
-    static void assumeSupported(TestBackend backend, EpTopology topology) {
-        String reason = backend.unavailabilityReason().orElse("");
-        RequiredBackends.assume(backend.kind(), reason.isEmpty(), reason);
-        Assumptions.assumeTrue(
-                backend.supports(topology), backend.kind() + " has no groups like " + topology);
+    /** Whether the backend has such groups, and the processes are one if there are several. */
+    static boolean fit(TestBackend backend, EpTopology topology) {
+        return backend.supports(topology)
+                && (!ProcessRanks.areRequested() || ProcessRanks.number() == topology.numRanks());
     }
 
     static Buffer.Builder builder(

@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance;
 
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static io.deepep.testkit.conformance.NormalMisuses.EXPERTS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
@@ -18,22 +19,16 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RoutingException;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.concurrent.Callable;
 import java.util.function.Function;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
-/**
- * What one rank does wrong and all must learn, after which the buffer still works. Part of {@link
- * BadInputConformance}.
- */
-public abstract class RoutingErrorConformance extends ArgumentConformance {
-    static final int EXPERTS = 16;
-
-    @ParameterizedTest
-    @CsvSource({
+/** What one rank does wrong and all must learn, after which the buffer still works. */
+@BackendSuite
+public record RoutingErrorConformance(TestBackend backend) {
+    @Cases
+    @GroupSource({
         "1, 4, 16",
         "1, 4, -2",
         "1, 4, 9223372036854775807",
@@ -68,13 +63,18 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
         return rank.context().upload(idx);
     }
 
-    @ParameterizedTest
-    @ValueSource(longs = {EXPERTS, -2, Long.MAX_VALUE, Long.MIN_VALUE})
-    public void layoutOfExpertOutOfRange(long expert) {
+    @Cases
+    @GroupSource({
+        "1, 2, 16",
+        "1, 2, -2",
+        "1, 2, 9223372036854775807",
+        "1, 2, -9223372036854775808"
+    })
+    public void layoutOfExpertOutOfRange(int nodes, int ranksPerNode, long expert) {
         NormalWorld world = NormalMisuses.world(2);
         Ranks.run(
                 backend(),
-                Ranks.topology(1, 2),
+                Ranks.topology(nodes, ranksPerNode),
                 b -> b.normal(NormalMisuses.LIMITS),
                 context -> {
                     NormalRank rank = new NormalRank(context, world);
@@ -92,8 +92,8 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
     }
 
     /** A layout that is not that of the indices, in one of its parts. */
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void contradictoryLayout(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         Ranks.run(
@@ -159,8 +159,8 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
     }
 
     /** More than the caller has room for in the expanded layout, which only the receiver sees. */
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void moreExpandedThanFits(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         int room = 9;
@@ -197,8 +197,8 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
     }
 
     /** A handle without a routing: combines and cached dispatches with it fail on every rank. */
-    @ParameterizedTest
-    @CsvSource({"1, 4", "2, 2"})
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
     public void handleOfFailedDispatch(int nodes, int ranksPerNode) {
         NormalWorld world = NormalMisuses.world(4);
         int rows = NormalMisuses.LIMITS.recvCapacity(4);
@@ -242,8 +242,8 @@ public abstract class RoutingErrorConformance extends ArgumentConformance {
                 .hasMessageContaining("the dispatch of the handle has not run, or failed");
     }
 
-    @ParameterizedTest
-    @CsvSource({"1, 4, false", "2, 2, false", "1, 4, true", "2, 2, true"})
+    @Cases
+    @GroupSource({"1, 4, false", "2, 2, false", "1, 4, true", "2, 2, true"})
     public void moreThanFits(int nodes, int ranksPerNode, boolean worstCase) {
         NormalWorld large = NormalMisuses.world(4);
         NormalWorld small = NormalWorld.bf16(RoutingSpec.of(4, 1, EXPERTS, 4), large.hidden());

@@ -1,8 +1,11 @@
-package io.deepep.testkit;
+package io.deepep.buffer;
 
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -10,6 +13,11 @@ import java.lang.foreign.MemorySegment;
 public final class HostTestBackend implements TestBackend {
     /** Creates the backend. */
     public HostTestBackend() {}
+
+    @Override
+    public String name() {
+        return "host";
+    }
 
     @Override
     public Device.Kind kind() {
@@ -42,5 +50,15 @@ public final class HostTestBackend implements TestBackend {
     @Override
     public void write(Tensor hostTensor, Tensor deviceTensor) {
         HostTensors.copy(hostTensor, deviceTensor);
+    }
+
+    @Override
+    public TestStream newStream(Device device) {
+        return new HostTestStream();
+    }
+
+    @Override
+    public String toString() {
+        return name();
     }
 }

@@ -1,0 +1,18 @@
+package io.deepep.testkit.conformance;
+
+import io.deepep.testkit.TestBackend;
+
+/** What suites of low-latency mode share. */
+interface LowLatencySuite {
+    String ALL = "io.deepep.testkit.conformance.LowLatencyShape#all";
+    String ALL_FORMATS = "io.deepep.testkit.conformance.LowLatencyShape#allFormats";
+    String FEW = "io.deepep.testkit.conformance.LowLatencyShape#few";
+
+    /** The backend under test. */
+    TestBackend backend();
+
+    /** Runs {@code body} on every rank with a buffer of the shape's limits. */
+    default void run(LowLatencyShape shape, Ranks.Body body) {
+        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), body);
+    }
+}
