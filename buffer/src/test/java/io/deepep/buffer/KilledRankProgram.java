@@ -4,7 +4,7 @@ import io.deepep.Communicator;
 import io.deepep.spi.CommunicatorProvider;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
-import io.deepep.testkit.conformance.KilledRank;
+import io.deepep.testkit.conformance.lowlatency.KilledRank;
 import java.time.Duration;
 
 /**

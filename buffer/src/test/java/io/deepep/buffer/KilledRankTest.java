@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
-import io.deepep.testkit.conformance.KilledRank;
+import io.deepep.testkit.conformance.lowlatency.KilledRank;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Path;

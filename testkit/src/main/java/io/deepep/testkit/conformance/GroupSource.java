@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.ArgumentsSource;
 @Target(ElementType.METHOD)
 @Retention(RetentionPolicy.RUNTIME)
 @ArgumentsSource(GroupArguments.class)
-@interface GroupSource {
+public @interface GroupSource {
     /** The arguments of the cases, separated by commas. */
     String[] value();
 }

@@ -13,25 +13,25 @@ import java.util.function.Consumer;
  * Runs a test body on every rank of a group, each on its thread; with {@link ProcessRanks} on those
  * of this process.
  */
-final class Ranks {
+public final class Ranks {
     /**
      * Generous for a loaded machine, short enough that a rank whose check failed does not hold up
      * the others for long. {@code -Ddeepep.testTimeout} gives more seconds, for runs under a tool
      * that makes kernels slow.
      */
-    static final Duration TIMEOUT =
+    public static final Duration TIMEOUT =
             Duration.ofSeconds(Integer.getInteger("deepep.testTimeout", 15));
 
     private Ranks() {}
 
     /** What one rank does. */
     @FunctionalInterface
-    interface Body {
+    public interface Body {
         void run(RankContext rank) throws Exception;
     }
 
     /** Opens a buffer on every rank, runs {@code body} and closes the buffers. */
-    static void run(
+    public static void run(
             TestBackend backend, EpTopology topology, Consumer<Buffer.Builder> options, Body body) {
         runBare(
                 backend,
@@ -46,7 +46,8 @@ final class Ranks {
     }
 
     /** Runs {@code body} on every rank of a new group. */
-    static void runBare(TestBackend backend, EpTopology topology, InProcessGroup.RankTask body) {
+    public static void runBare(
+            TestBackend backend, EpTopology topology, InProcessGroup.RankTask body) {
         if (!fit(backend, topology)) {
             throw new AssertionError(
                     topology
@@ -76,12 +77,12 @@ final class Ranks {
     }
 
     /** Whether the backend has such groups, and the processes are one if there are several. */
-    static boolean fit(TestBackend backend, EpTopology topology) {
+    public static boolean fit(TestBackend backend, EpTopology topology) {
         return backend.supports(topology)
                 && (!ProcessRanks.areRequested() || ProcessRanks.number() == topology.numRanks());
     }
 
-    static Buffer.Builder builder(
+    public static Buffer.Builder builder(
             TestBackend backend, Communicator communicator, EpTopology topology) {
         return Buffer.builder(communicator)
                 .ranksPerNode(topology.numNvlRanks())
@@ -91,13 +92,13 @@ final class Ranks {
     }
 
     /** Four ranks, on two nodes if the backend can do that. */
-    static EpTopology four(TestBackend backend) {
+    public static EpTopology four(TestBackend backend) {
         EpTopology twoNodes = topology(2, 2);
         return backend.supports(twoNodes) ? twoNodes : topology(1, 4);
     }
 
     /** A group of {@code nodes} nodes with {@code ranksPerNode} ranks each. */
-    static EpTopology topology(int nodes, int ranksPerNode) {
+    public static EpTopology topology(int nodes, int ranksPerNode) {
         return new EpTopology(0, nodes * ranksPerNode, ranksPerNode);
     }
 }
