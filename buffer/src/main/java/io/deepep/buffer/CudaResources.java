@@ -100,7 +100,7 @@ final class CudaResources implements Resources {
 
     private CudaNormalKernels openNormal(BufferOptions options, GpuSharing sharing) {
         return new CudaNormalKernels(
-                new CudaNormalKernels.Place(
+                new CudaNormalKernels.RankSetup(
                         context,
                         stream,
                         options.topology(),

@@ -38,7 +38,7 @@ public final class RankBufferProvider implements BufferProvider {
 
     @Override
     public long normalNvlBytes(Config config, NormalLimits limits, EpTopology topology) {
-        return BufferSizes.normalNvl(config, limits, topology);
+        return BufferSizes.normalNvl(limits, topology);
     }
 
     @Override

@@ -52,12 +52,12 @@ public record OperationPlan(
      * @param max everything that the busiest rank sends or receives, whichever is more
      */
     public record LinkBytes(LinkLoad rows, double payloadMean, double mean, double max) {
-        static LinkBytes of(LinkLoad rows, WireFormat wire, long controlBytes) {
+        static LinkBytes of(LinkLoad rows, long payloadBytes, long rowBytes, long controlBytes) {
             return new LinkBytes(
                     rows,
-                    rows.mean() * wire.payloadBytes(),
-                    rows.mean() * wire.rowBytes() + controlBytes,
-                    rows.max() * wire.rowBytes() + controlBytes);
+                    rows.mean() * payloadBytes,
+                    rows.mean() * rowBytes + controlBytes,
+                    rows.max() * rowBytes + controlBytes);
         }
     }
 
@@ -69,12 +69,14 @@ public record OperationPlan(
         LinkBytes nvlink =
                 LinkBytes.of(
                         LinkLoad.of(rows.nvlinkOut, rows.nvlinkIn, fraction),
-                        wire,
+                        wire.payloadBytes(),
+                        wire.nvlinkRowBytes(),
                         wire.nvlinkControlBytes());
         LinkBytes rdma =
                 LinkBytes.of(
                         LinkLoad.of(rows.rdmaOut, rows.rdmaIn, fraction),
-                        wire,
+                        wire.payloadBytes(),
+                        wire.rdmaRowBytes(),
                         wire.rdmaControlBytes());
         LinkCost nvlinkCost = cluster.nvlink(mode, op);
         LinkCost rdmaCost = cluster.rdma(mode, op);

@@ -4,26 +4,25 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
-import io.deepep.NormalLimits;
 import io.deepep.lowlatency.cuda.CudaLowLatencyLayout;
-import io.deepep.normal.NormalHeader;
-import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalRdmaLayout;
-import io.deepep.spi.Layout;
 import io.deepep.spi.RowFormat;
 
 /**
  * Bytes that an operation puts on the links, from the layouts of the protocols.
  *
  * @param payloadBytes of a row: elements and scales alone
- * @param rowBytes of a row as it travels, padding and metadata included
+ * @param nvlinkRowBytes of a row as it travels over NVLink, padding and metadata included
+ * @param rdmaRowBytes of a row as it travels over RDMA, likewise
  * @param nvlinkControlBytes that a rank sends over NVLink besides rows: headers and flags
- * @param rdmaControlBytes that it sends over RDMA besides rows
+ * @param rdmaControlBytes that it sends over RDMA besides rows: these, and records
  * @param rdmaControlMessages in which it does
  */
 public record WireFormat(
         long payloadBytes,
-        long rowBytes,
+        long nvlinkRowBytes,
+        long rdmaRowBytes,
         long nvlinkControlBytes,
         long rdmaControlBytes,
         long rdmaControlMessages) {
@@ -31,42 +30,46 @@ public record WireFormat(
 
     /** Rows alone, as others ship them. */
     static WireFormat ofRows(long rowBytes) {
-        return new WireFormat(rowBytes, rowBytes, 0, 0, 0);
+        return new WireFormat(rowBytes, rowBytes, rowBytes, 0, 0, 0);
     }
 
     /** An operation of this library. */
     static WireFormat of(Mode mode, Op op, DType dtype, Shape shape, EpTopology topology) {
         DType rowType = op == Op.COMBINE ? DType.BF16 : dtype;
-        long payload = new RowFormat(rowType, shape.hidden()).dataBytes();
+        RowFormat row = new RowFormat(rowType, shape.hidden());
         return mode == Mode.NORMAL
-                ? normal(op, payload, shape, topology)
-                : lowLatency(op, payload, shape, topology);
+                ? normal(op, row, shape, topology)
+                : lowLatency(op, row.dataBytes(), shape, topology);
     }
 
     /**
      * Every rank's header comes to the rank with its nvlRank on each node, which hands it to its
-     * node.
+     * node. A dispatch's counts travel in it, and its records ahead of the rows.
      */
-    private static WireFormat normal(Op op, long payload, Shape shape, EpTopology topology) {
-        NormalLimits limits =
-                NormalLimits.of(
-                        shape.numTokens(), shape.hidden(), shape.numTopk(), shape.numExperts());
-        Config config = configFor(topology);
-        long header = NormalHeader.slotBytes(topology.numRanks(), shape.numExperts());
-        long channels =
-                NormalRdmaLayout.of(config, limits, topology).channelMeta().recordBytes()
-                        * config.numChannels();
+    private static WireFormat normal(Op op, RowFormat row, Shape shape, EpTopology topology) {
+        boolean dispatch = op == Op.DISPATCH;
         long nodes = topology.numRdmaRanks();
-        long meta =
-                op == Op.DISPATCH
-                        ? NormalNvlLayout.metaBytes(shape.numTopk())
-                        : (long) DType.F32.sizeBytes() * shape.numTopk();
+        long experts = dispatch ? shape.numExperts() / topology.numRanks() : 0;
+        long counted = dispatch && topology.isInternode() ? topology.numRanks() : 0;
+        long words = HeaderWord.HEADER_WORDS + counted;
+        long header = Long.BYTES * (words + experts);
+        long image = Integer.BYTES * (words + experts * topology.numNvlRanks()) + FLAG_BYTES;
+        long weights = (long) Float.BYTES * shape.numTopk();
+        long metadata = dispatch ? Integer.BYTES + 2 * weights : weights;
+        int blocks = configFor(topology).numSms();
+        long beside =
+                (long) shape.numTokens()
+                                * (dispatch
+                                        ? NormalRdmaLayout.recordBytes(shape.numTopk())
+                                        : weights)
+                        + FLAG_BYTES * blocks;
         return new WireFormat(
-                payload,
-                Layout.alignToLine(payload) + meta,
-                (topology.numNvlRanks() - 1) * nodes * header,
-                (nodes - 1) * (header + (op == Op.DISPATCH ? channels : 0)),
-                (nodes - 1) * (1 + (op == Op.DISPATCH ? config.numChannels() : 0)));
+                row.dataBytes(),
+                row.strideBytes() + metadata,
+                row.strideBytes(),
+                (topology.numNvlRanks() - 1) * (nodes * header + 2 * FLAG_BYTES),
+                (nodes - 1) * (image + beside),
+                (nodes - 1) * (1L + blocks));
     }
 
     /** A header, a flag and an acknowledgement between every two ranks. */
@@ -86,7 +89,12 @@ public record WireFormat(
         long onNode = topology.numNvlRanks() - 1L;
         long elsewhere = topology.numRanks() - (long) topology.numNvlRanks();
         return new WireFormat(
-                payload, payload + selection, onNode * perPeer, elsewhere * perPeer, elsewhere * 3);
+                payload,
+                payload + selection,
+                payload + selection,
+                onNode * perPeer,
+                elsewhere * perPeer,
+                elsewhere * 3);
     }
 
     /** The configuration that a buffer is laid out for when none is given. */

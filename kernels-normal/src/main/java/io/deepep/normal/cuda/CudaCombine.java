@@ -12,8 +12,13 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.StatusStruct;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
+import io.deepep.normal.RingShape;
+import io.deepep.normal.cuda.kernels.InternodeStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
@@ -52,8 +57,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         state.checks.combine(plan, handle.numResultRows());
         if (plan.out() != null && state.heapContains(plan.out().address())) {
             throw new IllegalArgumentException(
-                    "out lies in the buffer, which peers read during a combine; give memory of your"
-                            + " own");
+                    "out lies in the buffer, which peers read during a combine; give memory of your own");
         }
         Config config =
                 NormalConfigs.choose(
@@ -69,7 +73,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         this.status =
                 state.status(
                         state.slots.take(this, statusBytes, event.finished()),
-                        "combine",
+                        NormalCall.COMBINE,
                         handle.numExperts());
         Arena arena = Arena.ofAuto();
         int rowBytes = handle.hidden() * DType.BF16.sizeBytes();
@@ -252,7 +256,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, DType.BF16, handle.hidden());
+        NormalRows.describe(facts, RowFormat.bf16(handle.hidden()));
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 
@@ -263,7 +267,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         return (facts, completed) -> {
             describe(facts, completed);
             waits.describe(facts);
-            PeerRows rows = trace == null ? null : trace.rows();
+            RowSpread rows = trace == null ? null : trace.rows();
             if (rows != null) {
                 rows.describeCombine(facts, handle.numTokens());
             }

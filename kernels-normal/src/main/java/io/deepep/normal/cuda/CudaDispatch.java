@@ -12,8 +12,14 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
+import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRows;
+import io.deepep.normal.RingShape;
+import io.deepep.normal.cuda.kernels.InternodeStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
@@ -31,13 +37,13 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     private final CudaDispatchHandle handle;
     private final StatusBlock status;
     private final CallEvent event;
-    private final DispatchOutputs outputs;
+    private final CudaDispatchOutputs outputs;
     private final ExpandLaunch expand;
     private final DispatchShape shape;
     private final Params params;
     private final LaunchConfig launch;
     private final WaitTimes waits;
-    private final HostWaiter waiter;
+    private final CountsWait waiter;
 
     /** Taken with the first run that is observed. */
     private PinnedSlots.Slot traceSlot;
@@ -61,10 +67,13 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.handle = cached ? given : newHandle(state, plan);
         this.event = new CallEvent(state.stream);
         PinnedSlots.Slot slot =
-                state.slots.take(this, DispatchOutputs.slotBytes(handle), event.finished());
+                state.slots.take(this, CudaDispatchOutputs.slotBytes(handle), event.finished());
         this.status =
-                state.status(slot, cached ? "cached dispatch" : "dispatch", handle.numExperts());
-        this.outputs = new DispatchOutputs(state, handle, plan, slot);
+                state.status(
+                        slot,
+                        cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH,
+                        handle.numExperts());
+        this.outputs = new CudaDispatchOutputs(state, handle, plan, slot);
         this.expand = ExpandLaunch.of(state, handle, plan, config, outputs, status);
         Arena arena = Arena.ofAuto();
         RowFormat row = new RowFormat(plan.x().dtype(), handle.hidden());
@@ -75,7 +84,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.launch =
                 new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS)
                         .sharedBytes(shape.sharedBytes());
-        this.waiter = new HostWaiter(state, status);
+        this.waiter = new CountsWait(state, status);
         fillParams(row);
         if (state.internode != null) {
             state.internode.fill(
@@ -115,8 +124,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         long offset = x.address() - state.heap();
         if (offset >= rows.offset() && offset < rows.end()) {
             throw new IllegalArgumentException(
-                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive"
-                            + " a copy");
+                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
         }
     }
 
@@ -151,7 +159,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     }
 
     /** Where peers' rows go. */
-    static void setLayout(Params params, CudaNvlLayout layout) {
+    static void setLayout(Params params, NormalNvlLayout layout) {
         params.set("recv_offset", layout.recvRows().offset())
                 .set("recv_src_offset", layout.recvSrc().offset())
                 .set("recv_topk_offset", layout.recvTopk().offset())
@@ -261,7 +269,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     /** How rows spread over the ranks is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, plan.x().dtype(), handle.hidden());
+        NormalRows.describe(facts, new RowFormat(plan.x().dtype(), handle.hidden()));
         boolean exact = handle.numWorstTokens() == 0;
         facts.tokens(
                 handle.numTokens(),
@@ -286,7 +294,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         return (facts, completed) -> {
             describe(facts, completed);
             waits.describe(facts);
-            PeerRows rows = trace == null ? null : trace.rows();
+            RowSpread rows = trace == null ? null : trace.rows();
             if (rows != null) {
                 rows.describeDispatch(facts, handle.numTokens());
             }

@@ -6,7 +6,9 @@ import io.deepep.DispatchPlan;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.normal.cuda.KernelConstants.ExpandMode;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.KernelConstants.ExpandMode;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.Layout;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
@@ -17,7 +19,7 @@ final class ExpandLaunch {
     private static final int COUNTER_ROWS = KernelConstants.WARPS + 1;
 
     private final CudaNormalState state;
-    private final DispatchOutputs outputs;
+    private final CudaDispatchOutputs outputs;
     private final Params params;
     private final LaunchConfig launch;
     private final LaunchConfig oneWarp;
@@ -31,7 +33,7 @@ final class ExpandLaunch {
             CudaDispatchHandle handle,
             DispatchPlan plan,
             Config config,
-            DispatchOutputs outputs,
+            CudaDispatchOutputs outputs,
             StatusBlock status) {
         this.state = state;
         this.outputs = outputs;
@@ -53,7 +55,7 @@ final class ExpandLaunch {
             CudaDispatchHandle handle,
             DispatchPlan plan,
             Config config,
-            DispatchOutputs outputs,
+            CudaDispatchOutputs outputs,
             StatusBlock status) {
         return outputs.copies()
                 ? new ExpandLaunch(state, handle, plan, config, outputs, status)

@@ -13,10 +13,11 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.RoutingException;
 import io.deepep.host.HostContext;
-import io.deepep.normal.NormalHeader;
-import io.deepep.normal.NormalHeaders;
+import io.deepep.normal.FaultMessages;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.Operation;
+import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 
@@ -42,15 +43,9 @@ public final class HostNormalKernels implements NormalKernels {
         int numTokens = (int) topkIdx.size(0);
         RoutingScan scan = new RoutingScan(state.topology, numTokens, numExperts);
         scan.scan(topkIdx, null);
-        if (scan.status() != NormalHeader.STATUS_OK) {
+        if (scan.fault() != null) {
             throw new RoutingException(
-                    state.topology.rank(),
-                    NormalHeaders.statusMessage(
-                            scan.status(),
-                            scan.detail(0),
-                            scan.detail(1),
-                            scan.detail(2),
-                            numExperts));
+                    state.topology.rank(), FaultMessages.routing(scan.fault(), numExperts));
         }
         return new DispatchLayout(
                 ints(scan.tokensPerRank()),
@@ -94,12 +89,12 @@ public final class HostNormalKernels implements NormalKernels {
 
     @Override
     public Operation<DispatchResult> prepareDispatch(DispatchPlan plan) {
-        return new DispatchOperation(state, plan);
+        return new HostDispatch(state, plan);
     }
 
     @Override
     public Operation<CombineResult> prepareCombine(CombinePlan plan) {
-        return new CombineOperation(state, plan);
+        return new HostCombine(state, plan);
     }
 
     @Override
@@ -107,10 +102,10 @@ public final class HostNormalKernels implements NormalKernels {
         HostDispatchHandle mine = HostDispatchHandle.of(handle, state);
         if (mine.expanded()) {
             throw new IllegalArgumentException(
-                    "the handle is expanded: combine sums a token's rows into the buffer; compute"
-                            + " them into memory of your own");
+                    "the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
         }
-        var region = state.nvlLayout.combineRows();
+        long rowBytes = RowFormat.bf16(mine.hidden()).strideBytes();
+        Region region = state.nvlLayout.combineRows().of(rowBytes);
         return Tensor.strided(
                 state.context.nvl().local().asSlice(region.offset(), region.sizeBytes()),
                 DType.BF16,

@@ -163,7 +163,7 @@ class HostNormalErrorsTest {
                         assertThat(failure)
                                 .hasMessageContaining(
                                         "rank 1 would receive 12 tokens, it has room for 3; raise"
-                                                + " numWorstTokens"));
+                                                + " NormalLimits.maxRecvTokens (or numWorstTokens"));
     }
 
     @Test
@@ -255,8 +255,8 @@ class HostNormalErrorsTest {
                                                                     .build()))
                                     .isInstanceOf(RankMismatchException.class)
                                     .hasMessageContaining(
-                                            "dispatch of the handle: rank 0 has operation 1, rank 1"
-                                                    + " has operation 2");
+                                            "dispatch of the handle: rank 0 has call 1, rank 1"
+                                                    + " has call 2");
                             RankGroup.combine(
                                     kernels,
                                     CombinePlan.builder(second.recvX(), first.handle()).build());

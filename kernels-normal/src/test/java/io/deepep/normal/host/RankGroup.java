@@ -45,8 +45,7 @@ record RankGroup(
                         EpTopology topology =
                                 new EpTopology(communicator.rank(), numRanks(), numNvlRanks);
                         Config envelope = config.covering(config);
-                        long nvlBytes =
-                                NormalNvlLayout.of(envelope, limits, topology).layout().sizeBytes();
+                        long nvlBytes = NormalNvlLayout.of(limits, topology).layout().sizeBytes();
                         long rdmaBytes =
                                 NormalRdmaLayout.of(envelope, limits, topology)
                                         .layout()
