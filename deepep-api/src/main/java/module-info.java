@@ -18,6 +18,10 @@ module io.deepep {
             io.deepep.host,
             io.deepep.lowlatency,
             io.deepep.normal;
+    exports io.deepep.spi.posix to
+            io.deepep.buffer,
+            io.deepep.cuda,
+            io.deepep.host;
 
     uses io.deepep.spi.BufferProvider;
     uses io.deepep.spi.CommunicatorProvider;

@@ -84,10 +84,27 @@ class ArchitectureTest {
             new Module(List.of("io.deepep.micrometer.."), List.of(API), List.of("io.micrometer.."));
     private static final Module TESTKIT =
             new Module(List.of("io.deepep.testkit.."), List.of(API), List.of(TEST_LIBRARIES));
+    private static final Module PLANNER =
+            new Module(
+                    List.of("io.deepep.planner.."),
+                    List.of(API, NORMAL, LOW_LATENCY, BUFFER, TESTKIT),
+                    List.of());
+    private static final Module DOCTOR =
+            new Module(List.of("io.deepep.doctor.."), List.of(API, NATIVE), List.of());
     private static final Module BENCH =
             new Module(
                     List.of("io.deepep.bench.."),
-                    List.of(API, COMMUNICATOR, HOST, NATIVE, NORMAL, LOW_LATENCY, BUFFER, TESTKIT),
+                    List.of(
+                            API,
+                            COMMUNICATOR,
+                            HOST,
+                            NATIVE,
+                            NORMAL,
+                            LOW_LATENCY,
+                            BUFFER,
+                            TESTKIT,
+                            PLANNER,
+                            DOCTOR),
                     List.of(
                             "com.fasterxml.jackson..",
                             "com.sun.management..",
@@ -130,6 +147,8 @@ class ArchitectureTest {
                 DJL,
                 MICROMETER,
                 TESTKIT,
+                PLANNER,
+                DOCTOR,
                 BENCH);
     }
 

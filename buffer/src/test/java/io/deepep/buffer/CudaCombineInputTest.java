@@ -8,15 +8,14 @@ import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaMemory;
-import java.util.concurrent.TimeUnit;
+import io.deepep.testkit.conformance.BackendSuite;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /**
  * Combine of rows wherever an engine has them: peers pull from plain memory, rows in memory that
  * they have no access to are brought into the heap meanwhile, misaligned ones before.
  */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BackendSuite(only = "cuda")
 class CudaCombineInputTest {
     private static final int ALLOCATION_ALIGNMENT = 256;
 

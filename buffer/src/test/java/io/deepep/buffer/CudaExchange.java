@@ -13,7 +13,7 @@ import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
-import io.deepep.testkit.conformance.RequiredBackends;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.NormalOracle;
@@ -39,7 +39,7 @@ final class CudaExchange implements AutoCloseable {
     final Buffer buffer;
     final Device device;
     private final int rank;
-    private final CudaTestBackend backend = new CudaTestBackend();
+    private final TestBackend backend = BufferTestBackends.CUDA;
     private final Routing routing =
             RoutingSpec.of(NUM_RANKS, TOKENS, EXPERTS, TOPK).withSeed(3).generate();
     private final NormalOracle oracle = new NormalOracle(routing);
@@ -65,10 +65,8 @@ final class CudaExchange implements AutoCloseable {
         void run(Communicator communicator, CudaExchange exchange);
     }
 
-    /** Runs the body on every rank; skips the test without a GPU. */
+    /** Runs the body on every rank. */
     static void run(Body body) throws InterruptedException {
-        String reason = new CudaTestBackend().unavailabilityReason().orElse("");
-        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(
                     communicator -> {

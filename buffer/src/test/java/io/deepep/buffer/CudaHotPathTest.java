@@ -11,15 +11,14 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
+import io.deepep.testkit.conformance.BackendSuite;
 import java.lang.management.ManagementFactory;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /** Calls whose plans have been used before allocate nothing, on the Java heap or on the GPU. */
 @Tag("manyCalls")
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BackendSuite(only = "cuda")
 class CudaHotPathTest {
     private static final int NUM_CALLS = 2000;
     private static final int NUM_ROUNDS = 6;

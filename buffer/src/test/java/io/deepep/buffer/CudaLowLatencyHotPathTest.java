@@ -18,28 +18,27 @@ import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.HostTensors;
-import io.deepep.testkit.conformance.RequiredBackends;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.management.ManagementFactory;
 import java.util.IdentityHashMap;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Pairs whose plans have been used before allocate nothing, on the Java heap or on the GPU. */
 @Tag("manyCalls")
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BackendSuite(only = "cuda")
 class CudaLowLatencyHotPathTest {
     private static final int NUM_RANKS = 4;
     private static final int NUM_CALLS = 1000;
     private static final int NUM_ROUNDS = 6;
     private static final LowLatencyLimits LIMITS = new LowLatencyLimits(8, 256, 8, 4);
 
-    private final CudaTestBackend backend = new CudaTestBackend();
+    private final TestBackend backend = BufferTestBackends.CUDA;
     private final Routing routing =
             RoutingSpec.of(NUM_RANKS, LIMITS.maxTokens(), LIMITS.numExperts(), LIMITS.maxTopk())
                     .withSeed(3)
@@ -48,8 +47,6 @@ class CudaLowLatencyHotPathTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void noGarbage(boolean hook) throws InterruptedException {
-        String reason = backend.unavailabilityReason().orElse("");
-        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(communicator -> run(communicator, hook));
         }

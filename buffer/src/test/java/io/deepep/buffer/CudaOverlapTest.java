@@ -21,12 +21,11 @@ import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedMemory;
 import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.conformance.BackendSuite;
 import java.lang.foreign.Arena;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /**
  * Dispatch and combine run beside an engine's kernel on another stream. The kernel multiplies until
@@ -34,7 +33,7 @@ import org.junit.jupiter.api.Timeout;
  * began and ended while it ran.
  */
 @Tag("ptx")
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BackendSuite(only = "cuda")
 class CudaOverlapTest {
     @Test
     void callsRunBesideAnEnginesKernel() throws InterruptedException {

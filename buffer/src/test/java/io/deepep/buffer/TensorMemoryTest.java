@@ -28,8 +28,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * What the host backend asks of the memory of a plan each time it is used: refused before the
- * call starts, so that the buffer goes on.
+ * What the host backend asks of the memory of a plan each time it is used: refused before the call
+ * starts, so that the buffer goes on.
  */
 @Timeout(value = 30, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class TensorMemoryTest {
@@ -96,8 +96,7 @@ class TensorMemoryTest {
                             LowLatencyDispatchPlan.builder(x(confined), topkIdx(shared))
                                     .format(LowLatencyFormat.BF16)
                                     .build();
-                    assertThatThrownBy(
-                                    () -> buffer.lowLatencyDispatch(plan, CallOptions.async()))
+                    assertThatThrownBy(() -> buffer.lowLatencyDispatch(plan, CallOptions.async()))
                             .isInstanceOf(IllegalArgumentException.class)
                             .hasMessageContaining("x is ");
                 });

@@ -52,7 +52,7 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
                                     batches.get(batch)
                                             .combined(
                                                     rank,
-                                                    HomeRows.BF16,
+                                                    CombineRows.BF16,
                                                     combined.get(rank).get(batch));
                                 }
                             });

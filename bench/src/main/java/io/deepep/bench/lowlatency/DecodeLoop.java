@@ -10,7 +10,7 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
-import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.Session;
 import java.lang.management.ManagementFactory;
 import java.util.IdentityHashMap;
@@ -21,7 +21,7 @@ import java.util.List;
  * the buffer, with reused plans. As by an engine whose kernels run on the buffer's stream: no event
  * lies between the calls.
  */
-final class DecodeLoop implements Operation {
+final class DecodeLoop implements CollectiveCall {
     /** Results are kept for two dispatches, so every second one finds the memory of the first. */
     private static final int NUM_PREPARED = 2;
 
@@ -124,6 +124,6 @@ final class DecodeLoop implements Operation {
         Rank mine = ranks.get(rank);
         mine.home.event().synchronize();
         verifier.dispatched(rank, LowLatencyFormat.FP8, mine.received);
-        verifier.combined(rank, HomeRows.BF16, mine.home.x());
+        verifier.combined(rank, CombineRows.BF16, mine.home.x());
     }
 }

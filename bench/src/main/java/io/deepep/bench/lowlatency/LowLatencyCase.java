@@ -64,11 +64,11 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         LowLatencyDispatchPlan.Builder builder =
                 LowLatencyDispatchPlan.builder(workload.x(rank), workload.topkIdx(rank))
                         .format(variant.format())
-                        .receiveHook(variant.has(Feature.HOOK));
-        if (variant.has(Feature.PRE_REDUCED)) {
+                        .receiveHook(variant.has(LowLatencyFeature.HOOK));
+        if (variant.has(LowLatencyFeature.PRE_REDUCED)) {
             builder.topkWeights(workload.topkWeights(rank));
         }
-        if (variant.has(Feature.STATS)) {
+        if (variant.has(LowLatencyFeature.STATS)) {
             builder.cumulativeStats(zeros(rank, DType.I32, workload.routing().numLocalExperts()))
                     .waitCostStats(zeros(rank, DType.I64, workload.routing().numRanks()));
         }
@@ -83,14 +83,14 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
             int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
         Buffer buffer = session.buffer(rank);
         Tensor input = workload.outputs(rank);
-        if (variant.has(Feature.ZERO_COPY)) {
+        if (variant.has(LowLatencyFeature.ZERO_COPY)) {
             input = buffer.getLowLatencyCombineBuffer(received.handle());
             workload.copyOutputs(rank, input);
         }
         LowLatencyCombinePlan.Builder builder =
                 workload.combine(rank, input, received.handle(), variant.homeRows())
-                        .receiveHook(variant.has(Feature.HOOK));
-        if (variant.has(Feature.OUT)) {
+                        .receiveHook(variant.has(LowLatencyFeature.HOOK));
+        if (variant.has(LowLatencyFeature.OUT)) {
             Tensor stale =
                     Rows.expertOutputs(
                             workload.routing().numTokens(rank), session.job().hidden(), rank);
@@ -100,7 +100,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     }
 
     private void checkStats(int rank, LowLatencyDispatchPlan plan) {
-        if (!variant.has(Feature.STATS)) {
+        if (!variant.has(LowLatencyFeature.STATS)) {
             return;
         }
         try (Downloads downloads = session.downloads(rank)) {
@@ -135,7 +135,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     }
 
     private CallOptions options() {
-        return variant.has(Feature.ASYNC) ? CallOptions.async() : CallOptions.sync();
+        return variant.has(LowLatencyFeature.ASYNC) ? CallOptions.async() : CallOptions.sync();
     }
 
     private static void finish(Event event, Runnable receiveHook) {

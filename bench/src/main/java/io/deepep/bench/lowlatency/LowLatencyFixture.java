@@ -46,8 +46,8 @@ public final class LowLatencyFixture implements AutoCloseable {
                 .synchronous();
     }
 
-    private static HomeRows rows(boolean logFmt) {
-        return logFmt ? HomeRows.LOGFMT : HomeRows.BF16;
+    private static CombineRows rows(boolean logFmt) {
+        return logFmt ? CombineRows.LOGFMT : CombineRows.BF16;
     }
 
     /** Bytes of a dispatch. */

@@ -46,11 +46,11 @@ final class LowLatencyOperations {
      * Combine of what experts computed. Dispatches once, for the handles; so it is to be measured
      * before the next dispatch is made.
      */
-    LowLatencyOperation combine(boolean zeroCopy, HomeRows home, int sms) {
+    LowLatencyOperation combine(boolean zeroCopy, CombineRows home, int sms) {
         return new Combine(zeroCopy, home, sms);
     }
 
-    private static String nameOf(boolean zeroCopy, HomeRows home) {
+    private static String nameOf(boolean zeroCopy, CombineRows home) {
         return switch (home) {
             case BF16 -> zeroCopy ? "ll-combine-zero-copy" : "ll-combine-staged";
             case LOGFMT -> "ll-combine-logfmt";
@@ -98,15 +98,15 @@ final class LowLatencyOperations {
     }
 
     private final class Combine extends LowLatencyOperation {
-        private final HomeRows home;
+        private final CombineRows home;
         private final List<LowLatencyCombinePlan> plans;
         private final LowLatencyCombineResult[] latest =
                 new LowLatencyCombineResult[session.job().numRanks()];
 
-        Combine(boolean zeroCopy, HomeRows home, int sms) {
+        Combine(boolean zeroCopy, CombineRows home, int sms) {
             super(nameOf(zeroCopy, home), "bf16", sms);
             this.home = home;
-            boolean weighted = home == HomeRows.PRE_REDUCED;
+            boolean weighted = home == CombineRows.PRE_REDUCED;
             List<LowLatencyDispatchPlan> dispatches =
                     LowLatencyOperations.this.plans(LowLatencyFormat.BF16, weighted, sms);
             plans = session.team().ask(rank -> plan(rank, dispatches.get(rank), zeroCopy));

@@ -148,11 +148,11 @@ final class LowLatencyWorkload {
 
     /** A combine of {@code input}; pre-reduced, the dispatch was given {@link #topkWeights}. */
     LowLatencyCombinePlan.Builder combine(
-            int rank, Tensor input, LowLatencyHandle handle, HomeRows home) {
-        return home == HomeRows.PRE_REDUCED
+            int rank, Tensor input, LowLatencyHandle handle, CombineRows home) {
+        return home == CombineRows.PRE_REDUCED
                 ? LowLatencyCombinePlan.preReduced(input, topkIdx(rank), handle)
                 : LowLatencyCombinePlan.builder(input, topkIdx(rank), topkWeights(rank), handle)
-                        .logFmt(home == HomeRows.LOGFMT);
+                        .logFmt(home == CombineRows.LOGFMT);
     }
 
     PreReducedCheck preReducedCheck() {

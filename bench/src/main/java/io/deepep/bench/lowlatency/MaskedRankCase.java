@@ -52,7 +52,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
                 .run(
                         rank -> {
                             if (rank != absent) {
-                                verifier.combined(rank, HomeRows.BF16, combined.get(rank));
+                                verifier.combined(rank, CombineRows.BF16, combined.get(rank));
                             }
                             Buffer buffer = session.buffer(rank);
                             buffer.cleanLowLatencyBuffer();

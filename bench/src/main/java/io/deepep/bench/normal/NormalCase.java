@@ -9,10 +9,10 @@ import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.Downloads;
-import io.deepep.bench.run.Mirror;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
+import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.OracleMismatch;
@@ -58,15 +58,15 @@ final class NormalCase implements Case {
         nanos = 0;
         List<DispatchPlan> plans = session.team().ask(this::plan);
         List<DispatchResult> received = dispatch(plans, check());
-        if (variant.has(Feature.CACHED)) {
+        if (variant.has(NormalFeature.CACHED)) {
             received = dispatch(cached(received), check().withoutTopk());
         }
         List<DispatchResult> toCombine = received;
-        List<Mirror> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
+        List<TensorPair> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
         List<CombinePlan> combines =
                 session.team().ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
         List<CombineResult> combined = combine(combines, outputs, received);
-        if (variant.has(Feature.REPEAT)) {
+        if (variant.has(NormalFeature.REPEAT)) {
             repeat(plans, received, combines, combined, outputs);
         }
         return nanos;
@@ -75,15 +75,15 @@ final class NormalCase implements Case {
     private DispatchPlan plan(int rank) {
         return placed(routed(rank))
                 .expertAlignment(variant.alignment())
-                .expanded(variant.has(Feature.EXPANDED))
-                .numWorstTokens(variant.has(Feature.WORST_CASE) ? worstRows : 0)
+                .expanded(variant.has(NormalFeature.EXPANDED))
+                .numWorstTokens(variant.has(NormalFeature.WORST_CASE) ? worstRows : 0)
                 .build();
     }
 
     private DispatchPlan.Builder routed(int rank) {
         Tensor idx = workload.topkIdx(rank);
         int numExperts = workload.routing().numExperts();
-        return variant.has(Feature.TOPK)
+        return variant.has(NormalFeature.TOPK)
                 ? bare(rank).topk(idx, workload.topkWeights(rank), numExperts)
                 : bare(rank).layout(session.buffer(rank).getDispatchLayout(idx, numExperts));
     }
@@ -96,7 +96,7 @@ final class NormalCase implements Case {
     private DispatchPlan.Builder placed(DispatchPlan.Builder plan) {
         return plan.config(session.job().dispatchConfig())
                 .receive(
-                        variant.has(Feature.COPY)
+                        variant.has(NormalFeature.COPY)
                                 ? DispatchPlan.Receive.COPY
                                 : DispatchPlan.Receive.VIEW);
     }
@@ -128,25 +128,25 @@ final class NormalCase implements Case {
     private NormalDispatchCheck check() {
         NormalDispatchCheck check = workload.check(variant.dtype());
         check =
-                variant.has(Feature.EXPANDED)
+                variant.has(NormalFeature.EXPANDED)
                         ? check.expanded(variant.alignment())
                         : check.aligned(variant.alignment());
-        check = variant.has(Feature.WORST_CASE) ? check.worstCase(worstRows) : check;
-        return variant.has(Feature.TOPK) ? check : check.withoutTopk();
+        check = variant.has(NormalFeature.WORST_CASE) ? check.worstCase(worstRows) : check;
+        return variant.has(NormalFeature.TOPK) ? check : check.withoutTopk();
     }
 
     /** What this rank's experts give back for the rows it received. */
-    private Mirror outputs(int rank, DispatchResult received) {
-        if (variant.has(Feature.COMBINE_IN_PLACE)) {
-            return new Mirror(download(rank, received.recvX()), received.recvX());
+    private TensorPair outputs(int rank, DispatchResult received) {
+        if (variant.has(NormalFeature.COMBINE_IN_PLACE)) {
+            return new TensorPair(download(rank, received.recvX()), received.recvX());
         }
-        Mirror own = pool.outputs(rank, received.numRecvTokens());
-        if (!variant.has(Feature.COMBINE_BUFFER)) {
+        TensorPair own = pool.outputs(rank, received.numRecvTokens());
+        if (!variant.has(NormalFeature.COMBINE_BUFFER)) {
             return own;
         }
         Tensor inside = session.buffer(rank).getCombineBuffer(received.handle());
         session.memory(rank).copyRows(own.device(), inside, received.numRecvTokens());
-        return new Mirror(own.host(), inside);
+        return new TensorPair(own.host(), inside);
     }
 
     /** For all ranks' checks, so it stays until the case is over. */
@@ -154,21 +154,21 @@ final class NormalCase implements Case {
         return tensor == null ? null : session.memory(rank).download(tensor, Arena.ofAuto());
     }
 
-    private CombinePlan combine(int rank, DispatchResult received, Mirror outputs) {
+    private CombinePlan combine(int rank, DispatchResult received, TensorPair outputs) {
         CombinePlan.Builder builder =
                 CombinePlan.builder(outputs.device(), received.handle())
                         .config(session.job().combineConfig());
         int numTokens = workload.routing().numTokens(rank);
-        if (variant.has(Feature.WEIGHTS)) {
+        if (variant.has(NormalFeature.WEIGHTS)) {
             builder.topkWeights(received.recvTopkWeights());
         }
-        if (variant.has(Feature.TWO_BIASES)) {
+        if (variant.has(NormalFeature.TWO_BIASES)) {
             builder.bias(
                     pool.bias(rank, 0, numTokens).device(), pool.bias(rank, 1, numTokens).device());
-        } else if (variant.has(Feature.BIAS)) {
+        } else if (variant.has(NormalFeature.BIAS)) {
             builder.bias(pool.bias(rank, 0, numTokens).device());
         }
-        if (variant.has(Feature.OUT)) {
+        if (variant.has(NormalFeature.OUT)) {
             Tensor stale = Rows.expertOutputs(numTokens, session.job().hidden(), rank);
             builder.out(session.memory(rank).upload(stale));
         }
@@ -176,7 +176,7 @@ final class NormalCase implements Case {
     }
 
     private List<CombineResult> combine(
-            List<CombinePlan> plans, List<Mirror> outputs, List<DispatchResult> received) {
+            List<CombinePlan> plans, List<TensorPair> outputs, List<DispatchResult> received) {
         List<CombineResult> results =
                 timed(
                         rank -> {
@@ -187,7 +187,7 @@ final class NormalCase implements Case {
                         });
         int nodeSize = session.job().topology().numNvlRanks();
         NormalCombineOracle oracle =
-                variant.has(Feature.EXPANDED)
+                variant.has(NormalFeature.EXPANDED)
                         ? NormalCombineOracle.ofExpanded(
                                 workload.oracle(), nodeSize, variant.alignment())
                         : NormalCombineOracle.of(workload.oracle(), nodeSize);
@@ -202,7 +202,7 @@ final class NormalCase implements Case {
                             CombineResult result = results.get(rank);
                             try (Downloads downloads = session.downloads(rank)) {
                                 oracle.check(rank, rows, biases(rank), downloads.apply(result.x()));
-                                if (variant.has(Feature.WEIGHTS)) {
+                                if (variant.has(NormalFeature.WEIGHTS)) {
                                     oracle.checkWeights(
                                             rank, weights, downloads.apply(result.topkWeights()));
                                 }
@@ -212,7 +212,8 @@ final class NormalCase implements Case {
     }
 
     private List<Tensor> biases(int rank) {
-        int number = variant.has(Feature.TWO_BIASES) ? 2 : variant.has(Feature.BIAS) ? 1 : 0;
+        int number =
+                variant.has(NormalFeature.TWO_BIASES) ? 2 : variant.has(NormalFeature.BIAS) ? 1 : 0;
         List<Tensor> biases = new ArrayList<>();
         for (int i = 0; i < number; i++) {
             biases.add(pool.bias(rank, i, workload.routing().numTokens(rank)).host());
@@ -226,7 +227,7 @@ final class NormalCase implements Case {
             List<DispatchResult> received,
             List<CombinePlan> combines,
             List<CombineResult> combined,
-            List<Mirror> outputs) {
+            List<TensorPair> outputs) {
         List<Long> before = fingerprints(received, combined);
         List<DispatchResult> again = dispatch(plans, check());
         List<CombineResult> combinedAgain = combine(combines, outputs, again);
@@ -256,8 +257,9 @@ final class NormalCase implements Case {
     }
 
     private CallOptions options(int rank) {
-        CallOptions options = variant.has(Feature.ASYNC) ? CallOptions.async() : CallOptions.sync();
-        return variant.has(Feature.PREVIOUS_EVENT)
+        CallOptions options =
+                variant.has(NormalFeature.ASYNC) ? CallOptions.async() : CallOptions.sync();
+        return variant.has(NormalFeature.PREVIOUS_EVENT)
                 ? options.after(Buffer.capture(session.buffer(rank).communicationStream()))
                 : options;
     }

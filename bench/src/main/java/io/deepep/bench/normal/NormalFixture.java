@@ -49,7 +49,7 @@ public final class NormalFixture implements AutoCloseable {
     public RankTeam.Work combine(boolean inBuffer) {
         return operations
                 .combine(
-                        inBuffer ? CombineInput.BUFFER : CombineInput.ELSEWHERE,
+                        inBuffer ? CombineSource.BUFFER : CombineSource.ELSEWHERE,
                         setup.session().job().combineConfig().numSms())
                 .synchronous();
     }

@@ -10,8 +10,8 @@ import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Downloads;
-import io.deepep.bench.run.Mirror;
 import io.deepep.bench.run.Session;
+import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Tokens;
@@ -82,9 +82,9 @@ final class NormalOperations {
     }
 
     /** Combine of BF16 rows. Dispatches once, for the handles. */
-    NormalOperation combine(CombineInput input, int sms) {
+    NormalOperation combine(CombineSource input, int sms) {
         List<DispatchResult> received = session.team().ask(rank -> received(rank, DType.BF16, sms));
-        List<Mirror> outputs =
+        List<TensorPair> outputs =
                 session.team().ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));
         List<CombinePlan> plans =
                 session.team()
@@ -106,7 +106,10 @@ final class NormalOperations {
     }
 
     private Tensor place(
-            int rank, CombineInput input, List<DispatchResult> received, List<Mirror> outputs) {
+            int rank,
+            CombineSource input,
+            List<DispatchResult> received,
+            List<TensorPair> outputs) {
         Tensor own = outputs.get(rank).device();
         return switch (input) {
             case ELSEWHERE -> own;

@@ -16,7 +16,7 @@ public final class MemoryNeed {
      * @throws UsageException if all ranks together need more than is available
      */
     public static void require(int numRanks, long perRank) {
-        long needed = Math.multiplyExact(perRank, (long) numRanks);
+        double needed = (double) perRank * numRanks; // may be more than a long holds
         long available = AvailableMemory.bytes();
         if (needed > available) {
             throw new UsageException(
@@ -40,7 +40,7 @@ public final class MemoryNeed {
      */
     public static void requireOnGpus(Placement placement, int numRanks, long perRank) {
         int ranks = placement.ranksPerGpu(numRanks);
-        long needed = Math.multiplyExact(perRank, (long) ranks);
+        double needed = (double) perRank * ranks;
         long has = placement.gpu().memoryBytes();
         if (needed > has) {
             throw new UsageException(
@@ -53,6 +53,27 @@ public final class MemoryNeed {
                             perRank / GIB,
                             needed / GIB,
                             placement.gpu().name(),
+                            has / GIB));
+        }
+    }
+
+    /**
+     * Checks that arrays fit the Java heap.
+     *
+     * @param what they hold, for the complaint
+     * @throws UsageException if they do not
+     */
+    public static void requireHeap(String what, double needed) {
+        Runtime runtime = Runtime.getRuntime();
+        long has = runtime.maxMemory() - runtime.totalMemory() + runtime.freeMemory();
+        if (needed > has) {
+            throw new UsageException(
+                    String.format(
+                            Locale.ROOT,
+                            "%s take %.1f GiB of Java heap, there are %.1f GiB left;"
+                                    + " raise it by DEEPEP_JAVA_OPTS=-Xmx...",
+                            what,
+                            needed / GIB,
                             has / GIB));
         }
     }

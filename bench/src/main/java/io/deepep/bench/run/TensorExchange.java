@@ -36,15 +36,16 @@ final class TensorExchange {
     }
 
     /** Where a tensor lies; no memory for a rank that has none, or one without elements. */
-    private record Place(String offer, DType dtype, List<Long> shape) {
-        static final Place NONE = new Place("none", DType.BF16, List.of(0L));
+    private record SharedTensor(String offer, DType dtype, List<Long> shape) {
+        static final SharedTensor NONE = new SharedTensor("none", DType.BF16, List.of(0L));
 
-        static Place of(Tensor tensor) {
-            return new Place("", tensor.dtype(), LongStream.of(tensor.shape()).boxed().toList());
+        static SharedTensor of(Tensor tensor) {
+            return new SharedTensor(
+                    "", tensor.dtype(), LongStream.of(tensor.shape()).boxed().toList());
         }
 
-        Place in(SharedMemory memory) {
-            return new Place(JobMemory.offer(memory), dtype, shape);
+        SharedTensor in(SharedMemory memory) {
+            return new SharedTensor(JobMemory.offer(memory), dtype, shape);
         }
 
         String encode() {
@@ -52,13 +53,13 @@ final class TensorExchange {
             return dtype + " " + sizes + " " + offer;
         }
 
-        static Place decode(String text) {
+        static SharedTensor decode(String text) {
             String[] words = text.split(" ", 3);
             List<Long> shape =
                     words[1].isEmpty()
                             ? List.of()
                             : Arrays.stream(words[1].split("x", -1)).map(Long::valueOf).toList();
-            return new Place(words[2], DType.valueOf(words[0]), shape);
+            return new SharedTensor(words[2], DType.valueOf(words[0]), shape);
         }
 
         long[] dimensions() {
@@ -83,7 +84,8 @@ final class TensorExchange {
             List<String> places =
                     meeting.together(
                             () -> {
-                                Place place = mine == null ? Place.NONE : Place.of(mine);
+                                SharedTensor place =
+                                        mine == null ? SharedTensor.NONE : SharedTensor.of(mine);
                                 if (place.numBytes() > 0) {
                                     own[0] = job.create(rank, place.numBytes());
                                     place = place.in(own[0]);
@@ -95,7 +97,7 @@ final class TensorExchange {
             meeting.together(
                     () -> {
                         for (int peer = 0; peer < places.size(); peer++) {
-                            Place place = Place.decode(places.get(peer));
+                            SharedTensor place = SharedTensor.decode(places.get(peer));
                             tensors.add(peer == rank ? mine : map(job, peer, place));
                         }
                         return "";
@@ -116,8 +118,8 @@ final class TensorExchange {
         }
     }
 
-    private Tensor map(JobMemory job, int peer, Place place) {
-        if (place.equals(Place.NONE)) {
+    private Tensor map(JobMemory job, int peer, SharedTensor place) {
+        if (place.equals(SharedTensor.NONE)) {
             return null;
         }
         if (place.numBytes() == 0) {

@@ -16,25 +16,26 @@ import java.util.Arrays;
  * @param call the call
  * @param <R> one rank, with what it needs for the call
  */
-record Misuse<R>(String name, Class<? extends Throwable> type, String mentions, Call<R> call) {
+public record Misuse<R>(
+        String name, Class<? extends Throwable> type, String mentions, Call<R> call) {
     /** A call that is expected to throw. */
     @FunctionalInterface
-    interface Call<R> {
+    public interface Call<R> {
         void make(R rank);
     }
 
     /** Arguments that do not fit. */
-    static <R> Misuse<R> argument(String name, String mentions, Call<R> call) {
+    public static <R> Misuse<R> argument(String name, String mentions, Call<R> call) {
         return new Misuse<>(name, IllegalArgumentException.class, mentions, call);
     }
 
     /** An argument that is missing. */
-    static <R> Misuse<R> missing(String name, String mentions, Call<R> call) {
+    public static <R> Misuse<R> missing(String name, String mentions, Call<R> call) {
         return new Misuse<>(name, NullPointerException.class, mentions, call);
     }
 
     /** A tensor of the same shape that lies elsewhere. Nothing may read it. */
-    static Tensor elsewhere(RankContext context, Tensor tensor) {
+    public static Tensor elsewhere(RankContext context, Tensor tensor) {
         if (context.backend().kind() == Device.Kind.CUDA) {
             return HostTensors.allocate(tensor.dtype(), tensor.shape());
         }
@@ -44,7 +45,7 @@ record Misuse<R>(String name, Class<? extends Throwable> type, String mentions, 
     }
 
     /** A contiguous tensor in the middle of the rank's own buffer. */
-    static Tensor inBuffer(RankContext context, boolean rdma, DType dtype, long... shape) {
+    public static Tensor inBuffer(RankContext context, boolean rdma, DType dtype, long... shape) {
         long elements = Arrays.stream(shape).reduce(1, Math::multiplyExact);
         BufferOptions options = context.buffer().options();
         long numBytes = rdma ? options.numRdmaBytes() : options.numNvlBytes();
@@ -55,7 +56,7 @@ record Misuse<R>(String name, Class<? extends Throwable> type, String mentions, 
     }
 
     /** All rows of a matrix where its first one lies. */
-    static Tensor repeated(Tensor matrix) {
+    public static Tensor repeated(Tensor matrix) {
         return view(matrix, matrix.shape(), new long[] {0, 1});
     }
 
