@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.lang.module.ModuleFinder;
+import java.lang.module.ModuleReference;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -65,19 +66,20 @@ class ModulePathTest {
 
     @TempDir private Path folder;
 
-    /** The library's modules among what this test runs with. */
+    /** The library's modules among what this test runs with, and what they need. */
     private static String libraryPath() {
         return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
                 .filter(
                         entry ->
                                 ModuleFinder.of(Path.of(entry)).findAll().stream()
-                                        .anyMatch(
-                                                found ->
-                                                        !found.descriptor().isAutomatic()
-                                                                && found.descriptor()
-                                                                        .name()
-                                                                        .startsWith("io.deepep")))
+                                        .anyMatch(ModulePathTest::isOurs))
                 .collect(Collectors.joining(File.pathSeparator));
+    }
+
+    private static boolean isOurs(ModuleReference found) {
+        String name = found.descriptor().name();
+        return name.equals("org.jgroups")
+                || (name.startsWith("io.deepep") && !found.descriptor().isAutomatic());
     }
 
     private static String run(List<String> arguments) throws IOException, InterruptedException {
