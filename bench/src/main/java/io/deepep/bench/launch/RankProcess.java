@@ -16,10 +16,11 @@ import java.util.stream.Stream;
 /** One rank's process, whose lines are printed behind its number. */
 final class RankProcess {
     /**
-     * Becomes the command, beside a watcher that ends it, and what it has started, when the launcher
-     * is gone: the pipe at the watcher's input ends then. It also ends when the command has, whose
-     * child the watcher is then no more. The secret goes too. (A child's own death signal would need
-     * code in the child, and a group or session of its own would take it from the terminal.)
+     * Becomes the command, beside a watcher that ends it, and what it has started, when the
+     * launcher is gone: the pipe at the watcher's input ends then. It also ends when the command
+     * has, whose child the watcher is then no more. The secret goes too. (A child's own death
+     * signal would need code in the child, and a group or session of its own would take it from the
+     * terminal.)
      */
     private static final String WATCHED =
             """
