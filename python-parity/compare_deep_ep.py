@@ -6,7 +6,7 @@ Needs a host with GPUs, PyTorch with CUDA, and ``deep_ep`` (1.2, or 2 with its l
 
 Every rank prints what differs, rank 0 a line for each case; the exit status is 0 if nothing
 differs. With ``--save`` the inputs, and what DeepEP made of them, become vector files, which the
-JVM's buffers are then held against (README.md, "With DeepEP").
+JVM's buffers are then compared with (README.md, "With DeepEP").
 
 Bit for bit: layouts, counts, received rows, scales, indices and weights, what handles say of rows,
 and sums that both define alike. Within bounds: sums with biases, which DeepEP adds first; weighted

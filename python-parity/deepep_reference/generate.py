@@ -54,7 +54,7 @@ def _count(shape) -> int:
 
 
 def routing(random: Random, tokens: int, topk: int, experts: int, irregular) -> torch.Tensor:
-    """Distinct experts, but for what ``irregular`` names."""
+    """Distinct experts, except for what ``irregular`` names."""
     rows = []
     for _ in range(tokens):
         row = random.sample(range(experts), topk)

@@ -96,7 +96,7 @@ def _rows(tensors, src_rank, src_token):
 
 
 class Combined(NamedTuple):
-    """What comes home to one rank, and how far other arithmetic for the same may be off."""
+    """What one rank gets back, and how far other arithmetic for the same may be off."""
 
     x: torch.Tensor  # bf16 [T, H]
     bound: torch.Tensor  # f32 [T, H]

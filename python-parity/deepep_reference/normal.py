@@ -141,7 +141,7 @@ def expand(received: Received, expert_alignment: int = 1) -> Expanded:
 
 
 class Combined(NamedTuple):
-    """What comes home to one rank, and how far another order of the same sums may be off."""
+    """What one rank gets back, and how far another order of the same sums may be off."""
 
     x: torch.Tensor  # bf16 [T, H]
     topk_weights: Optional[torch.Tensor]  # f32 [T, K]

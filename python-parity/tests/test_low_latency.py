@@ -42,7 +42,7 @@ def test_rows_travel_as_fp8(row_format):
 def test_combine():
     received = low_latency.dispatch(X, TOPK_IDX, 4, low_latency.BF16)
     home = low_latency.combine(received, [rows.x for rows in received], TOPK_IDX, WEIGHTS)
-    # A token comes home once for each selection, each time half.
+    # A token comes back once for each selection, each time half.
     assert home[0].x[:, 0].tolist() == [0, 0.5, 2]
     assert home[1].x[:, 0].tolist() == [10, 11]
 

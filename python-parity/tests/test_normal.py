@@ -79,7 +79,7 @@ def test_combine(expanded):
     home = normal.combine(
         tokens(), places, [p.x for p in places], [p.topk_weights for p in places], bias
     )
-    # Tokens come home once from each rank, expanded once from each selection: 1002 or 1004.
+    # Tokens come back once from each rank, expanded once from each selection: 1002 or 1004.
     assert home[0].x[:, 0].tolist() == [1000, 1000, 1004 if expanded else 1000]
     assert home[1].x[:, 0].tolist() == [1200, 1000]
     assert home[0].topk_weights.tolist() == [[1, 2], [3, 0], [5, 6]]

@@ -1,7 +1,7 @@
 // The traffic of a sparse dispatch and combine and nothing else: every rank puts num_rows rows of row_bytes to each
 // other rank, each with a signal, and when all rows have come to it puts as many of return_bytes back.
 //
-// Slots: [phase][peer's rows], flags likewise. Rows go round the warps of all blocks, neighbours to different ranks.
+// Slots and flags: [phase][peer's rows]. Rows go round the warps of all blocks, neighbours to different ranks.
 // A warp waits for the rows whose answers it sends; at the end each has waited for its part of the answers. Launch: any
 // number of blocks of whole warps on all ranks at the same time, resident together.
 #include "bench_put.cuh"

@@ -66,7 +66,7 @@ struct PutParams {
     uint64_t source;                    // what is put: a cell's slots
     uint64_t slot_bytes;                // a multiple of 16
     uint64_t row_bytes;                 // of a message, a multiple of 16
-    uint64_t return_bytes;              // of an answer, likewise
+    uint64_t return_bytes;              // of an answer, a multiple of 16
     uint64_t epoch;                     // of the first signal; grows from launch to launch
     uint64_t timeout_ns;
     uint64_t num_timeouts;              // u64 of mapped host memory

@@ -157,7 +157,7 @@ final class InProcessExchange {
         }
     }
 
-    /** Takes back the ranks that had not closed their communicators: their tasks begin anew. */
+    /** Takes back the ranks that had not closed their communicators: their tasks start again. */
     synchronized void readmit() {
         departures = departures.stream().filter(Departure::isOrderly).toList();
     }

@@ -17,7 +17,7 @@ import java.util.function.BiConsumer;
  *   <li>A plan owns the result of its latest run. Running it again overwrites that result. Low
  *       latency: received rows belong to the buffer, see {@link LowLatencyDispatchResult}.
  *   <li>One run is in flight at a time: use one plan per micro-batch. What a plan is asked for
- *       never changes. On another buffer it is prepared anew, and the first buffer's state is
+ *       never changes. On another buffer it is prepared again, and the first buffer's state is
  *       forgotten.
  * </ul>
  */

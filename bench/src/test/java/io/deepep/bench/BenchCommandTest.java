@@ -117,7 +117,7 @@ final class BenchCommandTest {
                 .isEqualTo(2L * 6 * 2 * (256 + 2 * 4));
         assertThat(find(records, "ll-combine-logfmt", "bf16").get("logicalBytes").asLong())
                 .isEqualTo(2L * 6 * 2 * (256 * 10 / 8 + 2 * 8));
-        // A row from each rank comes home, as one has gone to each.
+        // A row comes back from each rank, as one has gone to each.
         assertThat(find(records, "ll-combine-pre-reduced", "bf16").get("wireBytes"))
                 .isEqualTo(find(records, "ll-dispatch", "bf16").get("wireBytes"));
     }

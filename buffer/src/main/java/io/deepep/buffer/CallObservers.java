@@ -6,8 +6,8 @@ import io.deepep.observe.ObservedCall;
 import java.util.List;
 
 /**
- * Who is told of one rank's calls: the flight recorder, if a recording runs that asks for the
- * events, and the observers of the buffer.
+ * Who observes one rank's calls: the flight recorder, if a recording runs that asks for the events,
+ * and the observers of the buffer.
  */
 final class CallObservers {
     private static final System.Logger LOG = System.getLogger(CallObservers.class.getName());

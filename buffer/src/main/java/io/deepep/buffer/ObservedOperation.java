@@ -11,7 +11,7 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 
 /**
- * An operation whose runs observers are told of. The one place where calls are measured: both
+ * An operation whose runs are reported to observers. The one place where calls are measured: both
  * backends run the halves of every operation through it, on whichever thread. What goes wrong with
  * measuring is logged and changes nothing of the call.
  */
@@ -188,7 +188,7 @@ final class ObservedOperation<R> implements Operation<R> {
     }
 
     /**
-     * Waits for what has been sent, or once more for what was told of: that ends no run, unless it
+     * Waits for what has been sent, or once more for what was reported: that ends no run, unless it
      * fails.
      */
     private void completeFirstHalf() {
@@ -224,7 +224,7 @@ final class ObservedOperation<R> implements Operation<R> {
     }
 
     /**
-     * From here on streams wait for the oldest run and the host does not. It is told of with the
+     * From here on streams wait for the oldest run and the host does not. It is reported with the
      * next run of the plan, when its time on the GPU is known.
      */
     void leave() {

@@ -47,7 +47,7 @@ final class PreparedOperation<R> {
      * Plans {@code operation}.
      *
      * @param memory that its plan names
-     * @param observed the same, told of to observers
+     * @param observed the same, reported to observers
      * @param hooked whether the caller asked to receive by hook
      * @param fixedShape whether the result is known without waiting for {@link Operation#begin}
      */

@@ -129,7 +129,7 @@ final class AdmissionProtocol extends Protocol {
             return "rank="
                     + itsRank
                     + " has joined this group before; give every process a RANK of its own, and start"
-                    + " all ranks anew after one has failed";
+                    + " all ranks again after one has failed";
         }
         admitted[itsRank] = joiner;
         return null;

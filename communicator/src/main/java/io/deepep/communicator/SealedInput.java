@@ -12,7 +12,7 @@ import javax.crypto.SecretKey;
  * that was announced from one that was not. Read by one thread at a time.
  */
 final class SealedInput extends InputStream {
-    /** Who is told what came beside the stream. */
+    /** Receives what came besides the stream. */
     interface Ear {
         /** The other end knows of a departure. */
         void departure(byte[] departure);

@@ -28,7 +28,7 @@ public final class Meeting {
      *
      * @param timeout how long to wait for the others at each step
      * @param failure what it means if a step fails, as in "the ranks cannot share memory"
-     * @param cure what mends that, unless the rank that failed knows better
+     * @param cure what to do about it, unless the rank that failed knows better
      */
     public Meeting(Communicator communicator, Duration timeout, String failure, String cure) {
         this.communicator = communicator;
@@ -79,7 +79,7 @@ public final class Meeting {
         }
     }
 
-    /** What a rank says: its result, or why it has none and what mends that. */
+    /** What a rank says: its result, or why it has none and what to do about it. */
     private record Answer(String result, String problem, String cure) {
         byte[] encode() {
             ByteArrayOutputStream bytes = new ByteArrayOutputStream();

@@ -1,6 +1,6 @@
 package io.deepep.spi;
 
-/** What observers are told of one run of an {@link Operation}. */
+/** What observers learn of one run of an {@link Operation}. */
 @FunctionalInterface
 public interface RunObservation {
     /**

@@ -54,7 +54,7 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
     void expert(int localExpert, int numLocalExperts, long rows, long spentNanos) {
         AtomicLongArray perExpert = expertRows;
         if (perExpert.length() != numLocalExperts) {
-            // Layers of one exchange have as many experts; an array of another model's starts anew.
+            // Layers of one exchange have as many experts; that of another model starts at 0.
             perExpert = new AtomicLongArray(numLocalExperts);
             expertRows = perExpert;
         }

@@ -40,7 +40,7 @@ public interface ExpertExchange extends AutoCloseable {
      * Sends every token to its experts, runs this rank's on what arrives, and sums the results by
      * weight: {@code y[t] = sum over k of topkWeights[t,k] * expert[topkIdx[t,k]](x[t])}.
      *
-     * <p>On a GPU of the rank's own all of it is enqueued on libtorch's current stream, but for
+     * <p>On a GPU of the rank's own all of it is enqueued on libtorch's current stream, except for
      * counts that the host waits for; a failure of the combine is thrown by the next exchange.
      * Ranks that are threads and share a GPU take turns, and wait for every call.
      *
@@ -61,8 +61,8 @@ public interface ExpertExchange extends AutoCloseable {
             Runnable meanwhile);
 
     /**
-     * Waits for the last exchange, throws what nobody was told of it yet, frees the staging memory
-     * and takes the counters off JMX. Idempotent.
+     * Waits for the last exchange, throws a failure that nobody has seen yet, frees the staging
+     * memory and takes the counters off JMX. Idempotent.
      */
     @Override
     void close();

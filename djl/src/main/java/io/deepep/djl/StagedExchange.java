@@ -16,7 +16,7 @@ import java.util.Map;
  * What both modes share: tokens are cast into staging memory of libtorch's, over which plans are
  * made once; and counting. There is staging for numbers of tokens that are powers of two: a call
  * takes the next larger one, whose other tokens choose no expert, so that a changing number of
- * tokens makes nothing anew.
+ * tokens allocates nothing.
  */
 abstract class StagedExchange<S extends StagedExchange.Staging> implements ExpertExchange {
     private static final long NO_EXPERT = -1;

@@ -7,7 +7,7 @@ package io.deepep.doctor;
  * @param item what was looked at
  * @param status how it is
  * @param detail what was found
- * @param cure the command or setting that mends it; empty where nothing needs mending
+ * @param cure the command or setting that solves it; empty where nothing is wrong
  */
 public record Finding(String topic, String item, Status status, String detail, String cure) {
     /** How a thing is. */

@@ -8,7 +8,7 @@ import java.util.Optional;
  * What the driver says about the GPUs that this process may use.
  *
  * @param problem why CUDA cannot be used; empty if it can
- * @param cure what mends that
+ * @param cure what to do about it
  * @param cudaVersion newest CUDA that the driver supports, as 13.0; empty without a driver
  * @param gpus in the driver's order; matrices are in this order too
  * @param peerAccess whether kernels of the row's GPU reach the column's memory

@@ -73,7 +73,7 @@ public final class CudaGraph implements AutoCloseable {
     }
 
     /**
-     * Moves what a launch needs to the GPU beforehand, so that the first launch costs no more than
+     * Moves what a launch needs to the GPU in advance, so that the first launch costs no more than
      * later ones.
      */
     public void upload(CudaStream stream) {

@@ -31,7 +31,7 @@ final class LaunchChecks {
         checks.put("a struct is passed by value", LaunchChecks::struct);
         checks.put("dynamic shared memory beyond the default", LaunchChecks::sharedMemory);
         checks.put("cooperative, cluster and priority launches", LaunchChecks::attributes);
-        checks.put("bad device code and unknown names are told", LaunchChecks::badModules);
+        checks.put("bad device code and unknown names are reported", LaunchChecks::badModules);
         checks.put("code of another build is refused", LaunchChecks::abi);
         checks.put("a launch allocates nothing", LaunchChecks::launchCost);
     }

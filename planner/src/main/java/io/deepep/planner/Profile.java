@@ -29,8 +29,8 @@ public enum Profile {
     /**
      * DeepEP V1 on H800 with 400 Gb/s NICs, from its published tables. Each kind of link is solved
      * from one world size: NVLink from EP 8 (two numbers from dispatch and combine, in each mode),
-     * RDMA of low-latency mode from EP 256 (likewise), the RDMA share of normal mode from the
-     * dispatch of EP 32, with the fixed time of NVLink.
+     * RDMA of low-latency mode from EP 256 (in the same way), the RDMA share of normal mode from
+     * the dispatch of EP 32, with the fixed time of NVLink.
      */
     H800_DEEPEP_V1 {
         @Override

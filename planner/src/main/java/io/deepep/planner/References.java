@@ -6,7 +6,7 @@ import io.deepep.testkit.routing.Gate;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** The measured times that the planner is held against; docs/guides/planning.md shows all. */
+/** The measured times that the planner is compared with; docs/guides/planning.md shows all. */
 public final class References {
     private static final int HIDDEN = 7168;
     private static final int NUM_TOPK = 8;

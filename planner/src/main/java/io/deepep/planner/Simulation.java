@@ -33,7 +33,7 @@ record Simulation(
     }
 
     /**
-     * Low-latency mode: every selection's result goes home by itself.
+     * Low-latency mode: every selection's result is sent by itself.
      *
      * @param dispatchRule how tokens go out
      */

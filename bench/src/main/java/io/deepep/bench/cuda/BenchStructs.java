@@ -52,7 +52,7 @@ final class BenchStructs {
                     .u64("source", "what is put: a cell's slots")
                     .u64("slot_bytes", "a multiple of 16")
                     .u64("row_bytes", "of a message, a multiple of 16")
-                    .u64("return_bytes", "of an answer, likewise")
+                    .u64("return_bytes", "of an answer, a multiple of 16")
                     .u64("epoch", "of the first signal; grows from launch to launch")
                     .u64("timeout_ns", "")
                     .u64("num_timeouts", "u64 of mapped host memory")

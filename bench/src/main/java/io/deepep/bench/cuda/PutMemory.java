@@ -33,7 +33,8 @@ record PutMemory(int numRanks, long cellBytes, int slots) {
     }
 
     /**
-     * What a rank whose memory begins at {@code base} is told, but for its epoch and its source.
+     * What a rank whose memory begins at {@code base} needs to know, except its epoch and its
+     * source.
      */
     Params params(Arena arena, Load load, int rank, long base) {
         Params params = BenchStructs.PUT.allocate(arena);

@@ -41,7 +41,7 @@ import org.openjdk.jmh.annotations.Warmup;
 public class BufferCallBenchmark {
     private static final int HIDDEN = 128;
 
-    /** Whether somebody is told of the calls. */
+    /** Whether somebody observes the calls. */
     @Param({"false", "true"})
     public boolean observed;
 

@@ -5,8 +5,8 @@ import io.deepep.bench.run.RankTeam;
 import java.util.Locale;
 
 /**
- * An operation that is held against the memory-copy bandwidth of the same run. Both count as a copy
- * counts itself: a byte that is moved is a byte read and a byte written.
+ * An operation that is compared with the memory-copy bandwidth of the same run. Both count as a
+ * copy counts itself: a byte that is moved is a byte read and a byte written.
  */
 final class MeasuredOperation {
     private static final double GIGA = 1e9;

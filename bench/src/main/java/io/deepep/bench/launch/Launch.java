@@ -28,7 +28,7 @@ public final class Launch {
     }
 
     /**
-     * Starts the processes and waits for all; ends them too if this process is told to end.
+     * Starts the processes and waits for all; ends them too if this process is asked to end.
      *
      * @return 0, or the exit code of the first that failed
      * @throws UsageException if the command cannot be started

@@ -14,7 +14,7 @@ import java.util.List;
 
 /**
  * Two micro-batches at a time, as decoding overlaps them: both are sent before either is received,
- * then both come home the same way; several times over without a pause between the ranks.
+ * then both are combined the same way; several times over without a pause between the ranks.
  */
 record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat format)
         implements Case {

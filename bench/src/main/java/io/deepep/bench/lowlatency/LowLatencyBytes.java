@@ -11,7 +11,7 @@ import java.util.stream.LongStream;
 
 /**
  * Bytes of low-latency operations. A token goes once to each destination rank; on the way back
- * every selection's row goes home by itself, or pre-reduced one row from each of these ranks.
+ * every selection's row is sent by itself, or pre-reduced one row from each of these ranks.
  */
 final class LowLatencyBytes {
     private static final long VECTOR_BYTES = 16;

@@ -13,7 +13,7 @@ import java.util.function.IntFunction;
  * Ranks with buffers for low-latency mode.
  *
  * @param session the ranks
- * @param job what is done; the session's own, but for the number of tokens
+ * @param job what is done; the session's own, except for the number of tokens
  * @param maxTokens of the buffers' limits
  * @param verifier of the job's own routing
  */

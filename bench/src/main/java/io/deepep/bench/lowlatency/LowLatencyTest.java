@@ -34,7 +34,7 @@ public final class LowLatencyTest {
     /**
      * Runs all cases and the report; returns whether all passed.
      *
-     * @param ranks makes as many ranks as it is told
+     * @param ranks makes as many ranks as it is asked for
      */
     public static boolean run(Console console, Job job, IntFunction<RankSource> ranks) {
         try (LowLatencySetup setup = LowLatencySetup.open(job, ranks)) {

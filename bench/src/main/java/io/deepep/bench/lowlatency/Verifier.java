@@ -52,7 +52,7 @@ final class Verifier {
         }
     }
 
-    /** Compares what came home to {@code rank}, on that rank's thread. */
+    /** Compares what {@code rank} got back, on that rank's thread. */
     void combined(int rank, CombineRows home, Tensor result) {
         try (Downloads downloads = workload.downloads(rank)) {
             Tensor actual = downloads.apply(result);

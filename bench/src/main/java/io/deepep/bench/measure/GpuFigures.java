@@ -20,7 +20,7 @@ import com.fasterxml.jackson.annotation.JsonInclude;
  *     multiprocessors
  * @param sameSmsCeilingShare of it
  * @param callP50Micros the whole call on the host, median of the slowest rank
- * @param enqueueP50Micros until an asynchronous call returns, likewise
+ * @param enqueueP50Micros until an asynchronous call returns, median of the slowest rank
  * @param deviceBytesPerRank device memory that an open buffer takes
  * @param emptyKernelMicros low latency: an empty kernel of the operation's blocks and threads,
  *     between the same events; otherwise left out

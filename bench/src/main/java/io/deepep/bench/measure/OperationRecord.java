@@ -95,7 +95,7 @@ public record OperationRecord(
 
     /** What the records of a run have in common, and are made with. */
     public record Context(Job job, Build build) {
-        /** A record of the host backend, held against the bandwidth of memory. */
+        /** A record of the host backend, compared with the bandwidth of memory. */
         public OperationRecord onHost(
                 Subject subject,
                 Samples samples,

@@ -22,7 +22,7 @@ public final class NormalTest {
     /**
      * Runs all cases and the report; returns whether all passed.
      *
-     * @param ranks makes as many ranks as it is told
+     * @param ranks makes as many ranks as it is asked for
      */
     public static boolean run(Console console, Job job, IntFunction<RankSource> ranks) {
         try (NormalSetup setup = NormalSetup.open(job, NormalCases.routings(job), ranks)) {

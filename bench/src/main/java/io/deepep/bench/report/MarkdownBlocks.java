@@ -49,7 +49,7 @@ final class MarkdownBlocks {
         }
     }
 
-    /** The text with every block made anew. */
+    /** The text with every block updated. */
     static String update(String markdown, Function<Request, String> make) {
         Matcher blocks = BLOCK.matcher(markdown);
         StringBuilder result = new StringBuilder();

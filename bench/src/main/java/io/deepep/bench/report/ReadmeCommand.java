@@ -20,7 +20,7 @@ import picocli.CommandLine.Option;
 @Command(
         name = "readme",
         description = {
-            "Makes every table and plot of README.md and docs/ anew that stands between"
+            "Updates every table and plot of README.md and docs/ that stands between"
                     + " <!-- deepep:VIEW records=... --> and <!-- deepep:end -->.",
             "Records are paths under docs/measurements. Views: facts, times (sms=N or best), sweep,"
                     + " shapes (records= a folder, sms=), tokens (sms=, what=time or call), plot (sms=,"

@@ -55,7 +55,7 @@ public record Job(
                 List.of());
     }
 
-    /** The same job with fewer or more tokens per rank, their routing drawn anew. */
+    /** The same job with fewer or more tokens per rank, their routing drawn again. */
     public Job withNumTokens(int number) {
         RoutingSpec recipe = variations.withNumTokens(number);
         return new Job(

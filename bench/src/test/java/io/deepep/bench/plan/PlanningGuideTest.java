@@ -27,14 +27,14 @@ final class PlanningGuideTest {
         String printed = run("plan", "compare");
         assertThat(printed.lines()).filteredOn(line -> line.startsWith("| ")).hasSize(63);
         assertThat(Files.readString(GUIDE))
-                .as("the table of the guide; ./deepep plan compare prints it anew")
+                .as("the table of the guide; ./deepep plan compare prints it")
                 .contains("./deepep plan compare", printed);
     }
 
     @Test
     void planOfFourNodes() throws Exception {
         assertThat(Files.readString(GUIDE))
-                .as("the plan in the guide; ./deepep plan --nodes 4 prints it anew")
+                .as("the plan in the guide; ./deepep plan --nodes 4 prints it")
                 .contains("./deepep plan --nodes 4\n", run("plan", "--nodes", "4"));
     }
 }

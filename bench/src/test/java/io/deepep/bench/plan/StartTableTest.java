@@ -23,7 +23,7 @@ class StartTableTest {
         assertThat(exitCode).isZero();
         assertThat(out.toString().lines()).hasSize(10);
         assertThat(Files.readString(PAGE))
-                .as("the table of the page; ./deepep plan start prints it anew")
+                .as("the table of the page; ./deepep plan start prints it")
                 .contains("./deepep plan start", out.toString());
     }
 }

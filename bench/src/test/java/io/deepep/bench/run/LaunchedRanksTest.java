@@ -70,7 +70,7 @@ class LaunchedRanksTest {
                 });
     }
 
-    /** All have to start anew, or none. */
+    /** All have to start again, or none. */
     @Test
     void theWorstFailureDecides() throws InterruptedException {
         onEach(

@@ -41,7 +41,7 @@ final class ExchangeBeans {
                 attributes.put("Id", Long.valueOf(bean.getKeyProperty("id")));
                 exchanges.add(attributes);
             } catch (JMException closedMeanwhile) {
-                // An exchange that has just been closed is not there to be told of.
+                // An exchange that has just been closed is not reported.
             }
         }
         exchanges.sort(

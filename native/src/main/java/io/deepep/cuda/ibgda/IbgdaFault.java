@@ -16,7 +16,7 @@ import java.nio.ByteOrder;
  * @param peer rank at the other end
  * @param queue number of the queue pair
  * @param syndrome of an error completion, otherwise 0
- * @param vendorSyndrome likewise
+ * @param vendorSyndrome the vendor's, of an error completion
  * @param entry the 16 bits of an error completion that name its entry
  * @param waitedFor index of the entry that had to be completed, or written, before the kernel could
  *     go on

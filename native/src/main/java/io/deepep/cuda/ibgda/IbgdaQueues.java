@@ -11,8 +11,8 @@ import java.util.List;
  * The queue pairs of one rank to its peers, as the kernels' network policy {@code Ibgda} sees them:
  * {@code IbgdaQueues} of {@code deepep/ibgda_structs.cuh} with all it refers to.
  *
- * <p>Queue pairs, and the memory that network cards reach, belong to the caller. Immutable, but for
- * the faults that kernels write.
+ * <p>Queue pairs, and the memory that network cards reach, belong to the caller. Immutable, except
+ * for the faults that kernels write.
  */
 public final class IbgdaQueues {
     /** Bytes of an entry of a send queue. */

@@ -135,7 +135,7 @@ public record NicOverride(List<Rule> rules) {
         return new IllegalArgumentException("NIC mapping \"" + text + "\": " + what);
     }
 
-    /** As it was written, but for blanks. */
+    /** As it was written, without blanks. */
     @Override
     public String toString() {
         return rules.stream()

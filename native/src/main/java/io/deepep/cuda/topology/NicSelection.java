@@ -37,7 +37,7 @@ final class NicSelection {
     }
 
     private void keepKnownDrivers() {
-        // Where sysfs does not tell the driver, nothing is held against it.
+        // Where sysfs does not name the driver, the port is kept.
         for (NicPort port : keep(p -> p.driver().isEmpty() || p.driver().equals(DRIVER))) {
             exclude(port, "driver " + port.driver() + " is not " + DRIVER);
         }

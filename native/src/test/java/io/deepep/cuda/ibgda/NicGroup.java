@@ -18,7 +18,7 @@ import java.util.function.LongFunction;
 
 /**
  * Ranks that a software network card joins: their network memory, a number of queue pairs from each
- * to each, and what the policy {@code Ibgda} is told of them.
+ * to each, and what the policy {@code Ibgda} needs to know of them.
  *
  * <pre>
  *   network memory of a rank: [numBytes] what peers write | [outboxBytes] outbox | u64 for each queue pair: landing
