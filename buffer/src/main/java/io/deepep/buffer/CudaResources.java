@@ -48,9 +48,8 @@ final class CudaResources implements Resources {
 
     private CudaResources(BufferOptions options, BufferSizes sizes) {
         context = CudaContext.shared(CudaDevice.of(options.device().index()));
-        // Both modes', whichever this buffer has: when another one opens here, a kernel of this
-        // group
-        // may be waiting, and loading would wait for it.
+        // Those of both modes, whichever this buffer uses: when another buffer opens here later, a
+        // kernel of this group may be waiting, and loading would wait for it.
         CudaNormalKernels.load(context);
         CudaLowLatencyKernels.load(context);
         GpuSharing sharing = GpuSharing.agree(options, context.cudaDevice());
