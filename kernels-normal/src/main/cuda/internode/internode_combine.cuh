@@ -1,9 +1,9 @@
 // Normal-mode combine across nodes, in one launch.
 //
-// Each rank launches it once per call. Home blocks bring home the rank's own tokens: they pull a token's rows from the
+// Each rank launches it once per call. Home blocks compute the rank's own tokens: they pull a token's rows from the
 // ranks of this node, and take from the rings what each other node has summed. Summing blocks sum for the peers: they
 // pull a token's rows from the ranks of this node, round the sum to bf16 and put it into the owner's ring.
-// Order of a sum in fp32: rows of the own node by rank, then nodes in order, then biases; weights likewise.
+// Order of a sum in fp32: rows of the own node by rank, then nodes in order, then biases; weights in the same order.
 //
 // How many blocks are home blocks follows from what the two kinds load (CombineRoles). Token t belongs to home block
 // t % num_home_blocks of its owner and, on every other node, to the summing block whose number is t modulo theirs.

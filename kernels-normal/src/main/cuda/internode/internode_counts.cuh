@@ -25,8 +25,8 @@ __device__ inline uint32_t layout_node_mask(const InternodeDispatchParams& param
     return mask;
 }
 
-// Where token t goes, likewise. Counts its selections in hist, if that is given; keeps bad ones, and layouts that
-// differ.
+// Where token t goes, as a mask of the same form. Counts its selections in hist, if that is given; records bad ones,
+// and layouts that differ.
 __device__ inline uint32_t node_mask(const InternodeDispatchParams& params, int t, int first_node, uint32_t* hist) {
     const DispatchParams& p = params.local;
     if (p.topk == 0) return layout_node_mask(params, t, first_node);

@@ -3,7 +3,7 @@
 // The writer puts rows into slots in order and tells how many (tails); the reader takes them in order and tells how
 // many (heads). Both numbers count from 0 in each call, so nothing is cleared and a call may use other channels than
 // the last. Telling means a release at system scope, which takes microseconds: one warp of a block does nothing else,
-// the warps that move rows only note their progress in shared memory. Peers are told of send_chunk rows or more at a
+// the warps that move rows only note their progress in shared memory. Peers learn of send_chunk rows or more at a
 // time. A writer that waits for room has all its rows told, a reader holds back less than send_chunk of them, and
 // num_slots is at least twice that: a full ring always goes on.
 #pragma once

@@ -195,7 +195,7 @@ __device__ inline void forward_tokens(const InternodeDispatchParams& params, uin
     __syncwarp();
     uint64_t heap = lane < p.group.num_ranks ? p.group.heap[lane] + p.recv_offset : 0;
     int node = kNoneReady, row = -1;  // of the row in flight
-    uint32_t stage = 0, phase = 0;    // likewise
+    uint32_t stage = 0, phase = 0;    // of its copy in shared memory
     for (;;) {
         bool busy = node >= 0;
         int next = pick_ring(params, epoch, channel, rings, max(node, 0), !busy), next_row = -1;

@@ -21,7 +21,7 @@ struct InternodeCombineShared {
     uint32_t state;  // of the warp that fills or empties rings
 };
 
-// The first num_home_blocks blocks bring home this rank's tokens, the others sum for peers. Both kinds deal out tokens
+// The first num_home_blocks blocks compute this rank's tokens, the others sum for peers. Both kinds deal out tokens
 // in turn, and num_channels is the least common multiple of their numbers: token t goes by the ring of channel t %
 // num_channels, which one block fills and one empties.
 __device__ __forceinline__ bool is_home_block(const Internode& b) {

@@ -26,8 +26,8 @@ struct Internode {
     uint64_t block_counts;              // i32 [blocks][num_nodes][8] workspace
     uint64_t block_bases;               // i32 [blocks][num_nodes][8] workspace
     uint64_t own_rows;                  // NodeRows [num_nodes][num_tokens]: written; read if cached
-    uint64_t forward_rows;              // NodeRows [num_nodes][max_tokens]: likewise
-    uint64_t source_tokens;             // i32 [num_nodes]: tokens of each peer: likewise
+    uint64_t forward_rows;              // NodeRows [num_nodes][max_tokens]: written; read if cached
+    uint64_t source_tokens;             // i32 [num_nodes]: tokens of each peer: written; read if cached
     int32_t max_tokens;
     int32_t num_ranks;                  // of all nodes
     int32_t record_bytes;               // a multiple of 16

@@ -2,8 +2,8 @@
 //
 // Each rank launches it once per call. The header says where a rank's rows lie (its own heap or peer-visible memory);
 // having read every header, a rank pulls chunks of rows into shared memory, sums them in fp32 in the order of the
-// ranks, adds the biases in order and rounds once to bf16. Weights are summed likewise. The closing flags say that
-// x may be overwritten.
+// ranks, adds the biases in order and rounds once to bf16. Weights are summed in the same order. The closing flags say
+// that x may be overwritten.
 //
 // Rows that peers cannot read (stage_x) are brought to them, or to x, by the first num_stage_blocks blocks of the
 // launch, a batch at a time: see combine_stage.cuh. Then these blocks sum with the others what is left.

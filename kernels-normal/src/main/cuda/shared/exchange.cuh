@@ -239,8 +239,8 @@ __device__ __forceinline__ void tell_more(const Group& g, uint64_t* more) {
 }
 
 // Tells every peer that this rank is done with the epoch (or has given up), and waits until all are, each at most
-// timeout_ns. All threads of the block that leaves last. Nothing waits in a call that never got past the headers: there was no data, and a peer that
-// is still on its way concludes the same from the headers or reads it in the done flag.
+// timeout_ns. All threads of the block that leaves last. Nothing waits in a call that never got past the headers: there
+// was no data, and a peer that is still on its way concludes the same from the headers or reads it in the done flag.
 __device__ inline void exchange_done(const Group& g, uint32_t epoch, bool ok, uint64_t timeout_ns) {
     uint32_t code = told_code(g, epoch);
     if (threadIdx.x < g.num_ranks) {

@@ -85,7 +85,7 @@ enum ExpandMode : int32_t {
     kUseMap = 2,
 };
 
-// A rank and its peers of one node; each call the same, but for the status.
+// A rank and its peers of one node; only the status differs by call.
 struct Group {
     uint64_t heap[8];                   // peers' heaps as mapped here
     uint64_t state;                     // LocalState, zeroed once by the host
@@ -123,7 +123,7 @@ struct LocalState {
     uint64_t barrier;                   // generation of the grid barrier of expand
     uint64_t bad_selection;             // ~(token << 8 | k) of the first bad one, or 0
     uint64_t detail;                    // of the fault `code`, for the peers
-    uint64_t culprit;                   // the rank that the fault is about, likewise
+    uint64_t culprit;                   // the rank that the fault is about, for the peers
     uint32_t epoch;                     // of the last call that ended
     uint32_t claimed_epoch;             // the epoch whose fault record has been claimed
     uint32_t code;                      // first fault of this epoch
@@ -175,7 +175,7 @@ struct DispatchParams {
     uint64_t expert_hist;               // u32 [num_experts] workspace, zeroed once by the host
     uint64_t handle_epoch;              // u64: epoch of the routing, 0: none; read if cached
     uint64_t out_topk_idx;              // i64 [num_rows or num_worst_rows][topk], or 0
-    uint64_t out_topk_weights;          // f32, likewise, or 0
+    uint64_t out_topk_weights;          // f32 [num_rows or num_worst_rows][topk], or 0
     uint64_t out_src_idx;               // i32 [num_rows], or 0
     uint64_t out_expert_counts;         // i32 [experts per rank], aligned, or 0
     uint64_t out_raw_expert_counts;     // i32 [experts per rank], or 0
@@ -197,7 +197,7 @@ struct DispatchParams {
     int32_t cached;                     // token_rows is read, no counting, no metadata
     int32_t expanded_limit;             // rows the expanded layout takes; 0: not asked for
     int32_t bases_offset;               // in dynamic shared memory, a multiple of 128
-    int32_t stages_offset;              // likewise
+    int32_t stages_offset;              // in dynamic shared memory, a multiple of 128
 };
 static_assert(sizeof(DispatchParams) == 424);
 static_assert(offsetof(DispatchParams, group) == 0);
@@ -249,10 +249,10 @@ struct CombineParams {
     Group group;
     uint64_t x;                         // rows this rank offers: heap offset, or address if x_absolute
     uint64_t x_stride;                  // bytes
-    uint64_t weights;                   // f32 [num_rows][topk]: likewise; ignored where topk = 0
+    uint64_t weights;                   // f32 [num_rows][topk], given as x is; ignored where topk = 0
     uint64_t weights_stride;            // floats
     uint64_t stage_x;                   // rows that this launch brings to x, 16-byte aligned, or 0
-    uint64_t stage_x_stride;            // bytes, likewise
+    uint64_t stage_x_stride;            // bytes, a multiple of 16
     uint64_t staged_flag_offset;        // u64 [stager][batch of rows]
     uint64_t staged_flag_stride;        // bytes from one stager's to the next one's
     uint64_t source_rows;               // out_source_rows of the dispatch; read if a rank has stage_x

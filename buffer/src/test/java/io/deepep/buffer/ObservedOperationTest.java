@@ -29,7 +29,9 @@ import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/** When observers are told of runs, also of those whose end the host never asks for, as on GPUs. */
+/**
+ * When runs are reported to observers, also those whose end the host never asks for, as on GPUs.
+ */
 class ObservedOperationTest {
     private final InProcessGroup group = InProcessGroup.of(1);
     private final List<ObservedCall> told = new ArrayList<>();

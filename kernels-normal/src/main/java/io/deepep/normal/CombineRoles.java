@@ -7,7 +7,7 @@ import java.util.function.ToDoubleFunction;
 import java.util.stream.IntStream;
 
 /**
- * How the blocks of a combine across nodes divide the work. Home blocks bring home a rank's own
+ * How the blocks of a combine across nodes divide the work. Home blocks compute a rank's own
  * tokens: of each they load the rows of its node and a sum from every other node. Summing blocks
  * load, for each token of the rank's peers, the rows that lie on this node; that they also put the
  * sum into a ring hardly shows, because stores do not wait.

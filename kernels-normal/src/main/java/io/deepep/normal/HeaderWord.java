@@ -34,37 +34,37 @@ public enum HeaderWord implements KernelEnum {
             "cached dispatch and combine: the call whose routing is used"),
     /** How the work is divided. */
     NUM_BLOCKS("numSms", "several nodes"),
-    /** Likewise. */
+    /** Slots of a ring between nodes. */
     NUM_SLOTS("slots of a ring (rdmaRecvChunk)", "several nodes: of a ring"),
     /** What is wrong with the rank's routing, a {@link io.deepep.cuda.FaultCode}. */
     STATUS("", "the words before this one must agree on all ranks"),
-    /** Belongs to the status. */
+    /** The token that the status is about. */
     STATUS_TOKEN("", ""),
-    /** Likewise. */
+    /** The selection that the status is about. */
     STATUS_K("", ""),
-    /** Likewise. */
+    /** The value that the status is about, lower half. */
     STATUS_VALUE_LOW("", ""),
-    /** Likewise. */
+    /** Its upper half. */
     STATUS_VALUE_HIGH("", ""),
     /** Rows. */
     ROW_LIMIT("", "dispatch: rows this rank can take. combine: rows this rank offers"),
-    /** Where the rows of a combine lie. */
+    /** Where the rows of a combine lie, lower half. */
     X_LOW("", "combine: offset in the heap, or address where kXAbsolute is set"),
-    /** Likewise. */
+    /** Its upper half. */
     X_HIGH("", ""),
-    /** Likewise. */
+    /** From one of these rows to the next. */
     X_STRIDE("", "bytes"),
-    /** Likewise. */
+    /** Whether these rows are given by their address. */
     X_ABSOLUTE("", ""),
-    /** Where their weights lie. */
+    /** Where their weights lie, lower half. */
     WEIGHTS_LOW("", ""),
-    /** Likewise. */
+    /** Its upper half. */
     WEIGHTS_HIGH("", ""),
-    /** Likewise. */
+    /** From the weights of one row to those of the next. */
     WEIGHTS_STRIDE("", "floats"),
-    /** Likewise. */
+    /** Whether the weights are given by their address. */
     WEIGHTS_ABSOLUTE("", ""),
-    /** T. */
+    /** Tokens of this rank. */
     NUM_TOKENS("", "several nodes, where counts follow the words"),
     /** Whether the expanded layout of this rank can be too large. */
     EXPANDED_LIMITED("", "several nodes: this rank takes a limited number of expanded rows");
@@ -81,7 +81,7 @@ public enum HeaderWord implements KernelEnum {
     /** Combine, at {@link #HEADER_COUNTS}: all rows of this rank lie where peers read them. */
     public static final int ALL_IN_PLACE = -1;
 
-    /** Combine, likewise: this rank brings its rows into its own region. */
+    /** Combine, at {@link #HEADER_COUNTS}: this rank brings its rows into its own region. */
     public static final int NO_ROOM = -2;
 
     private final String text;

@@ -14,7 +14,7 @@ import io.deepep.spi.RowFormat;
  *
  * @param payloadBytes of a row: elements and scales alone
  * @param nvlinkRowBytes of a row as it travels over NVLink, padding and metadata included
- * @param rdmaRowBytes of a row as it travels over RDMA, likewise
+ * @param rdmaRowBytes of a row as it travels over RDMA, padding and metadata included
  * @param nvlinkControlBytes that a rank sends over NVLink besides rows: headers and flags
  * @param rdmaControlBytes that it sends over RDMA besides rows: these, and records
  * @param rdmaControlMessages in which it does

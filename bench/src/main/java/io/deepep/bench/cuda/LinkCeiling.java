@@ -26,7 +26,7 @@ import java.util.TreeMap;
  * <p>Bytes are those of a GPU: of all its ranks together.
  */
 public final class LinkCeiling {
-    /** Enough for a steady rate; a toy job is held against fewer. */
+    /** Enough for a steady rate; a toy job is compared with fewer. */
     private static final long BYTES_PER_RANK = 256L << 20;
 
     private static final int TIMES_OF_JOB = 2048;

@@ -12,7 +12,7 @@ package io.deepep.bench.cuda;
  * @param sms blocks of each rank
  * @param messages that a rank put
  * @param p50Micros of all of them, or of one message where the pattern is latency
- * @param p99Micros likewise
+ * @param p99Micros the same, 99th percentile
  * @param bytesPerSecond that left a rank at the median
  * @param gpu model
  * @param driver CUDA version of the driver, and its own where it tells

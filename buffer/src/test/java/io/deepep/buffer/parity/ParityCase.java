@@ -18,7 +18,7 @@ import java.util.TreeMap;
  *
  * @param settings the file's metadata
  * @param inputs for each rank tensors by name
- * @param outputs likewise; empty if nothing is claimed
+ * @param outputs for each rank tensors by name; empty if nothing is claimed
  * @param bounds for outputs that are not defined bit for bit, how far off they may be
  */
 record ParityCase(

@@ -15,7 +15,7 @@ import java.lang.foreign.ValueLayout;
 
 /**
  * The tensors of a dispatch's result: views of the receive region or memory of the plan's own. Made
- * anew only when the number of rows changes.
+ * again only when the number of rows changes.
  */
 final class HostDispatchOutputs {
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;

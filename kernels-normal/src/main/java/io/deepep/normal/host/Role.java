@@ -5,7 +5,7 @@ package io.deepep.normal.host;
  * one thread can play them all.
  */
 interface Role {
-    /** Begins the part anew. */
+    /** Begins the part again. */
     void start();
 
     /** Does some of what can be done now; 0 if nothing could. */

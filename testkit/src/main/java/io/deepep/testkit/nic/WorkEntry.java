@@ -9,7 +9,7 @@ import java.util.HexFormat;
 
 /**
  * An entry of a send queue, and its bits. Written from the format's description alone, so that it
- * can be held against what device code writes.
+ * can be compared with what device code writes.
  *
  * <pre>
  *        0                 1                 2                 3

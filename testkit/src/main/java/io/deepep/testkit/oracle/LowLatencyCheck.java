@@ -154,7 +154,7 @@ public record LowLatencyCheck(
     /**
      * Compares a combine with the exact weighted sums.
      *
-     * @param src the rank whose tokens came home
+     * @param src the rank whose tokens were combined
      * @param outputs for each rank what its experts computed, BF16 [El, R*maxTokens, H] on the host
      * @param relative what a lossy format may be off, relative to the summands' magnitudes; 0 for
      *     BF16

@@ -8,9 +8,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a normal-mode combine must bring home: for each token the sum of its rows at all ranks, in
- * fp32, rounded to BF16 once at the end. One more BF16 rounding is admitted for the partial sum of
- * a rank (expanded layout) and for that of a node (several nodes).
+ * What a normal-mode combine must return: for each token the sum of its rows at all ranks, in fp32,
+ * rounded to BF16 once at the end. One more BF16 rounding is admitted for the partial sum of a rank
+ * (expanded layout) and for that of a node (several nodes).
  */
 public final class NormalCombineOracle {
     private final Routing routing;
@@ -61,7 +61,7 @@ public final class NormalCombineOracle {
     /**
      * Compares a combined tensor.
      *
-     * @param src the rank whose tokens came home
+     * @param src the rank whose tokens were combined
      * @param outputs for each rank what its experts computed, BF16 [N,H] on the host, in the
      *     dispatch's row order
      * @param biases BF16 [T,H] each
@@ -123,7 +123,7 @@ public final class NormalCombineOracle {
     /**
      * Compares combined weights.
      *
-     * @param src the rank whose tokens came home
+     * @param src the rank whose tokens were combined
      * @param given for each rank the weights it gave, F32 [N,K] (expanded: [M]) on the host
      * @param actual F32 [T,K] on the host
      */

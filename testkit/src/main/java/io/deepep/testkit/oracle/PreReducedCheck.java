@@ -28,7 +28,7 @@ public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
     /**
      * Compares bit for bit.
      *
-     * @param src the rank whose tokens came home
+     * @param src the rank whose tokens were combined
      * @param actual BF16 [T,H] on the host
      */
     public void check(int src, Tensor actual) {

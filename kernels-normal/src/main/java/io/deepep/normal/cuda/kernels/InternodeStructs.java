@@ -25,8 +25,12 @@ public final class InternodeStructs {
                     .u64("block_counts", "i32 [blocks][num_nodes][8] workspace")
                     .u64("block_bases", "i32 [blocks][num_nodes][8] workspace")
                     .u64("own_rows", "NodeRows [num_nodes][num_tokens]: written; read if cached")
-                    .u64("forward_rows", "NodeRows [num_nodes][max_tokens]: likewise")
-                    .u64("source_tokens", "i32 [num_nodes]: tokens of each peer: likewise")
+                    .u64(
+                            "forward_rows",
+                            "NodeRows [num_nodes][max_tokens]: written; read if cached")
+                    .u64(
+                            "source_tokens",
+                            "i32 [num_nodes]: tokens of each peer: written; read if cached")
                     .i32("max_tokens", "")
                     .i32("num_ranks", "of all nodes")
                     .i32("record_bytes", "a multiple of 16")

@@ -30,7 +30,7 @@ public final class KernelConstants {
     /** Rows that a copy warp of a dispatch holds in shared memory. */
     public static final int DISPATCH_STAGES = 2;
 
-    /** Likewise, across nodes. */
+    /** Rows that a copy warp holds there in a dispatch across nodes. */
     public static final int ROW_STAGES = 3;
 
     /** Bytes that one of combine's consumers sums of a chunk: vectors of 16 bytes. */
@@ -44,7 +44,7 @@ public final class KernelConstants {
     /** Warps of a combining block that do not sum. */
     public static final int SERVICE_WARPS = 2;
 
-    /** Likewise, across nodes. */
+    /** Warps of a block that do not sum in a combine across nodes. */
     public static final int INTERNODE_SERVICE_WARPS = 3;
 
     /** Most chunks that combine holds in shared memory. */

@@ -13,7 +13,7 @@ public final class NormalStructs {
     public static final KernelStruct GROUP =
             KernelStruct.builder(
                             "Group",
-                            "A rank and its peers of one node; each call the same, but for the status.")
+                            "A rank and its peers of one node; only the status differs by call.")
                     .u64("heap", "peers' heaps as mapped here", EpTopology.MAX_NVL_RANKS)
                     .u64("state", "LocalState, zeroed once by the host")
                     .u64("status", "StatusBlock, device address of mapped host memory")
@@ -37,7 +37,7 @@ public final class NormalStructs {
                     .u64("barrier", "generation of the grid barrier of expand")
                     .u64("bad_selection", "~(token << 8 | k) of the first bad one, or 0")
                     .u64("detail", "of the fault `code`, for the peers")
-                    .u64("culprit", "the rank that the fault is about, likewise")
+                    .u64("culprit", "the rank that the fault is about, for the peers")
                     .u32("epoch", "of the last call that ended")
                     .u32("claimed_epoch", "the epoch whose fault record has been claimed")
                     .u32("code", "first fault of this epoch")
@@ -77,7 +77,7 @@ public final class NormalStructs {
                     .u64("expert_hist", "u32 [num_experts] workspace, zeroed once by the host")
                     .u64("handle_epoch", "u64: epoch of the routing, 0: none; read if cached")
                     .u64("out_topk_idx", "i64 [num_rows or num_worst_rows][topk], or 0")
-                    .u64("out_topk_weights", "f32, likewise, or 0")
+                    .u64("out_topk_weights", "f32 [num_rows or num_worst_rows][topk], or 0")
                     .u64("out_src_idx", "i32 [num_rows], or 0")
                     .u64("out_expert_counts", "i32 [experts per rank], aligned, or 0")
                     .u64("out_raw_expert_counts", "i32 [experts per rank], or 0")
@@ -101,7 +101,7 @@ public final class NormalStructs {
                     .i32("cached", "token_rows is read, no counting, no metadata")
                     .i32("expanded_limit", "rows the expanded layout takes; 0: not asked for")
                     .i32("bases_offset", "in dynamic shared memory, a multiple of 128")
-                    .i32("stages_offset", "likewise")
+                    .i32("stages_offset", "in dynamic shared memory, a multiple of 128")
                     .build();
 
     public static final KernelStruct COMBINE =
@@ -109,10 +109,10 @@ public final class NormalStructs {
                     .struct("group", GROUP)
                     .u64("x", "rows this rank offers: heap offset, or address if x_absolute")
                     .u64("x_stride", "bytes")
-                    .u64("weights", "f32 [num_rows][topk]: likewise; ignored where topk = 0")
+                    .u64("weights", "f32 [num_rows][topk], given as x is; ignored where topk = 0")
                     .u64("weights_stride", "floats")
                     .u64("stage_x", "rows that this launch brings to x, 16-byte aligned, or 0")
-                    .u64("stage_x_stride", "bytes, likewise")
+                    .u64("stage_x_stride", "bytes, a multiple of 16")
                     .u64("staged_flag_offset", "u64 [stager][batch of rows]")
                     .u64("staged_flag_stride", "bytes from one stager's to the next one's")
                     .u64(

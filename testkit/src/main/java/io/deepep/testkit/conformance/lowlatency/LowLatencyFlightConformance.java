@@ -23,8 +23,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 @BackendSuite
 public record LowLatencyFlightConformance(TestBackend backend) implements LowLatencySuite {
     /**
-     * Two batches in flight: the second is sent before the first is received, on the way out and on
-     * the way home.
+     * Two batches in flight: the second is sent before the first is received, in dispatch and in
+     * combine.
      */
     @Cases
     @MethodSource(FEW)
@@ -52,7 +52,7 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
      *
      * @param plan with a hook
      * @param home how it is combined
-     * @param verify compares what came home
+     * @param verify compares what was combined
      */
     record Batch(
             LowLatencyRank rank,

@@ -34,7 +34,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * Low-latency calls recorded into a graph and replayed with other tokens and another routing in the
- * same memory, each replay held against the oracle. {@code -Ddeepep.replays} makes them thousands.
+ * same memory, each replay compared with the oracle. {@code -Ddeepep.replays} makes them thousands.
  * For backends that can record.
  */
 @BackendSuite(recording = true)

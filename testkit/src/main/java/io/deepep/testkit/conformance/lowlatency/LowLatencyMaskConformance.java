@@ -70,7 +70,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     }
 
     /**
-     * Ranks were masked when tokens went out and are back when the results come home: they send
+     * Ranks were masked when tokens went out and are back when the results are combined: they send
      * nothing for them, so they must not be counted with what an earlier combine left in their
      * slots.
      */
@@ -176,7 +176,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
                 });
     }
 
-    /** A rank dies with tokens on it: they come home without what its experts owe. */
+    /** A rank dies with tokens on it: they are combined without what its experts owe. */
     @Cases
     @GroupSource("1, 4")
     public void timedOutInCombine() {

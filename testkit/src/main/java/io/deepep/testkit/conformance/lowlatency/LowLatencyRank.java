@@ -131,7 +131,7 @@ public final class LowLatencyRank {
         return combined;
     }
 
-    /** Dispatches, combines the expert outputs, compares both, and returns what came home. */
+    /** Dispatches, combines the expert outputs, compares both, and returns what was combined. */
     public Tensor roundTrip(LowLatencyFormat format) {
         return combine(dispatch(format).handle());
     }

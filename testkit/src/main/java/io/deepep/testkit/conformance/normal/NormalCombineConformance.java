@@ -93,7 +93,7 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
                 .checkWeights(context.rank(), given, context.download(combined.topkWeights()));
     }
 
-    /** What was received with a token comes home as it was sent. */
+    /** What was received with a token comes back as it was sent. */
     @Cases
     @MethodSource(FEW)
     public void receivedWeightsComeHome(NormalShape shape) {

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Normal-mode calls recorded into a graph and replayed with other tokens and another routing in the
- * same memory, each replay held against the oracle. For backends that can record.
+ * same memory, each replay compared with the oracle. For backends that can record.
  */
 @BackendSuite(recording = true)
 public record NormalGraphConformance(TestBackend backend) implements NormalSuite {

@@ -13,8 +13,8 @@ import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.util.List;
 
 /**
- * One rank's share of a {@link NormalWorld}: its inputs on its device, and its results held against
- * the oracle.
+ * One rank's share of a {@link NormalWorld}: its inputs on its device, and its results compared
+ * with the oracle.
  */
 public final class NormalRank {
     private final RankContext context;
@@ -107,7 +107,7 @@ public final class NormalRank {
 
     /**
      * Dispatches with indices and weights, combines the expert outputs, compares both, and returns
-     * what came home.
+     * what was combined.
      */
     public Tensor roundTrip() {
         NormalDispatchCheck check = world.check();

@@ -39,12 +39,12 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** What observers are told of calls agrees with the oracle, on every backend. */
+/** What observers learn of calls agrees with the oracle, on every backend. */
 @BackendSuite
 public record ObservationConformance(TestBackend backend) {
     private static final int HIDDEN = 256;
 
-    /** The calls that each rank's observer was told of. */
+    /** The calls that were reported to each rank's observer. */
     private static final class Told implements BufferObserver {
         private final Map<Integer, List<ObservedCall>> calls = new ConcurrentHashMap<>();
 
@@ -187,7 +187,7 @@ public record ObservationConformance(TestBackend backend) {
         return Arrays.stream(counts).asLongStream().toArray();
     }
 
-    /** Asynchronous calls are told of when their end has been seen, not when they return. */
+    /** Asynchronous calls are reported when their end has been seen, not when they return. */
     @Cases
     @GroupSource("1, 4")
     public void asynchronousCalls() {
@@ -300,7 +300,7 @@ public record ObservationConformance(TestBackend backend) {
         assertThat(facts.numRecvTokens()).as("rows home").isEqualTo(Arrays.stream(home).sum());
     }
 
-    /** A call that fails is told of with its failure, on every rank, and so is the next one. */
+    /** A call that fails is reported with its failure, on every rank, and so is the next one. */
     @Cases
     @GroupSource("1, 4")
     public void failedCalls() {

@@ -1,2 +1,2 @@
-/** What observers are told of calls. */
+/** What observers learn of calls. */
 package io.deepep.testkit.conformance.observation;
