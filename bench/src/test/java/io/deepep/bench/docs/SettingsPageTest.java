@@ -15,12 +15,15 @@ import org.junit.jupiter.api.Test;
 /** {@code docs/settings.md} names what the sources read, all of it and nothing else. */
 class SettingsPageTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
-    private static final Pattern VARIABLE = Pattern.compile("\\bDEEPEP_[A-Z]+(?:_[A-Z]+)*\\b");
 
-    /** A property as Java reads it: behind one of the getters, or as a constant of that name. */
+    /** A variable; the names of C++ macros, which have arguments, are left out. */
+    private static final Pattern VARIABLE =
+            Pattern.compile("\\bDEEPEP_[A-Z]+(?:_[A-Z]+)*\\b(?!\\()");
+
+    /** A property as Java reads it: behind one of the getters, or as a constant. */
     private static final Pattern PROPERTY_READ =
             Pattern.compile(
-                    "(?:get(?:Property|Integer|Long|Boolean)\\(|PROPERTY =)\\s*\"(deepep\\.[\\w.]+)\"");
+                    "(?:get(?:Property|Integer|Long|Boolean)\\(|(?:PROPERTY|REQUIRE|SELECT) =)\\s*\"(deepep\\.[\\w.]+)\"");
 
     private static final Pattern PROPERTY_SHOWN = Pattern.compile("`(deepep\\.[\\w.]+)`");
 
