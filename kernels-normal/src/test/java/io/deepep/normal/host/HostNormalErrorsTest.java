@@ -278,7 +278,7 @@ class HostNormalErrorsTest {
                                                         kernels,
                                                         plan(topology.rank(), 4, 8).build()));
                         assertThat(failure.peer()).isEqualTo(3);
-                        assertThat(failure.phase()).isEqualTo("dispatch.header");
+                        assertThat(failure.phase()).startsWith("dispatch.header");
                     }
                 });
     }
