@@ -115,7 +115,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
 
     @Override
     public void begin() {
-        handle.receivedBank();
+        handle.combine();
         status.beginRun();
         int run = state.openCombine(hooked);
         if (hooked) {

@@ -42,6 +42,10 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     private final Tensor[] recvX = new Tensor[BANKS];
     private final Tensor[] recvScales = new Tensor[BANKS];
     private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[BANKS];
+
+    /** That the results receive by. */
+    private final Runnable[] hooks = new Runnable[BANKS];
+
     private int latestBank;
 
     CudaLowLatencyDispatch(CudaLowLatencyState state, LowLatencyDispatchRequest request) {
@@ -59,7 +63,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         requireShared(sharedBytes);
         for (int i = 0; i < BANKS; i++) {
             CudaBank bank = state.bank(i);
-            handles[i] = new CudaLowLatencyHandle(state, bank, request.topkWeights() != null);
+            handles[i] = newHandle(i);
             recvX[i] = bank.recvX(request.format());
             recvScales[i] = bank.recvScales(request.format());
         }
@@ -73,6 +77,10 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                         hooked,
                         this::params,
                         new RunTrace.Source(request.topkIdx(), request.waitCostStats(), true));
+    }
+
+    private CudaLowLatencyHandle newHandle(int bankIdx) {
+        return new CudaLowLatencyHandle(state, state.bank(bankIdx), request.topkWeights() != null);
     }
 
     private int hidden() {
@@ -174,6 +182,10 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     public void begin() {
         status.beginRun();
         latestBank = state.openDispatch(numTokens, numTopk, hooked);
+        if (handles[latestBank].isExpected()) {
+            handles[latestBank] = newHandle(latestBank);
+            results[latestBank] = null;
+        }
         handles[latestBank].follow();
         if (hooked) {
             pending.add(latestBank, state.generation());
@@ -242,15 +254,17 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         LowLatencyDispatchResult cached = results[latestBank];
         if (cached == null
                 || !cached.event().equals(resultEvent)
-                || !Objects.equals(cached.receiveHook(), receiveHook)) {
+                || !Objects.equals(hooks[latestBank], receiveHook)) {
+            CudaLowLatencyHandle handle = handles[latestBank];
+            hooks[latestBank] = receiveHook;
             cached =
                     new LowLatencyDispatchResult(
                             recvX[latestBank],
                             recvScales[latestBank],
                             state.bank(latestBank).count,
-                            handles[latestBank],
+                            handle,
                             resultEvent,
-                            receiveHook);
+                            receiveHook == null ? null : handle.guard(receiveHook));
             results[latestBank] = cached;
         }
         return cached;

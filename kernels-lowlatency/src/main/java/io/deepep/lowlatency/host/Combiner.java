@@ -94,7 +94,7 @@ final class Combiner {
 
     /** Sends and returns the epoch of the combine. */
     long send(LowLatencyCombineRequest request) {
-        DispatchBank bank = ((HostLowLatencyHandle) request.handle()).receivedBank();
+        DispatchBank bank = ((HostLowLatencyHandle) request.handle()).combine();
         int parity = (int) ((epoch + 1) & 1);
         if (unreceived[parity] != 0) {
             throw new CallOrderException(

@@ -19,6 +19,10 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     private final HostLowLatencyKernels kernels;
     private final LowLatencyDispatchRequest request;
     private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[2];
+
+    /** That the results receive by. */
+    private final Runnable[] hooks = new Runnable[2];
+
     private final HostLowLatencyHandle[] handles = new HostLowLatencyHandle[2];
     private final RunsInFlight runs;
     private long completed;
@@ -28,17 +32,25 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         this.request = request;
         this.runs = new RunsInFlight(kernels);
         for (int parity = 0; parity < 2; parity++) {
-            handles[parity] =
-                    new HostLowLatencyHandle(
-                            kernels, kernels.bank(parity), request.topkWeights() != null);
+            handles[parity] = newHandle(parity);
         }
+    }
+
+    private HostLowLatencyHandle newHandle(int parity) {
+        return new HostLowLatencyHandle(
+                kernels, kernels.bank(parity), request.topkWeights() != null);
     }
 
     @Override
     public void begin() {
         long epoch = kernels.sender().send(request);
         runs.add(epoch);
-        handles[parity(epoch)].follow();
+        int parity = parity(epoch);
+        if (handles[parity].isExpected()) {
+            handles[parity] = newHandle(parity);
+            results[parity] = null;
+        }
+        handles[parity].follow();
     }
 
     @Override
@@ -54,18 +66,20 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         DispatchBank bank = kernels.bank(parity);
         if (cached != null
                 && cached.event().equals(event)
-                && Objects.equals(cached.receiveHook(), receiveHook)
+                && Objects.equals(hooks[parity], receiveHook)
                 && cached.recvX().equals(bank.recvX())) {
             return cached;
         }
+        HostLowLatencyHandle handle = handles[parity];
+        hooks[parity] = receiveHook;
         results[parity] =
                 new LowLatencyDispatchResult(
                         bank.recvX(),
                         bank.recvScales(),
                         bank.countTensor,
-                        handles[parity],
+                        handle,
                         event,
-                        receiveHook);
+                        receiveHook == null ? null : handle.guard(receiveHook));
         return results[parity];
     }
 

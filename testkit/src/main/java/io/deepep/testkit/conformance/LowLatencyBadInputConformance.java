@@ -7,7 +7,7 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireForeign;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
-
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
@@ -20,7 +20,7 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -30,6 +30,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 
 /**
  * Everything that can be done wrong in low-latency mode: each gives its own clear error on every
@@ -116,6 +117,51 @@ public abstract class LowLatencyBadInputConformance extends LowLatencyAgreementC
                                     IllegalArgumentException.class, IllegalStateException.class);
                     rank.roundTrip(LowLatencyFormat.FP8);
                 });
+    }
+
+    /** The same where all dispatches are of one request; what was combined is reused. */
+    @Test
+    public void staleResultOfOneRequest() {
+        LowLatencyShape shape = LowLatencyMisuses.SHAPE;
+        LowLatencyWorld world = shape.world(9);
+        Ranks.run(
+                backend(),
+                Ranks.four(backend()),
+                b -> b.lowLatency(shape.limits()),
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    LowLatencyDispatchRequest request =
+                            rank.request(LowLatencyFormat.FP8).receiveHook(true).build();
+                    Supplier<LowLatencyDispatchResult> dispatch =
+                            () -> {
+                                LowLatencyDispatchResult result =
+                                        buffer.lowLatencyDispatch(request);
+                                result.receiveHook().run();
+                                return rank.verify(result, LowLatencyFormat.FP8);
+                            };
+                    LowLatencyDispatchResult old = dispatch.get();
+                    LowLatencyCombineRequest prepared = rank.home(old.handle()).build();
+                    dispatch.get();
+                    LowLatencyDispatchResult latest = dispatch.get();
+                    String why = "now holds dispatch 3";
+                    requireStale(() -> rank.combine(old.handle()), why);
+                    requireStale(() -> buffer.lowLatencyCombine(prepared), why);
+                    requireStale(() -> buffer.getLowLatencyCombineBuffer(old.handle()), why);
+                    requireStale(() -> old.handle().srcInfo(), why);
+                    requireStale(() -> old.handle().layoutRange(), why);
+                    requireStale(old.receiveHook()::run, why);
+                    rank.combine(latest.handle());
+                    rank.combine(dispatch.get().handle());
+                    assertThat(dispatch.get()).isSameAs(latest);
+                    rank.combine(latest.handle());
+                });
+    }
+
+    private static void requireStale(ThrowingCallable call, String why) {
+        assertThatThrownBy(call)
+                .isInstanceOfAny(IllegalArgumentException.class, IllegalStateException.class)
+                .hasMessageContaining(why);
     }
 
     @Test
