@@ -2,8 +2,8 @@
 //
 // Each rank launches it once per call (and half), in the same order on all ranks; launches of a rank run one after the
 // other. Send half: tokens, cast to fp8 on the way or as they are, into the slots [epoch parity][rank][i] of the
-// receivers, and a header; with topk_weights also the tokens' weights, and a copy of topk_idx for a combine that sums
-// before it sends. Receive half: headers and rows of all sources into the outputs, packed per expert.
+// receivers, and a header; with topk_weights also the tokens' weights. A copy of topk_idx stays for the combine, which
+// must be of the same. Receive half: headers and rows of all sources into the outputs, packed per expert.
 //
 // Writes: headers, rows and flags in the heaps of all ranks, slots that their owners have acknowledged; outputs; the
 // bank; RankState. Reads: x, top-k, what peers have written into this rank's heap. A top-k index out of range, formats

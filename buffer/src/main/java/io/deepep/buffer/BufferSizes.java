@@ -54,7 +54,7 @@ record BufferSizes(
             var cudaLayout = CudaLowLatencyLayout.of(options.lowLatency(), topology);
             lowLatency = lowLatencyRdma(options.lowLatency(), topology);
             if (topology.isInternode() && options.network() instanceof Network.Nvshmem) {
-                outbox = cudaLayout.outboxBytes(topology.numRanks());
+                outbox = cudaLayout.outboxBytes();
             }
             hash = 31 * (31 * hash + hostLayout.hash()) + cudaLayout.layout().hash();
         }

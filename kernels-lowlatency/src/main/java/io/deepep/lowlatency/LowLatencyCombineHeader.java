@@ -56,6 +56,6 @@ public final class LowLatencyCombineHeader {
                 + k
                 + "]="
                 + value
-                + " is not what was dispatched; pre-reduce with the topkIdx of the dispatch, unchanged";
+                + " is not what was dispatched; combine with the topkIdx of the dispatch, unchanged";
     }
 }

@@ -16,7 +16,7 @@ import io.deepep.spi.Region;
  *   dispatchRows    [2][R][T]   i-th token the source sends here: row, then on its own lines its selection, see below
  *   dispatchFlags   [2][R]      epoch of the dispatch whose header and rows from this source are complete
  *   dispatchAcks    [2][R]      epoch of the dispatch of which that rank has taken all rows from here
- *   combineRows     [2][T][K]   result of selection k of token t, BF16 or LogFMT
+ *   combineRows     [2][R][T*K] that rank's result of selection k of token t, BF16 or LogFMT
  *   combineHeaders  [2][R]      what the rank announces, see {@link LowLatencyCombineHeader}
  *   combineFlags    [2][R]      epoch of the combine whose header and rows from this rank are complete
  *   combineAcks     [2][R]      epoch of the combine of which that rank has summed all rows from here
@@ -30,6 +30,7 @@ import io.deepep.spi.Region;
  */
 public record LowLatencyLayout(
         Layout layout,
+        int maxTopk,
         long selectionOffset,
         Region dispatchHeaders,
         Region dispatchRows,
@@ -67,7 +68,11 @@ public record LowLatencyLayout(
         Region acks = builder.region("dispatchAcks", FLAG_BYTES, PARITIES, numRanks);
         Region combineRows =
                 builder.region(
-                        "combineRows", rowBytes, PARITIES, limits.maxTokens(), limits.maxTopk());
+                        "combineRows",
+                        rowBytes,
+                        PARITIES,
+                        numRanks,
+                        (long) limits.maxTokens() * limits.maxTopk());
         Region combineHeaders =
                 builder.region(
                         "combineHeaders", LowLatencyCombineHeader.SIZE_BYTES, PARITIES, numRanks);
@@ -75,6 +80,7 @@ public record LowLatencyLayout(
         Region combineAcks = builder.region("combineAcks", FLAG_BYTES, PARITIES, numRanks);
         return new LowLatencyLayout(
                 builder.build(),
+                limits.maxTopk(),
                 rowBytes,
                 headers,
                 rows,
@@ -84,6 +90,14 @@ public record LowLatencyLayout(
                 combineHeaders,
                 combineFlags,
                 combineAcks);
+    }
+
+    /**
+     * Where, at a token's owner, {@code sender} puts its result of a selection: in a slot of its
+     * own, so that what it stores late, when it was given up, is never taken for another's.
+     */
+    public long combineRow(int parity, int sender, int token, int k) {
+        return combineRows.at(parity, sender, (long) token * maxTopk + k);
     }
 
     /** Bytes of the F32 scales of an FP8 row; they follow its elements. */

@@ -67,7 +67,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     /** By a library in whose memory heap and outbox lie, at the same place on all ranks. */
     public record Library(NetworkLibrary library, long outbox) implements Network {}
 
-    private final CudaLowLatencyState state;
+    final CudaLowLatencyState state;
 
     /**
      * Loads the kernels of low-latency mode over mapped memory onto a GPU unless this process has

@@ -16,14 +16,17 @@ import io.deepep.spi.Region;
  *   dispatchHeaders  [2][R]     what the source announces, words of epoch | value &lt;&lt; 32, by parity of the epoch
  *   dispatchFlags    [2][R][T]  epoch | (number of the row's first selection, token) &lt;&lt; 32 of a complete row
  *   combineHeaders   [2][R]     what the sender announces, likewise words
- *   combineFlags     [2][T][K]  u32, or across nodes u64, per part of a row: the epoch when it is complete
+ *   combineFlags     [2][T][parts]  u32, or across nodes u64, [R][K]: the epoch when that part of a source's row is complete
  *   dispatchRows     [2][R][T]  i-th token the source sends here: elements, scales, u32 selection[K], f32 weight[K]
- *   combineRows      [2][T][K]  result of selection k of token t, BF16 or LogFMT
+ *   combineRows      [2][R][T*K]  the source's result of selection k of token t, BF16 or LogFMT
  * </pre>
  *
- * A selection is {@code local expert << 15 | order among its source's selections of that expert},
- * or all ones where selection k is not an expert of this rank. The sections {@code lowlatency_*.cu}
- * and the module's README say who waits for what.
+ * What combine brings has a slot and a flag for every source that could send it, though one alone
+ * does: so what a rank stores late that was given up is never taken for somebody else's.
+ *
+ * <p>A selection is {@code local expert << 15 | order among its source's selections of that
+ * expert}, or all ones where selection k is not an expert of this rank. The sections {@code
+ * lowlatency_*.cu} and the module's README say who waits for what.
  *
  * @param headersEnd bytes that must be zero before the first call: headers and flags
  */
@@ -40,6 +43,9 @@ public record CudaLowLatencyLayout(
     private static final int KINDS_AND_PARITIES = 4;
     private static final int PARITIES = 2;
     private static final long VECTOR_BYTES = 16;
+
+    /** Kernels count places among the rows of combine in 32 bits and units of 8 bytes. */
+    private static final long MOST_COMBINE_BYTES = 8L << Integer.SIZE;
 
     /** The layout for a buffer; the topology's rank does not matter. */
     public static CudaLowLatencyLayout of(LowLatencyLimits limits, EpTopology topology) {
@@ -68,7 +74,12 @@ public record CudaLowLatencyLayout(
         // A network sets flags of 64 bits.
         int flagBytes = topology.isInternode() ? Long.BYTES : Integer.BYTES;
         Region combineFlags =
-                builder.region("combineFlags", flagBytes * numParts, PARITIES, numTokens, numTopk);
+                builder.region(
+                        "combineFlags",
+                        (long) flagBytes * numRanks * numTopk,
+                        PARITIES,
+                        numTokens,
+                        numParts);
         long headersEnd = Layout.alignToLine(combineFlags.end());
         Region dispatchRows =
                 builder.region(
@@ -80,7 +91,22 @@ public record CudaLowLatencyLayout(
                         numTokens);
         Region combineRows =
                 builder.region(
-                        "combineRows", Layout.alignToLine(bf16Bytes), PARITIES, numTokens, numTopk);
+                        "combineRows",
+                        Layout.alignToLine(bf16Bytes),
+                        PARITIES,
+                        numRanks,
+                        (long) numTokens * numTopk);
+        if (combineRows.stride0() >= MOST_COMBINE_BYTES) {
+            throw new IllegalArgumentException(
+                    limits
+                            + " needs "
+                            + combineRows.stride0()
+                            + " bytes for what combine brings from "
+                            + numRanks
+                            + " ranks, more than "
+                            + MOST_COMBINE_BYTES
+                            + "; lower maxTokens or maxTopk");
+        }
         return new CudaLowLatencyLayout(
                 builder.build(),
                 headersEnd,
@@ -94,11 +120,10 @@ public record CudaLowLatencyLayout(
     }
 
     /**
-     * Bytes of the outbox of a rank that reaches others by a network: everything up to the rows of
-     * combine, and these for each rank.
+     * Bytes of the outbox of a rank that reaches others by a network: it is divided as a heap is.
      */
-    public long outboxBytes(int numRanks) {
-        return combineRows.offset() + combineRows.sizeBytes() * numRanks;
+    public long outboxBytes() {
+        return layout.sizeBytes();
     }
 
     /** Fixed words, the receiver's experts filled up to an even number, all experts likewise. */

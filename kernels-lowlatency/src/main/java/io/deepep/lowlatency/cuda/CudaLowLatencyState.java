@@ -45,7 +45,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     private final RankMask mask;
 
     /** {@code RankState} of lowlatency_structs.cuh. */
-    private final DevicePool.Block rankState;
+    final DevicePool.Block rankState;
 
     /** Whether the latest combine of each run number is sent but not received. */
     private final boolean[] unreceived = new boolean[BANKS];
@@ -88,7 +88,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     LowLatencyStatus newStatus(Object operation, CallEvent end, boolean combine) {
         return new LowLatencyStatus(
                 gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end),
-                memory.allocateZeroed(Integer.BYTES),
+                memory.allocateZeroed(Long.BYTES),
                 stream,
                 new LowLatencyFaults(combine, topology.rank(), timeoutNanos, limits.numExperts()));
     }
@@ -154,13 +154,6 @@ final class CudaLowLatencyState implements AutoCloseable {
                 params.setInt(at + struct.offset("pe_stride"), over.library().peOf(1) - first);
             }
         }
-    }
-
-    /** Where rows of combine for remote ranks are composed, from the heap; 0 without a network. */
-    long outboxRowOffset() {
-        return place.network() == null
-                ? 0
-                : place.network().outbox() + layout.combineRows().offset();
     }
 
     /**
@@ -237,10 +230,11 @@ final class CudaLowLatencyState implements AutoCloseable {
         stream.synchronize();
     }
 
-    /** Forgets all calls in flight, now that no rank makes any; masks stay. */
+    /** Forgets all calls in flight, now that no rank makes any; masks and lost ranks stay. */
     void reset() {
         stream.fillBytes(heap(), (byte) 0, layout.headersEnd());
-        stream.fillBytes(rankState.address(), (byte) 0, rankState.numBytes());
+        long kept = LowLatencyStructs.RANK_STATE.offset("masked");
+        stream.fillBytes(rankState.address() + kept, (byte) 0, rankState.numBytes() - kept);
         mask.write();
         for (int i = 0; i < BANKS; i++) {
             stream.fillBytes(banks[i].struct.address(), (byte) 0, banks[i].struct.numBytes());

@@ -7,6 +7,7 @@ import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
+import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LowLatencyCombineHeader;
 import io.deepep.lowlatency.LowLatencyHeader;
 import java.lang.foreign.MemorySegment;
@@ -25,7 +26,13 @@ record LowLatencyFaults(boolean combine, int rank, long timeoutNanos, int numExp
 
     /** {@code Phase} of status.cuh. */
     private static final String[] PHASES = {
-        "start", "header", "metadata", "done", "grid", "rows", "slots"
+        ", having given it up in an earlier call",
+        ".header",
+        ".metadata",
+        ".done",
+        ".grid",
+        ".rows",
+        ".slots"
     };
 
     /** The exception for {@code code} and the fields beside it. */
@@ -49,7 +56,7 @@ record LowLatencyFaults(boolean combine, int rank, long timeoutNanos, int numExp
                                     + intOf(block, "k")
                                     + ": select an expert once per token, or raise"
                                     + " LowLatencyLimits.maxTokens");
-            case TIMEOUT -> timeout(block, "." + PHASES[intOf(block, "phase")]);
+            case TIMEOUT -> timeout(block, PHASES[intOf(block, "phase")]);
             case OUT_OF_STEP -> timeout(block, ", which that rank has left behind");
             case OPERATION_MISMATCH ->
                     RankMismatchException.of(
@@ -111,9 +118,13 @@ record LowLatencyFaults(boolean combine, int rank, long timeoutNanos, int numExp
                 operation(),
                 format ? "format" : "the dispatch that it belongs to",
                 rank,
-                format ? LowLatencyCombineHeader.formatName(mine) : "dispatch " + mine,
+                format ? LowLatencyCombineHeader.formatName(mine) : dispatchName(mine),
                 intOf(block, "rank"),
-                format ? LowLatencyCombineHeader.formatName(theirs) : "dispatch " + theirs);
+                format ? LowLatencyCombineHeader.formatName(theirs) : dispatchName(theirs));
+    }
+
+    private static String dispatchName(long epoch) {
+        return "dispatch " + CallEpoch.call(epoch);
     }
 
     private DeepEpTimeoutException timeout(MemorySegment block, String where) {

@@ -6,6 +6,7 @@ import io.deepep.cuda.KernelHeader;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.StatusStruct;
+import io.deepep.lowlatency.CallEpoch;
 
 /**
  * What the low-latency kernels and Java share: the definition of {@code lowlatency_structs.cuh}.
@@ -59,7 +60,7 @@ final class LowLatencyStructs {
                     .u64("outbox", "bytes from the heap to where cells are composed for a network")
                     .u64("state", "RankState")
                     .u64("status", "StatusBlock, device address of mapped host memory")
-                    .u64("ran", "u32 of the operation: the launch it ran last")
+                    .u64("ran", "u64 of the operation: the launch it ran last")
                     .u64("timed_out", "i32 [num_ranks] of mapped host memory: 1 if masked")
                     .u64("timeout_ns", "")
                     .u64("acks_offset", "u32 [num_ranks][kinds][parities]: a peer's received")
@@ -82,19 +83,19 @@ final class LowLatencyStructs {
 
     static final KernelStruct RANK_STATE =
             KernelStruct.builder("RankState", "In device memory; zeroed by the host.")
-                    .u32("epoch", "by Kind: of the last call that was sent", KINDS)
+                    .u64("launches", "the number of the last one")
+                    .u32("lost", "bit r: rank r timed out and is not to be masked: launches fail")
                     .u32("masked", "bit r: rank r is neither sent to nor waited for")
+                    .u32("epoch", "by Kind: of the last call that was sent", KINDS)
                     .u32("arrivals", "blocks of the running launch that have read the above")
+                    .u32("reserved", "")
                     .u32(
                             "received",
                             "by kind and parity: the epoch whose slots are free again",
                             KINDS * PARITIES)
-                    .u32(
-                            "decided",
-                            "by rank: epoch << 2 | kind << 1 | gone, where blocks agree",
-                            MAX_RANKS)
-                    .u32("claimed", "the launch whose fault is recorded")
-                    .u32("reserved", "", 3)
+                    .u64("decided", "by rank: launch << 1 | gone, where blocks agree", MAX_RANKS)
+                    .u64("claimed", "the launch whose fault is recorded")
+                    .u64("more_reserved", "")
                     .struct("runs", RUN, PARITIES)
                     .build();
 
@@ -136,10 +137,10 @@ final class LowLatencyStructs {
                     .u64("topk_weights", "f32 [num_tokens][topk], or 0")
                     .u64("bank", "Bank")
                     .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
-                    .u64("sent_topk_idx", "with weights: a copy of topk_idx")
+                    .u64("sent_topk_idx", "i32 [num_tokens][topk]: a copy of topk_idx")
                     .u64(
                             "row_selections",
-                            "likewise: RowSelection [num_ranks][max_tokens][max_topk]")
+                            "with weights: RowSelection [num_ranks][max_tokens][max_topk]")
                     .u64("row_tokens", "likewise: u32 [num_ranks][max_tokens]")
                     .u64("out_x", "[local experts][num_ranks * max_tokens][hidden]")
                     .u64("out_scales", "[local experts][columns][num_ranks * max_tokens]")
@@ -167,23 +168,23 @@ final class LowLatencyStructs {
     static final KernelStruct COMBINE =
             KernelStruct.builder("CombineParams", "See lowlatency_combine.cu.")
                     .struct("group", GROUP)
-                    .u64("flag_offset", "u32 [parity][max_tokens][max_topk][parts]: epoch")
+                    .u64("flag_offset", "u32 [parity][max_tokens][parts][source][max_topk]: epoch")
                     .u64("flag_parity_stride", "bytes")
-                    .u64("flag_row_stride", "bytes")
-                    .u64("row_offset", "[parity][max_tokens][max_topk]: row_stride each")
+                    .u64("flag_token_stride", "bytes")
+                    .u64("flag_part_stride", "bytes")
+                    .u64("row_offset", "[parity][source][max_tokens][max_topk]: row_stride each")
                     .u64("row_parity_stride", "bytes")
+                    .u64("row_rank_stride", "bytes")
                     .u64("row_stride", "bytes")
-                    .u64("outbox_row_offset", "where a network's rows are composed: [owner]")
-                    .u64("outbox_owner_stride", "bytes")
                     .u64("x", "bf16 [local experts][num_ranks * max_tokens][hidden]")
                     .u64("x_expert_stride", "bytes")
                     .u64("x_row_stride", "bytes")
                     .u64("bank", "Bank")
                     .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
-                    .u64("sent_topk_idx", "pre-reduced: i64 [num_tokens][topk] of the dispatch")
+                    .u64("sent_topk_idx", "i32 [num_tokens][topk] of the dispatch")
                     .u64(
                             "row_selections",
-                            "likewise: RowSelection [num_ranks][max_tokens][max_topk]")
+                            "pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]")
                     .u64("row_tokens", "likewise: u32 [num_ranks][max_tokens]")
                     .u64("topk_idx", "i64 [num_tokens][topk]")
                     .u64("topk_weights", "f32 [num_tokens][topk]; pre-reduced: 0")
@@ -222,6 +223,7 @@ final class LowLatencyStructs {
                     .constant("kDispatchEpoch", DISPATCH_EPOCH_WORD)
                     .constant("kRowFormat", ROW_FORMAT_WORD)
                     .constant("kMaxLocalExperts", MAX_LOCAL_EXPERTS)
+                    .constant("kFirstEpoch", CallEpoch.FIRST)
                     .constant("kLogSharedBytes", LOG_SHARED_BYTES)
                     .constant("kReduceSharedBytes", REDUCE_SHARED_BYTES)
                     .struct(GROUP)

@@ -31,7 +31,6 @@ final class Combiner {
     private final CombineHeaders headers;
     private final RowReducer reducer;
     private final int rank;
-    private final int numExperts;
     private final int numLocalExperts;
     private final int hidden;
     private final boolean[] reachable;
@@ -72,8 +71,7 @@ final class Combiner {
         this.peers = peers;
         this.rank = context.topology().rank();
         this.headers = new CombineHeaders(context, limits, layout);
-        this.reducer = new RowReducer(limits, layout, rdma);
-        this.numExperts = limits.numExperts();
+        this.reducer = new RowReducer(limits, layout, rdma, rank);
         this.numLocalExperts = limits.numLocalExperts(peers.count());
         this.hidden = limits.hidden();
         this.reachable = new boolean[peers.count()];
@@ -112,10 +110,7 @@ final class Combiner {
         // The owners have summed what lay in the slots of this parity. Pairs with the signal in
         // acknowledge.
         peers.awaitSlots(layout.combineAcks(), epoch - 2, "low-latency combine.slots", reachable);
-        long bad =
-                request.isPreReduced()
-                        ? firstChangedSelection(request.topkIdx(), bank)
-                        : firstBadSelection(request.topkIdx());
+        long bad = firstBadSelection(request, bank.sentTopkIdx);
         for (int owner = 0; owner < peers.count(); owner++) {
             sentRows[parity][owner] = 0;
             if (!reachable[owner]) {
@@ -134,20 +129,16 @@ final class Combiner {
         return epoch;
     }
 
-    /** The first selection that is not the one that was dispatched, or -1. */
-    private static long firstChangedSelection(Tensor topkIdx, DispatchBank bank) {
-        long bytes = 8 * topkIdx.numElements();
-        MemorySegment sent = bank.weightedRows.sentTopkIdx;
-        long at = MemorySegment.mismatch(topkIdx.segment(), 0, bytes, sent, 0, bytes);
-        return at < 0 ? -1 : at / 8;
-    }
-
-    /** The first selection that is no expert, or -1. */
-    private long firstBadSelection(Tensor topkIdx) {
-        MemorySegment topk = topkIdx.segment();
-        for (long i = 0; i < topkIdx.numElements(); i++) {
+    /**
+     * The first selection that is not the one that was dispatched, or -1. One may be left out,
+     * unless its rank has summed it with others.
+     */
+    private static long firstBadSelection(LowLatencyCombineRequest request, MemorySegment sent) {
+        MemorySegment topk = request.topkIdx().segment();
+        for (long i = 0; i < request.topkIdx().numElements(); i++) {
             long expert = topk.get(LONG, 8 * i);
-            if (expert < -1 || expert >= numExperts) {
+            boolean leftOut = expert == -1 && !request.isPreReduced();
+            if (!leftOut && expert != sent.get(LONG, 8 * i)) {
                 return i;
             }
         }
@@ -178,11 +169,11 @@ final class Combiner {
         for (int row = begin; row < end; row++) {
             long place = 4L * ((long) expert * bank.numSlots + row);
             long slot =
-                    layout.combineRows()
-                            .at(
-                                    parity,
-                                    bank.srcInfo.get(INT, place),
-                                    bank.srcSelection.get(INT, place));
+                    layout.combineRow(
+                            parity,
+                            rank,
+                            bank.srcInfo.get(INT, place),
+                            bank.srcSelection.get(INT, place));
             long at = 2L * (x.stride(0) * expert + x.stride(1) * row);
             if (request.logFmt()) {
                 logFmt.encodeRow(from, at, to, slot, hidden);
@@ -304,7 +295,7 @@ final class Combiner {
                         request.isPreReduced()
                                 ? 1
                                 : request.topkWeights().segment().get(FLOAT, 4 * selection);
-                slots[count++] = layout.combineRows().at(parity, token, k);
+                slots[count++] = layout.combineRow(parity, sender, token, k);
             }
         }
         RowMath.clear(sum, hidden);

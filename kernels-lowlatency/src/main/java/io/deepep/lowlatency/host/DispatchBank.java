@@ -42,6 +42,9 @@ final class DispatchBank {
      */
     final MemorySegment srcSelection;
 
+    /** I64 [T,K]: what this rank dispatched. */
+    final MemorySegment sentTopkIdx;
+
     /** Of a dispatch that was given weights. */
     final WeightedRows weightedRows;
 
@@ -94,6 +97,9 @@ final class DispatchBank {
         scales = HostMemory.allocate(arena, places * groups * DType.F32.sizeBytes());
         srcInfo = HostMemory.allocate(arena, places * DType.I32.sizeBytes());
         srcSelection = HostMemory.allocate(arena, places * DType.I32.sizeBytes());
+        sentTopkIdx =
+                HostMemory.allocate(
+                        arena, (long) Long.BYTES * limits.maxTokens() * limits.maxTopk());
         weightedRows = new WeightedRows(arena, limits, numRanks);
         layoutRange =
                 HostMemory.allocate(

@@ -64,10 +64,8 @@ final class DispatchSender {
         boolean weighted = request.topkWeights() != null;
         long epoch = kernels.openDispatch(numTokens, numTopk, request.format(), weighted);
         int parity = (int) (epoch & 1);
-        if (weighted) {
-            MemorySegment sent = kernels.bank(parity).weightedRows.sentTopkIdx;
-            MemorySegment.copy(request.topkIdx().segment(), 0, sent, 0, 8L * numTokens * numTopk);
-        }
+        MemorySegment sent = kernels.bank(parity).sentTopkIdx;
+        MemorySegment.copy(request.topkIdx().segment(), 0, sent, 0, 8L * numTokens * numTopk);
         boolean[] reached = kernels.bank(parity).reached;
         // The slots are free once every receiver has taken the dispatch before the last out of
         // them. Pairs with the signal in DispatchReceiver.acknowledge.

@@ -24,12 +24,11 @@ import java.lang.foreign.Arena;
 /**
  * Low-latency mode of one rank in plain Java.
  *
- * <p>A masked rank that is only late: its dispatch rows lie in slots of its own, and its flags are
- * of an epoch nobody waits for, so neither is misread. But until it has noticed that it is behind,
- * it may finish a combine of an epoch it missed, and those slots may by then hold another rank's
- * rows for the same token. And it is out of step. So after a timeout masked a rank, unmask it only
- * with {@link #reset} on all ranks. Ranks that were masked and unmasked by hand and kept making the
- * same calls are in step, and what they did not get or send counts as absent.
+ * <p>A masked rank that is only late: its rows lie in slots of its own, and its flags are of an
+ * epoch nobody waits for, so neither is misread. But it is out of step. So after a timeout masked a
+ * rank, unmask it only with {@link #reset} on all ranks. Ranks that were masked and unmasked by
+ * hand and kept making the same calls are in step, and what they did not get or send counts as
+ * absent.
  */
 public final class HostLowLatencyKernels implements LowLatencyKernels {
     private final HostContext context;

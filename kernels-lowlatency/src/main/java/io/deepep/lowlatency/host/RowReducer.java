@@ -19,6 +19,7 @@ import java.util.Arrays;
 final class RowReducer {
     private final LowLatencyLayout layout;
     private final HostHeap rdma;
+    private final int rank;
     private final int hidden;
     private final float[] sum;
     private final float[] weights;
@@ -29,8 +30,9 @@ final class RowReducer {
     /** A sum before it is encoded. */
     private final MemorySegment rounded;
 
-    RowReducer(LowLatencyLimits limits, LowLatencyLayout layout, HostHeap rdma) {
+    RowReducer(LowLatencyLimits limits, LowLatencyLayout layout, HostHeap rdma, int rank) {
         this.layout = layout;
+        this.rank = rank;
         this.rdma = rdma;
         this.hidden = limits.hidden();
         this.sum = new float[hidden];
@@ -47,7 +49,7 @@ final class RowReducer {
         for (int i = 0; i < numRows; i++) {
             int first = sumRow(request.x(), bank, owner, i);
             int token = bank.weightedRows.token(owner, i);
-            store(rdma.of(owner), layout.combineRows().at(parity, token, first), request.logFmt());
+            store(rdma.of(owner), layout.combineRow(parity, rank, token, first), request.logFmt());
         }
         return numRows;
     }

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Combines in which ranks sum a token's rows before they send them, bit for bit. Part of {@link
  * LowLatencyConformance}.
  */
-public abstract class LowLatencyPreReducedConformance extends LowLatencyMaskConformance {
+public abstract class LowLatencyPreReducedConformance extends LowLatencyLateRankConformance {
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
     private static final LowLatencyFormat FP8 = LowLatencyFormat.FP8;
 
