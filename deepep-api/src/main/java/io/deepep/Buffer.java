@@ -2,7 +2,6 @@ package io.deepep;
 
 import io.deepep.observe.BufferObserver;
 import io.deepep.spi.BufferProvider;
-
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

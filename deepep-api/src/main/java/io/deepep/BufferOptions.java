@@ -1,7 +1,6 @@
 package io.deepep;
 
 import io.deepep.observe.BufferObserver;
-
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;

@@ -1,7 +1,6 @@
 package io.deepep;
 
 import io.deepep.spi.Request;
-
 import java.util.Objects;
 import java.util.function.BiConsumer;
 

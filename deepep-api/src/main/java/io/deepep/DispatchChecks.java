@@ -84,12 +84,12 @@ final class DispatchChecks {
         if (request.expanded()) {
             throw new IllegalArgumentException(
                     "expanded rows are grouped by expert, but the routing names none; give"
-                        + " topk(...)");
+                            + " topk(...)");
         }
         if (request.handle() != null && request.layout() != null) {
             throw new IllegalArgumentException(
                     "expectLayout goes with topk(...) alone; the routing of a handle was compared"
-                        + " when it was made");
+                            + " when it was made");
         }
     }
 

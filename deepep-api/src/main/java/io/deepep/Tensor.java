@@ -1,7 +1,6 @@
 package io.deepep;
 
 import io.deepep.spi.CudaProvider;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -3,7 +3,6 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.observe.BufferObserver;
 import io.deepep.observe.ObservedCall;
-
 import java.util.List;
 
 /**

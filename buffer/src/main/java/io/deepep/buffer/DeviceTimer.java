@@ -4,7 +4,6 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaStream;
 import io.deepep.observe.CallFacts;
-
 import java.util.ArrayDeque;
 import java.util.Deque;
 

@@ -4,7 +4,6 @@ import io.deepep.BufferOptions;
 import io.deepep.Config;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
-
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;

@@ -4,7 +4,6 @@ import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Network;
 import io.deepep.error.RankMismatchException;
-
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -2,7 +2,6 @@ package io.deepep.buffer;
 
 import io.deepep.observe.CallFacts;
 import io.deepep.observe.ObservedCall;
-
 import jdk.jfr.Category;
 import jdk.jfr.DataAmount;
 import jdk.jfr.Description;

@@ -24,7 +24,6 @@ import io.deepep.normal.NormalKernels;
 import io.deepep.observe.CallKind;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Request;
-
 import java.util.Objects;
 
 /**

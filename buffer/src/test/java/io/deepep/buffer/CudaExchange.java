@@ -20,7 +20,6 @@ import io.deepep.testkit.oracle.NormalOracle;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
-
 import java.time.Duration;
 import java.util.List;
 import java.util.function.IntFunction;

@@ -3,7 +3,6 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
-
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Communicator;
@@ -23,15 +22,13 @@ import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
-
+import java.lang.management.ManagementFactory;
+import java.util.IdentityHashMap;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
-
-import java.lang.management.ManagementFactory;
-import java.util.IdentityHashMap;
-import java.util.concurrent.TimeUnit;
 
 /** Pairs whose requests have been used before allocate nothing, on the Java heap or on the GPU. */
 @Tag("manyCalls")

@@ -12,7 +12,6 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;

@@ -8,11 +8,6 @@ import io.deepep.buffer.KilledRankProgram.Where;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.KilledRank;
 import io.deepep.testkit.conformance.RequiredBackends;
-
-import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
-
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -21,6 +16,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * The process of a rank is killed in the middle of low-latency exchanges: the others report it, or

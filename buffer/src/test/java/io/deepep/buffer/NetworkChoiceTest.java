@@ -11,12 +11,10 @@ import io.deepep.Network;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.error.DeepEpUnavailableException;
-
-import org.junit.jupiter.api.Assumptions;
-import org.junit.jupiter.api.Test;
-
 import java.time.Duration;
 import java.util.List;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
 
 /** Which network ranks get that have places on one host, or on several. */
 class NetworkChoiceTest {

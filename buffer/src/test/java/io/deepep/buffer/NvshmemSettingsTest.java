@@ -14,16 +14,14 @@ import io.deepep.cuda.nvshmem.PeMap;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.sysfs.SysfsTree;
-
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
-
-import java.nio.file.Path;
-import java.util.Arrays;
-import java.util.List;
 
 /** What NVSHMEM is started with for a buffer: on a host whose devices were recorded. */
 class NvshmemSettingsTest {

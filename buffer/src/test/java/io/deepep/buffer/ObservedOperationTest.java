@@ -23,13 +23,11 @@ import io.deepep.observe.CallKind;
 import io.deepep.observe.ObservedCall;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
-
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.Test;
-
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
 
 /** When observers are told of runs, also of those whose end the host never asks for, as on GPUs. */
 class ObservedOperationTest {

@@ -8,7 +8,6 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Network;
 import io.deepep.NormalLimits;
-
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;

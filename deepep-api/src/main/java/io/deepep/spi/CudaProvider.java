@@ -4,7 +4,6 @@ import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.util.Optional;
 import java.util.ServiceLoader;
 
@@ -52,7 +51,7 @@ public interface CudaProvider {
                         new DeepEpUnavailableException(
                                 "no implementation of " + CudaProvider.class.getName() + " found",
                                 "add the artifact io.deepep:deepep-native, or deepep-buffer, which"
-                                    + " brings it",
+                                        + " brings it",
                                 null));
     }
 

@@ -3,7 +3,6 @@ package io.deepep.testkit;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 

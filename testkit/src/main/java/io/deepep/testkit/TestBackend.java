@@ -5,7 +5,6 @@ import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
 import io.deepep.Tensor;
-
 import java.util.Optional;
 
 /**

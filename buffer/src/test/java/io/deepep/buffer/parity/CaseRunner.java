@@ -8,7 +8,6 @@ import io.deepep.NormalLimits;
 import io.deepep.RankFailedException;
 import io.deepep.Tensor;
 import io.deepep.testkit.TestBackend;
-
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;

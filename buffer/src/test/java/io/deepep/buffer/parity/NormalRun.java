@@ -11,7 +11,6 @@ import io.deepep.DispatchRequest;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
-
 import java.util.Map;
 import java.util.TreeMap;
 

@@ -14,7 +14,6 @@ import io.deepep.lowlatency.LowLatencyCombineHeader;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
-
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.Objects;

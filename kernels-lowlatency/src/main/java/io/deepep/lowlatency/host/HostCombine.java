@@ -9,7 +9,6 @@ import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
-
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 import java.util.Objects;

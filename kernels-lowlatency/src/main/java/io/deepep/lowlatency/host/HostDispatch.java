@@ -6,7 +6,6 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
-
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.Objects;

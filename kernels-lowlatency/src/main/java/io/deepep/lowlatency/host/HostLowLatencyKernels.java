@@ -18,7 +18,6 @@ import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Region;
-
 import java.lang.foreign.Arena;
 
 /**
@@ -116,7 +115,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         }
         throw new IllegalArgumentException(
                 "the handle is of another buffer; combine with the handle that this buffer's"
-                    + " dispatch returned");
+                        + " dispatch returned");
     }
 
     /** What is stored lies in the peers' memory. */

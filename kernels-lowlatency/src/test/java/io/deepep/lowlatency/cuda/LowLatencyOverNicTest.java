@@ -14,17 +14,15 @@ import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.nic.NicFaults;
 import io.deepep.testkit.nic.SoftwareNic;
 import io.deepep.testkit.nic.WorkEntry;
-
+import java.lang.foreign.Arena;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-
-import java.lang.foreign.Arena;
-import java.time.Duration;
-import java.util.List;
-import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * The low-latency kernels with a network between the nodes: queues that the GPU writes, and the

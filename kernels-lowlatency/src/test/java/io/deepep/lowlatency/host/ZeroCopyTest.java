@@ -8,12 +8,10 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
-
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-
 import java.lang.foreign.Arena;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** Combine reads the buffer's own memory in place, and other memory whatever its strides. */
 @Timeout(value = 120, unit = TimeUnit.SECONDS)

@@ -11,13 +11,11 @@ import io.deepep.DispatchHandle;
 import io.deepep.DispatchRequest;
 import io.deepep.EpTopology;
 import io.deepep.testkit.TestBackend;
-
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-
-import java.util.concurrent.TimeUnit;
 
 /**
  * Calls that must be refused at once: only rank 1 makes them, so one that starts anything leaves

@@ -11,7 +11,6 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
-
 import java.util.stream.Stream;
 
 /**

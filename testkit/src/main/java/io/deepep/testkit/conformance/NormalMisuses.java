@@ -11,7 +11,6 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.routing.RoutingSpec;
-
 import java.util.stream.Stream;
 
 /**

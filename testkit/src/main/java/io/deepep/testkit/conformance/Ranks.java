@@ -6,11 +6,9 @@ import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.RankFailedException;
 import io.deepep.testkit.TestBackend;
-
-import org.junit.jupiter.api.Assumptions;
-
 import java.time.Duration;
 import java.util.function.Consumer;
+import org.junit.jupiter.api.Assumptions;
 
 /**
  * Runs a test body on every rank of a group, each on its thread; with {@link ProcessRanks} on those

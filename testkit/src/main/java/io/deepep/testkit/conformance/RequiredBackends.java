@@ -3,11 +3,9 @@ package io.deepep.testkit.conformance;
 import static org.junit.jupiter.api.Assertions.fail;
 
 import io.deepep.Device;
-
-import org.junit.jupiter.api.Assumptions;
-
 import java.util.Arrays;
 import java.util.Locale;
+import org.junit.jupiter.api.Assumptions;
 
 /**
  * Reads {@code -Ddeepep.require=host,cuda}: tests of a backend named there fail where they would be

@@ -2,7 +2,6 @@ package io.deepep.testkit.conformance;
 
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
@@ -20,13 +19,11 @@ import io.deepep.Tensor;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.routing.RoutingSpec;
-
+import java.util.concurrent.Callable;
+import java.util.function.Function;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
-
-import java.util.concurrent.Callable;
-import java.util.function.Function;
 
 /**
  * What one rank does wrong and all must learn, after which the buffer still works. Part of {@link
