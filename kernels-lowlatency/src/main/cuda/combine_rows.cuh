@@ -12,15 +12,12 @@
 namespace deepep::lowlatency {
 
 constexpr int kCombineSenders = 512;
-constexpr int kSendTeams = 2;
 constexpr int kSendTeamThreads = kCombineSenders / kSendTeams;
-constexpr int kStoreWarps = kSendTeamThreads / 32 - 1;  // of a team; its last warp flags what they have stored
 constexpr int kChunkChannels = 256;                     // a warp's vectors
 constexpr int kPartChunks = kPartChannels / kChunkChannels;
 constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
-constexpr int kLogStageBytes = (kLogPartBytes + 15) / 16 * 16 + 16;
-static_assert(kLogPartBytes % 16 == 0 && kPartChannels % kChunkChannels == 0);
-static_assert(kLogSharedBytes == kSendTeams * kStoreWarps * kLogStageBytes);
+static_assert(kStoreWarps == kSendTeamThreads / 32 - 1);  // a team's last warp flags what they have stored
+static_assert(kLogPartBytes % 16 == 0 && kLogPartBytes <= kLogStageBytes && kPartChannels % kChunkChannels == 0);
 
 // The part and the owner that a group of the deal stands for; nearest owners behind this rank first.
 struct Errand {
@@ -136,9 +133,9 @@ struct ReducedRows {
         float weight;
         uint32_t token;
     };
-    static constexpr int kStageBytes = kPartChannels * 2;
+    static constexpr int kStageBytes = kReduceStageBytes;
     static constexpr int kStride = kChunkChannels * 2;
-    static_assert(kReduceSharedBytes == kSendTeams * kStoreWarps * kStageBytes);
+    static_assert(kStageBytes == kPartChannels * 2);
 
     __device__ static int num_items(const CombineParams& p, int rank) { return at<const Bank>(p.bank)->num_rows[rank]; }
     __device__ static Item ask(const CombineParams& p, int owner, int item) {

@@ -48,14 +48,16 @@ struct ReceiveShared {
 struct CountTable {
     int32_t* words;
     int32_t* begin;
+    int num_own_words;
     int num_local_experts;
 
     __device__ CountTable(const DispatchParams& p, uint8_t* shared) {
+        num_own_words = p.own_words;
         num_local_experts = p.experts_per_rank;
         words = reinterpret_cast<int32_t*>(shared + p.counts_shared_offset);
         begin = words + p.group.num_ranks * num_words();
     }
-    __device__ int num_words() const { return num_own_words(num_local_experts); }
+    __device__ int num_words() const { return num_own_words; }
     __device__ int32_t& word(int source, int i) const { return words[source * num_words() + i]; }
     __device__ int32_t& count(int source, int e) const { return word(source, kHeaderCounts + e); }
     __device__ int32_t& first_row(int source, int e) const { return begin[source * num_local_experts + e]; }
@@ -133,7 +135,7 @@ __device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call,
         for (int source = 0; source < g.num_ranks; ++source) {
             if (!(shared.present >> source & 1)) continue;
             const uint64_t* from =
-                header_from(g, kDispatch, source, call.epoch) + num_own_words(num_local_experts) + expert;
+                header_from(g, kDispatch, source, call.epoch) + p.own_words + expert;
             Wait wait(source, kPhaseRows);
             uint64_t seen = 0;
             bool came = await(g, call, wait, call.epoch, [&] { return word_epoch(seen = load_acquire_sys(from)); });

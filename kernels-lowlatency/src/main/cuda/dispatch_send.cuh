@@ -117,11 +117,6 @@ __device__ __forceinline__ int32_t format_word(const DispatchParams& p) {
     return p.format | (p.topk_weights ? kWeighted : 0);
 }
 
-// Words before the counts of all experts.
-__device__ __forceinline__ int num_own_words(int num_local_experts) {
-    return kHeaderCounts + (num_local_experts + 1) / 2 * 2;
-}
-
 // One block, after its planners have counted all tokens: tells every receiver what comes, in words that carry the epoch
 // themselves. One warp per receiver, two words per lane; what rows are placed by goes first.
 __device__ inline void announce_dispatch(const DispatchParams& p, const Call& call, const TokenCounts& counts,
@@ -150,17 +145,17 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
         for (int e = lane * 2; e < num_local_experts; e += 64)
             store_words(header + kHeaderCounts + e, call.epoch, own[e], e + 1 < num_local_experts ? own[e + 1] : 0);
         send_cell(p.group, lane == 0, dest, headers_of(p.group, kDispatch, call.epoch), 0,
-                  num_own_words(num_local_experts) * sizeof(uint64_t));
+                  p.own_words * sizeof(uint64_t));
     }
 #pragma unroll 1
     for (int dest = thread / 32; dest < p.group.num_ranks; dest += num_threads / 32) {
         if (!(call.reached >> dest & 1)) continue;
-        uint64_t* all = header_to(p.group, kDispatch, dest, call.epoch) + num_own_words(num_local_experts);
+        uint64_t* all = header_to(p.group, kDispatch, dest, call.epoch) + p.own_words;
 #pragma unroll 1
         for (int e = lane * 2; e < p.num_experts; e += 64)
             store_words(all + e, call.epoch, hist[e], e + 1 < p.num_experts ? hist[e + 1] : 0);
         send_cell(p.group, lane == 0, dest, headers_of(p.group, kDispatch, call.epoch),
-                  num_own_words(num_local_experts) * sizeof(uint64_t), (p.num_experts + 1) / 2 * 2 * sizeof(uint64_t));
+                  p.own_words * sizeof(uint64_t), (p.num_experts + 1) / 2 * 2 * sizeof(uint64_t));
     }
 }
 

@@ -12,7 +12,8 @@
 // all ranks, and the next call works.
 //
 // Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
-// GPU; kThreads threads. Dynamic shared memory: kLogSharedBytes for LogFMT, kReduceSharedBytes for the reduced kernels.
+// GPU; kThreads threads. Dynamic shared memory: for each of kSendTeams * kStoreWarps warps kLogStageBytes for LogFMT,
+// kReduceStageBytes in the reduced kernels.
 // x and out may start anywhere, but are used fastest on 16-byte boundaries.
 #include <type_traits>
 

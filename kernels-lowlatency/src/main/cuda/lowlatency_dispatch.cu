@@ -11,9 +11,8 @@
 // call works.
 //
 // Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
-// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks *
-// (kHeaderCounts + 2 * local experts + 1)] or u32 [num_experts], what is more; at scales_shared_offset f32 [hidden /
-// 128]. Outputs are 16-byte aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
+// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks * (own_words +
+// local experts)] or u32 [num_experts], what is more; at scales_shared_offset f32 [hidden / 128]. Outputs are 16-byte aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
 #include "deepep/block.cuh"
 #include "dispatch_receive.cuh"
 #include "dispatch_send.cuh"

@@ -12,19 +12,72 @@ namespace deepep::lowlatency {
 
 constexpr int kMaxNvlRanks = 8;
 constexpr int kMaxRanks = 32;
+constexpr int kMaxTokens = 1024;
 constexpr int kMaxTopk = 32;
+constexpr int kMaxLocalExperts = 131072;
 constexpr int kThreads = 768;
+constexpr int kSendTeams = 2;
+constexpr int kStoreWarps = 7;
+constexpr int kLogStageBytes = 2368;
+constexpr int kReduceStageBytes = 3584;
 constexpr int kPartChannels = 1792;
+constexpr int kScaleChannels = 128;
+constexpr int kLogChannels = 128;
+constexpr int kLogBlockBytes = 168;
+constexpr int kFirstEpoch = 2;
+constexpr int kOrderBits = 15;
+constexpr int kTokenBits = 16;
+constexpr int kRowBits = 15;
+constexpr int kTopkBits = 5;
+constexpr int kWeighted = 4;
 constexpr int kHeaderCounts = 10;
 constexpr int kCombineHeaderWords = 8;
-constexpr int kFormat = 5;
-constexpr int kTopk = 6;
-constexpr int kDispatchEpoch = 0;
-constexpr int kRowFormat = 1;
-constexpr int kMaxLocalExperts = 131072;
-constexpr int kFirstEpoch = 2;
-constexpr int kLogSharedBytes = 33152;
-constexpr int kReduceSharedBytes = 50176;
+
+// See Phases.
+enum Phases : int32_t {
+    kSend = 1,
+    kReceive = 2,
+};
+
+// See Kind.
+enum Kind : int32_t {
+    kDispatch = 0,
+    kCombine = 1,
+};
+
+// See Code.
+enum Format : int32_t {
+    kBf16 = 0,
+    kFp8 = 1,
+    kFp8PowerOfTwo = 2,
+    kFp8Ue8m0 = 3,
+};
+
+// See DispatchWord.
+enum DispatchHeaderWord : int32_t {
+    kStatus = 0,              // kOk or kExpertOutOfRange; then the words up to kStatusValueHigh belong to it
+    kStatusToken = 1,
+    kStatusK = 2,
+    kStatusValueLow = 3,
+    kStatusValueHigh = 4,
+    kFormat = 5,              // a Format, and kWeighted
+    kTopk = 6,
+    kNumRows = 7,             // rows that follow for the receiver
+    kNumSelections = 8,       // of its experts in them
+    kCrowded = 9,             // 1: the source has more selections of an expert, of any rank, than it may have tokens
+};
+
+// See CombineWord.
+enum CombineHeaderWord : int32_t {
+    kDispatchEpoch = 0,       // of the dispatch whose tokens come home
+    kRowFormat = 1,           // kLogFmt and kPreReduced
+    kHasRows = 2,             // 0: the sender did not receive the owner's tokens in that dispatch
+    kCombineStatus = 3,       // kOk, kExpertOutOfRange or kSelectionChanged
+    kCombineToken = 4,
+    kCombineK = 5,
+    kCombineValueLow = 6,
+    kCombineValueHigh = 7,
+};
 
 // A rank and its peers; the same for every call, save for status and phases.
 struct Group {
@@ -171,14 +224,16 @@ struct DispatchParams {
     int32_t format;                     // Format
     int32_t max_tokens;
     int32_t max_topk;
+    int32_t own_words;                  // of a header, before the counts of all experts
     int32_t row_stride;                 // bytes, a multiple of 128
     int32_t selections_offset;          // in a row: u32 [topk]
     int32_t weights_offset;             // in a row: f32 [topk]
     int32_t sent_row_bytes;             // of a row that a network carries
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t scales_shared_offset;       // likewise
+    int32_t reserved;
 };
-static_assert(sizeof(DispatchParams) == 656);
+static_assert(sizeof(DispatchParams) == 664);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, flag_offset) == 424);
 static_assert(offsetof(DispatchParams, flag_parity_stride) == 432);
@@ -210,12 +265,14 @@ static_assert(offsetof(DispatchParams, hidden) == 616);
 static_assert(offsetof(DispatchParams, format) == 620);
 static_assert(offsetof(DispatchParams, max_tokens) == 624);
 static_assert(offsetof(DispatchParams, max_topk) == 628);
-static_assert(offsetof(DispatchParams, row_stride) == 632);
-static_assert(offsetof(DispatchParams, selections_offset) == 636);
-static_assert(offsetof(DispatchParams, weights_offset) == 640);
-static_assert(offsetof(DispatchParams, sent_row_bytes) == 644);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 648);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 652);
+static_assert(offsetof(DispatchParams, own_words) == 632);
+static_assert(offsetof(DispatchParams, row_stride) == 636);
+static_assert(offsetof(DispatchParams, selections_offset) == 640);
+static_assert(offsetof(DispatchParams, weights_offset) == 644);
+static_assert(offsetof(DispatchParams, sent_row_bytes) == 648);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 652);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 656);
+static_assert(offsetof(DispatchParams, reserved) == 660);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -288,7 +345,7 @@ static_assert(offsetof(CombineParams, reserved) == 628);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0xcb210159f616636d;
+__device__ uint64_t deepep_lowlatency_structs = 0x83aa705b0f1e79b1;
 }
 
 }  // namespace deepep::lowlatency

@@ -19,6 +19,22 @@ public final class CallEpoch {
         return (int) (Math.floorMod(call - 1, PERIOD) + FIRST);
     }
 
+    /** Which of the two sets of slots the call uses. */
+    public static int parity(long call) {
+        return of(call) & 1;
+    }
+
+    /** The last epoch of the same parity; before the first calls, one that 0 has reached. */
+    public static int beforeLast(int epoch) {
+        int before = epoch - 2;
+        return Integer.compareUnsigned(epoch, FIRST + 2) < 0 ? before - FIRST : before;
+    }
+
+    /** Whether a word of {@code seen} is of that call or a later one. */
+    public static boolean hasReached(int seen, int epoch) {
+        return seen - epoch >= 0;
+    }
+
     /** The lowest number of a call with that epoch, for messages. */
     public static long call(long epoch) {
         return Math.max((epoch & 0xffffffffL) - FIRST + 1, 0);

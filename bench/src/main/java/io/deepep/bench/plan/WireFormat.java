@@ -5,7 +5,7 @@ import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
-import io.deepep.lowlatency.cuda.CudaLowLatencyLayout;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.normal.NormalHeader;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
@@ -71,8 +71,8 @@ record WireFormat(
 
     /** A header, a flag and an acknowledgement between every two ranks. */
     private static WireFormat lowLatency(Op op, long payload, Shape shape, EpTopology topology) {
-        CudaLowLatencyLayout heap =
-                CudaLowLatencyLayout.of(
+        LowLatencyLayout heap =
+                LowLatencyLayout.of(
                         new LowLatencyLimits(
                                 shape.numTokens(),
                                 shape.hidden(),

@@ -1,5 +1,7 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.LowLatencyCombineRequest;
@@ -10,7 +12,7 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.lowlatency.LowLatencyCombineHeader;
+import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
@@ -44,25 +46,18 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.hooked = request.receiveHook();
         CudaFunction kernel = state.gpu.combine(request);
         this.event = new CallEvent(state.stream);
-        this.status = state.newStatus(this, event, true);
+        this.status = state.newStatus(this, event, Kind.COMBINE);
         this.out = request.out() != null ? request.out() : allocate();
         this.launches =
                 new RunLaunches(
                         state,
                         kernel,
                         request.numSms(),
-                        sharedBytes(request),
+                        LowLatencyStructs.combineSharedBytes(request),
                         event,
                         hooked,
                         this::params,
                         new RunTrace.Source(request.topkIdx(), request.waitCostStats(), false));
-    }
-
-    private static int sharedBytes(LowLatencyCombineRequest request) {
-        if (request.isPreReduced()) {
-            return LowLatencyStructs.REDUCE_SHARED_BYTES;
-        }
-        return request.logFmt() ? LowLatencyStructs.LOG_SHARED_BYTES : 0;
     }
 
     private Tensor allocate() {
@@ -75,7 +70,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     private Params params(Arena arena, int run, int phases) {
         Params params = LowLatencyStructs.COMBINE.allocate(arena);
         state.setGroup(params, status, phases);
-        CudaLowLatencyLayout layout = state.layout;
+        LowLatencyLayout layout = state.layout;
         Tensor x = request.x();
         long elementBytes = DType.BF16.sizeBytes();
         params.set("flag_offset", layout.combineFlags().offset())
@@ -107,7 +102,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .setInt("num_experts", state.limits.numExperts())
                 .setInt("experts_per_rank", state.limits.numLocalExperts(state.topology.numRanks()))
                 .setInt("hidden", state.limits.hidden())
-                .setInt("row_format", (int) LowLatencyCombineHeader.formatCode(request))
+                .setInt("row_format", LowLatencyFormats.combineCode(request))
                 .setInt("max_tokens", state.limits.maxTokens())
                 .setInt("max_topk", state.limits.maxTopk());
     }

@@ -1,5 +1,8 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyFormats;
+import io.deepep.spi.RowFormat;
 import io.deepep.Event;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
@@ -10,7 +13,6 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.lowlatency.LowLatencyHeader;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.RecordedFacts;
@@ -57,8 +59,8 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         boolean fp8 = request.format().isFp8();
         CudaFunction kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
         this.event = new CallEvent(state.stream);
-        this.status = state.newStatus(this, event, false);
-        int sharedBytes = (int) (scalesSharedOffset() + LowLatencyLayout.scaleBytes(hidden()));
+        this.status = state.newStatus(this, event, Kind.DISPATCH);
+        int sharedBytes = (int) (scalesSharedOffset() + RowFormat.fp8(hidden()).scaleBytes());
         requireShared(sharedBytes);
         for (int i = 0; i < BANKS; i++) {
             CudaBank bank = state.bank(i);
@@ -101,9 +103,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     /** After the counts by source, or those of all experts: what is more. */
     private long scalesSharedOffset() {
         int numRanks = state.topology.numRanks();
-        long table =
-                (long) numRanks
-                        * (LowLatencyStructs.DISPATCH_HEADER_WORDS + 2L * numLocalExperts() + 1);
+        long table = (long) numRanks * (state.layout.ownWords() + (long) numLocalExperts());
         return countsSharedOffset()
                 + alignToVector(Integer.BYTES * Math.max(state.limits.numExperts(), table));
     }
@@ -127,12 +127,11 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     private Params params(Arena arena, int bankIdx, int phases) {
         Params params = LowLatencyStructs.DISPATCH.allocate(arena);
         state.setGroup(params, status, phases);
-        CudaLowLatencyLayout layout = state.layout;
+        LowLatencyLayout layout = state.layout;
         CudaBank bank = state.bank(bankIdx);
         LowLatencyFormat format = request.format();
         boolean weighted = request.topkWeights() != null;
-        long selectionsOffset = CudaLowLatencyLayout.selectionsOffset(hidden(), format.isFp8());
-        long weightsOffset = CudaLowLatencyLayout.weightsOffset(selectionsOffset, numTopk);
+        RowFormat rows = LowLatencyLayout.rows(format, hidden());
         params.set("flag_offset", layout.dispatchFlags().offset())
                 .set("flag_parity_stride", layout.dispatchFlags().stride0())
                 .set("flag_rank_stride", layout.dispatchFlags().stride1())
@@ -160,15 +159,17 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .setInt("num_experts", state.limits.numExperts())
                 .setInt("experts_per_rank", numLocalExperts())
                 .setInt("hidden", hidden())
-                .setInt("format", (int) LowLatencyHeader.formatCode(format))
+                .setInt("format", LowLatencyFormats.Code.of(format).value())
                 .setInt("max_tokens", state.limits.maxTokens())
                 .setInt("max_topk", state.limits.maxTopk())
+                .setInt("own_words", layout.ownWords())
                 .setInt("row_stride", (int) layout.dispatchRows().recordBytes())
-                .setInt("selections_offset", (int) selectionsOffset)
-                .setInt("weights_offset", (int) weightsOffset)
+                .setInt("selections_offset", (int) rows.selectionsOffset())
+                .setInt("weights_offset", (int) rows.weightsOffset(numTopk))
                 .setInt(
                         "sent_row_bytes",
-                        (int) weightsOffset + (weighted ? Float.BYTES * numTopk : 0))
+                        (int) rows.weightsOffset(numTopk)
+                                + (weighted ? Float.BYTES * numTopk : 0))
                 .setInt("counts_shared_offset", (int) countsSharedOffset())
                 .setInt("scales_shared_offset", (int) scalesSharedOffset());
     }

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyCombineResult;
@@ -30,8 +31,8 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      * @param stream the stream that all its operations are enqueued on
      * @param topology its place
      * @param heaps of every rank, the address as this GPU sees it, 0 for those that only the
-     *     network reaches; each holds a {@link CudaLowLatencyLayout}, zeroed up to {@link
-     *     CudaLowLatencyLayout#headersEnd}
+     *     network reaches; each holds a {@link LowLatencyLayout}, zeroed up to {@link
+     *     LowLatencyLayout#headersEnd}
      * @param network null where every heap is mapped here
      * @param ranksOnDevice ranks that share this GPU
      * @param timeoutNanos how long a kernel waits for a peer
@@ -48,7 +49,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     /**
      * How ranks are reached whose heap is not mapped here: by kernels that were built with a
      * network policy. All of them compose in an outbox first, {@link
-     * CudaLowLatencyLayout#outboxBytes} that the network reads, {@code outbox} bytes from this
+     * LowLatencyLayout#outboxBytes} that the network reads, {@code outbox} bytes from this
      * rank's heap.
      */
     public sealed interface Network {

@@ -1,5 +1,8 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyErrors;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.cuda.CallEvent;
@@ -18,10 +21,10 @@ import io.deepep.spi.Region;
 
 /** What the operations of one rank's low-latency mode share. */
 final class CudaLowLatencyState implements AutoCloseable {
-    /** Launches that send, that receive, that do both: {@code Phases} of lowlatency_params.cuh. */
-    static final int SEND = 1;
+    /** Launches that send, that receive, that do both. */
+    static final int SEND = LowLatencyStructs.Phases.SEND.value();
 
-    static final int RECEIVE = 2;
+    static final int RECEIVE = LowLatencyStructs.Phases.RECEIVE.value();
     static final int BOTH = SEND | RECEIVE;
 
     private static final int BANKS = 2;
@@ -30,7 +33,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     final CudaStream stream;
     final EpTopology topology;
     final LowLatencyLimits limits;
-    final CudaLowLatencyLayout layout;
+    final LowLatencyLayout layout;
     final LowLatencyChecks checks;
     final LowLatencyGpu gpu;
     final long timeoutNanos;
@@ -63,7 +66,7 @@ final class CudaLowLatencyState implements AutoCloseable {
         this.limits = limits;
         this.maskTimedOutRanks = maskTimedOutRanks;
         this.timeoutNanos = place.timeoutNanos();
-        this.layout = CudaLowLatencyLayout.of(limits, topology);
+        this.layout = LowLatencyLayout.of(limits, topology);
         this.checks = new LowLatencyChecks(limits, topology, context.device());
         this.gpu = LowLatencyGpu.of(place);
         this.memory = new DevicePool(stream);
@@ -85,12 +88,14 @@ final class CudaLowLatencyState implements AutoCloseable {
     /**
      * Where the runs of {@code operation} say what went wrong; {@code end} is that of the latest.
      */
-    LowLatencyStatus newStatus(Object operation, CallEvent end, boolean combine) {
+    LowLatencyStatus newStatus(Object operation, CallEvent end, Kind kind) {
         return new LowLatencyStatus(
                 gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end),
                 memory.allocateZeroed(Long.BYTES),
                 stream,
-                new LowLatencyFaults(combine, topology.rank(), timeoutNanos, limits.numExperts()));
+                new LowLatencyFaults(
+                        new LowLatencyErrors(kind, topology.rank(), limits.numExperts()),
+                        timeoutNanos));
     }
 
     long heap() {
@@ -120,11 +125,11 @@ final class CudaLowLatencyState implements AutoCloseable {
             p.set("outbox", place.network().outbox());
             setNetwork(params.memory(), place.network());
         }
-        Region[] headers = {layout.dispatchHeaders(), layout.combineHeaders()};
-        for (int kind = 0; kind < headers.length; kind++) {
-            p.set("header_offset", kind, headers[kind].offset())
-                    .set("header_parity_stride", kind, headers[kind].stride0())
-                    .set("header_rank_stride", kind, headers[kind].recordBytes());
+        for (Kind kind : Kind.values()) {
+            Region headers = layout.headers(kind);
+            p.set("header_offset", kind.value(), headers.offset())
+                    .set("header_parity_stride", kind.value(), headers.stride0())
+                    .set("header_rank_stride", kind.value(), headers.recordBytes());
         }
         p.set("state", rankState.address())
                 .set("status", status.deviceAddress())

@@ -1,12 +1,23 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.EpTopology;
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.cuda.KernelEnum;
 import io.deepep.cuda.KernelHeader;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.StatusStruct;
 import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.CombineWord;
+import io.deepep.lowlatency.DispatchWord;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LogFmt10;
+import io.deepep.lowlatency.LowLatencyFormats;
+import io.deepep.lowlatency.LowLatencyLayout;
 
 /**
  * What the low-latency kernels and Java share: the definition of {@code lowlatency_structs.cuh}.
@@ -16,39 +27,62 @@ final class LowLatencyStructs {
     /** Threads of a block. */
     static final int THREADS = 768;
 
-    /** Channels of a combined row that are flagged together. */
-    static final int PART_CHANNELS = 1792;
+    /** Teams of warps that send in a block of a combine, and warps that store in each. */
+    private static final int SEND_TEAMS = 2;
 
-    /** Words of a dispatch header before the counts. */
-    static final int DISPATCH_HEADER_WORDS = 10;
+    private static final int STORE_WARPS = 7;
 
-    /** Words of a combine header. */
-    static final int COMBINE_HEADER_WORDS = 8;
+    private static final int VECTOR_BYTES = 16;
 
-    /** Shared memory that a combine in LogFMT takes. */
-    static final int LOG_SHARED_BYTES = 14 * 2368;
+    /** Where a storing warp encodes a part of a row as LogFMT. */
+    private static final int LOG_STAGE_BYTES =
+            Math.ceilDiv((int) LogFmt10.rowBytes(LowLatencyLayout.PART_CHANNELS), VECTOR_BYTES)
+                            * VECTOR_BYTES
+                    + VECTOR_BYTES;
 
-    /** Shared memory that a combine takes which sums rows before it sends them. */
-    static final int REDUCE_SHARED_BYTES = 14 * PART_CHANNELS * 2;
-
-    /** The words of a dispatch header that ranks compare. */
-    static final int FORMAT_WORD = 5;
-
-    static final int TOPK_WORD = 6;
-
-    /** The words of a combine header that ranks compare. */
-    static final int DISPATCH_EPOCH_WORD = 0;
-
-    static final int ROW_FORMAT_WORD = 1;
+    /** Where it keeps a part of a sum of rows. */
+    private static final int REDUCE_STAGE_BYTES = LowLatencyLayout.PART_CHANNELS * Short.BYTES;
 
     /** A rank has a bit in a word, and a lane of a warp. */
     static final int MAX_RANKS = Integer.SIZE;
 
-    /** The most local experts that a selection has bits for. */
-    static final int MAX_LOCAL_EXPERTS = 1 << 17;
+    /** Of an expert's row: below 32 ranks * 1024 tokens. */
+    private static final int ROW_BITS = 15;
 
-    private static final int KINDS = 2;
+    /** Of a selection's number in its token. */
+    private static final int TOPK_BITS = 5;
+
+    /** The most local experts that a selection has bits for. */
+    static final int MAX_LOCAL_EXPERTS =
+            1 << (Integer.SIZE - Math.max(ROW_BITS, CallWord.ORDER_BITS));
+
     private static final int PARITIES = 2;
+    private static final int KINDS = Kind.values().length;
+
+    /** Halves of a call that a launch does. */
+    enum Phases implements KernelEnum {
+        /** The first. */
+        SEND(1),
+        /** The second. */
+        RECEIVE(2);
+
+        private final int value;
+
+        Phases(int value) {
+            this.value = value;
+        }
+
+        @Override
+        public int value() {
+            return value;
+        }
+    }
+
+    /** Dynamic shared memory of a combine. */
+    static int combineSharedBytes(LowLatencyCombineRequest request) {
+        int stage = request.isPreReduced() ? REDUCE_STAGE_BYTES : LOG_STAGE_BYTES;
+        return request.isPreReduced() || request.logFmt() ? SEND_TEAMS * STORE_WARPS * stage : 0;
+    }
 
     static final KernelStruct GROUP =
             KernelStruct.builder(
@@ -157,12 +191,14 @@ final class LowLatencyStructs {
                     .i32("format", "Format")
                     .i32("max_tokens", "")
                     .i32("max_topk", "")
+                    .i32("own_words", "of a header, before the counts of all experts")
                     .i32("row_stride", "bytes, a multiple of 128")
                     .i32("selections_offset", "in a row: u32 [topk]")
                     .i32("weights_offset", "in a row: f32 [topk]")
                     .i32("sent_row_bytes", "of a row that a network carries")
                     .i32("counts_shared_offset", "in dynamic shared memory")
                     .i32("scales_shared_offset", "likewise")
+                    .i32("reserved", "")
                     .build();
 
     static final KernelStruct COMBINE =
@@ -213,19 +249,31 @@ final class LowLatencyStructs {
                     .include("deepep/status_block.cuh", StatusStruct.HEADER)
                     .constant("kMaxNvlRanks", EpTopology.MAX_NVL_RANKS)
                     .constant("kMaxRanks", MAX_RANKS)
+                    .constant("kMaxTokens", LowLatencyLimits.MAX_TOKENS)
                     .constant("kMaxTopk", NormalLimits.MAX_TOPK)
-                    .constant("kThreads", THREADS)
-                    .constant("kPartChannels", PART_CHANNELS)
-                    .constant("kHeaderCounts", DISPATCH_HEADER_WORDS)
-                    .constant("kCombineHeaderWords", COMBINE_HEADER_WORDS)
-                    .constant("kFormat", FORMAT_WORD)
-                    .constant("kTopk", TOPK_WORD)
-                    .constant("kDispatchEpoch", DISPATCH_EPOCH_WORD)
-                    .constant("kRowFormat", ROW_FORMAT_WORD)
                     .constant("kMaxLocalExperts", MAX_LOCAL_EXPERTS)
+                    .constant("kThreads", THREADS)
+                    .constant("kSendTeams", SEND_TEAMS)
+                    .constant("kStoreWarps", STORE_WARPS)
+                    .constant("kLogStageBytes", LOG_STAGE_BYTES)
+                    .constant("kReduceStageBytes", REDUCE_STAGE_BYTES)
+                    .constant("kPartChannels", LowLatencyLayout.PART_CHANNELS)
+                    .constant("kScaleChannels", Fp8E4m3.CHANNELS_PER_SCALE)
+                    .constant("kLogChannels", LogFmt10.CHANNELS)
+                    .constant("kLogBlockBytes", LogFmt10.BLOCK_BYTES)
                     .constant("kFirstEpoch", CallEpoch.FIRST)
-                    .constant("kLogSharedBytes", LOG_SHARED_BYTES)
-                    .constant("kReduceSharedBytes", REDUCE_SHARED_BYTES)
+                    .constant("kOrderBits", CallWord.ORDER_BITS)
+                    .constant("kTokenBits", CallWord.TOKEN_BITS)
+                    .constant("kRowBits", ROW_BITS)
+                    .constant("kTopkBits", TOPK_BITS)
+                    .constant("kWeighted", LowLatencyFormats.WEIGHTED)
+                    .constant("kHeaderCounts", DispatchWord.COUNT)
+                    .constant("kCombineHeaderWords", CombineWord.COUNT)
+                    .enumeration("Phases", "int32_t", "", Phases.class)
+                    .enumeration("Kind", "int32_t", "", Kind.class)
+                    .enumeration("Format", "int32_t", "", LowLatencyFormats.Code.class)
+                    .enumeration("DispatchHeaderWord", "int32_t", "", DispatchWord.class)
+                    .enumeration("CombineHeaderWord", "int32_t", "", CombineWord.class)
                     .struct(GROUP)
                     .struct(RUN)
                     .struct(RANK_STATE)

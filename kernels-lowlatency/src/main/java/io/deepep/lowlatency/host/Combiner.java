@@ -4,9 +4,10 @@ import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
-import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowMath;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
@@ -29,6 +30,7 @@ final class Combiner {
     private final HostHeap rdma;
     private final Peers peers;
     private final CombineHeaders headers;
+    private final CombineFlags flags;
     private final RowReducer reducer;
     private final int rank;
     private final int numLocalExperts;
@@ -47,7 +49,7 @@ final class Combiner {
     private final long[] unreceived = new long[2];
 
     /** By parity: the dispatch whose tokens that combine brings home, and who was given them. */
-    private final long[] dispatchEpoch = new long[2];
+    private final long[] dispatch = new long[2];
 
     private final boolean[][] expected;
 
@@ -57,21 +59,18 @@ final class Combiner {
     /** By parity: the dispatch that comes next after that combine was begun. */
     private final long[] nextDispatch = new long[2];
 
-    private long epoch;
+    private long calls;
 
-    Combiner(
-            HostLowLatencyKernels kernels,
-            HostContext context,
-            LowLatencyLimits limits,
-            LowLatencyLayout layout,
-            Peers peers) {
+    Combiner(HostLowLatencyKernels kernels, Peers peers) {
+        LowLatencyLimits limits = kernels.limits();
         this.kernels = kernels;
-        this.layout = layout;
-        this.rdma = context.rdma();
+        this.layout = kernels.layout();
+        this.rdma = kernels.rdma();
         this.peers = peers;
-        this.rank = context.topology().rank();
-        this.headers = new CombineHeaders(context, limits, layout);
-        this.reducer = new RowReducer(limits, layout, rdma, rank);
+        this.rank = kernels.rank();
+        this.headers = new CombineHeaders(kernels, peers.count());
+        this.flags = new CombineFlags(layout, rdma, rank);
+        this.reducer = new RowReducer(limits, layout, rdma, rank, flags);
         this.numLocalExperts = limits.numLocalExperts(peers.count());
         this.hidden = limits.hidden();
         this.reachable = new boolean[peers.count()];
@@ -86,14 +85,15 @@ final class Combiner {
     }
 
     void reset() {
-        epoch = 0;
+        calls = 0;
         Arrays.fill(unreceived, 0);
     }
 
-    /** Sends and returns the epoch of the combine. */
+    /** Sends and returns the number of the combine. */
     long send(LowLatencyCombineRequest request) {
         DispatchBank bank = ((HostLowLatencyHandle) request.handle()).combine();
-        int parity = (int) ((epoch + 1) & 1);
+        long call = calls + 1;
+        int parity = CallEpoch.parity(call);
         if (unreceived[parity] != 0) {
             throw new CallOrderException(
                     "combine "
@@ -101,15 +101,14 @@ final class Combiner {
                             + " has been sent but not received; run its receive hook before the"
                             + " second next combine");
         }
-        epoch++;
-        unreceived[parity] = epoch;
-        dispatchEpoch[parity] = bank.epoch;
-        nextDispatch[parity] = kernels.nextEpoch();
+        calls = call;
+        unreceived[parity] = call;
+        dispatch[parity] = bank.call;
+        nextDispatch[parity] = kernels.nextDispatch();
         // Kept here, because the bank may hold a later dispatch when this combine is received.
         System.arraycopy(bank.reached, 0, expected[parity], 0, peers.count());
-        // The owners have summed what lay in the slots of this parity. Pairs with the signal in
-        // acknowledge.
-        peers.awaitSlots(layout.combineAcks(), epoch - 2, "low-latency combine.slots", reachable);
+        // The owners have summed what lay in the slots of this parity.
+        peers.awaitSlots(Kind.COMBINE, call, reachable);
         long bad = firstBadSelection(request, bank.sentTopkIdx);
         for (int owner = 0; owner < peers.count(); owner++) {
             sentRows[parity][owner] = 0;
@@ -119,14 +118,12 @@ final class Combiner {
             if (bad < 0) {
                 sentRows[parity][owner] =
                         request.isPreReduced()
-                                ? reducer.send(request, bank, parity, owner)
-                                : sendRows(request, bank, parity, owner);
+                                ? reducer.send(request, bank, call, owner)
+                                : sendRows(request, bank, call, owner);
             }
-            headers.put(owner, parity, bank, request, bad);
-            // release; pairs with the acquire in receive.
-            rdma.signal(owner, layout.combineFlags().at(parity, rank), epoch);
+            headers.put(owner, call, bank, request, bad);
         }
-        return epoch;
+        return call;
     }
 
     /**
@@ -146,10 +143,10 @@ final class Combiner {
     }
 
     private int sendRows(
-            LowLatencyCombineRequest request, DispatchBank bank, int parity, int owner) {
+            LowLatencyCombineRequest request, DispatchBank bank, long call, int owner) {
         int sent = 0;
         for (int expert = 0; expert < numLocalExperts; expert++) {
-            sent += sendRows(request, bank, parity, owner, expert);
+            sent += sendRows(request, bank, call, owner, expert);
         }
         return sent;
     }
@@ -157,9 +154,10 @@ final class Combiner {
     private int sendRows(
             LowLatencyCombineRequest request,
             DispatchBank bank,
-            int parity,
+            long call,
             int owner,
             int expert) {
+        int parity = CallEpoch.parity(call);
         Tensor x = request.x();
         MemorySegment from = x.segment();
         MemorySegment to = rdma.of(owner);
@@ -168,58 +166,53 @@ final class Combiner {
         int end = begin + LowLatencyHandle.rangeCount(range);
         for (int row = begin; row < end; row++) {
             long place = 4L * ((long) expert * bank.numSlots + row);
-            long slot =
-                    layout.combineRow(
-                            parity,
-                            rank,
-                            bank.srcInfo.get(INT, place),
-                            bank.srcSelection.get(INT, place));
+            int token = bank.srcInfo.get(INT, place);
+            int k = bank.srcSelection.get(INT, place);
+            long slot = layout.combineRow(parity, rank, token, k);
             long at = 2L * (x.stride(0) * expert + x.stride(1) * row);
             if (request.logFmt()) {
                 logFmt.encodeRow(from, at, to, slot, hidden);
             } else {
                 MemorySegment.copy(from, at, to, slot, 2L * hidden);
             }
+            flags.set(owner, call, token, k);
         }
         return end - begin;
     }
 
-    void receive(long combineEpoch, LowLatencyCombineRequest request, Tensor out) {
-        int parity = (int) (combineEpoch & 1);
+    void receive(long call, LowLatencyCombineRequest request, Tensor out) {
+        int parity = CallEpoch.parity(call);
         unreceived[parity] = 0;
-        // acquire; pairs with the release in send.
+        // acquire; pairs with the release in Headers.announce.
         int other =
-                peers.awaitCall(
-                        layout.combineFlags(),
-                        combineEpoch,
-                        layout.dispatchFlags(),
-                        nextDispatch[parity],
-                        "low-latency combine.rows",
-                        came,
-                        request.waitCostStats());
+                peers.awaitHeaders(
+                        Kind.COMBINE, call, nextDispatch[parity], came, request.waitCostStats());
         try {
             if (other >= 0) {
                 kernels.skipDispatch();
-                throw peers.differentCalls("combine", other, "dispatch");
+                throw headers.errors().otherKind(other);
             }
-            headers.check(parity, came, dispatchEpoch[parity], request);
+            headers.check(call, came, dispatch[parity], request);
             for (int sender = 0; sender < peers.count(); sender++) {
-                came[sender] &= expected[parity][sender] && headers.hasRows(parity, sender);
+                came[sender] =
+                        came[sender]
+                                && expected[parity][sender]
+                                && headers.hasRows(call, sender);
             }
             int numTokens = (int) out.size(0);
             for (int token = 0; token < numTokens; token++) {
-                sumToken(request, parity, token);
+                sumToken(request, call, token);
                 RowMath.storeBf16(sum, out.segment(), 2L * out.stride(0) * token, hidden);
             }
         } finally {
             // Also after an error that every rank learned of: the slots are free again.
-            acknowledge(combineEpoch);
+            peers.acknowledge(Kind.COMBINE, call);
         }
     }
 
-    /** Rows that went to each owner in the latest combine of that epoch's parity. */
-    int[] sentRows(long combineEpoch) {
-        return sentRows[(int) (combineEpoch & 1)];
+    /** Rows that went to each owner in the latest combine of that call's parity. */
+    int[] sentRows(long call) {
+        return sentRows[CallEpoch.parity(call)];
     }
 
     /** Rows that this rank's selections bring home from each rank. */
@@ -259,9 +252,9 @@ final class Combiner {
         return true;
     }
 
-    /** The epoch of the next combine. */
-    long nextEpoch() {
-        return epoch + 1;
+    /** The number of the next combine. */
+    long nextCall() {
+        return calls + 1;
     }
 
     /**
@@ -269,19 +262,12 @@ final class Combiner {
      * again.
      */
     void skip() {
-        epoch++;
-        acknowledge(epoch);
+        calls++;
+        peers.acknowledge(Kind.COMBINE, calls);
     }
 
-    private void acknowledge(long combineEpoch) {
-        int parity = (int) (combineEpoch & 1);
-        for (int sender = 0; sender < peers.count(); sender++) {
-            // release; pairs with the acquire in send. Masked ranks too: they may come back.
-            rdma.signal(sender, layout.combineAcks().at(parity, rank), combineEpoch);
-        }
-    }
-
-    private void sumToken(LowLatencyCombineRequest request, int parity, int token) {
+    private void sumToken(LowLatencyCombineRequest request, long call, int token) {
+        int parity = CallEpoch.parity(call);
         MemorySegment topk = request.topkIdx().segment();
         int numTopk = (int) request.topkIdx().size(1);
         int count = 0;
@@ -295,6 +281,7 @@ final class Combiner {
                         request.isPreReduced()
                                 ? 1
                                 : request.topkWeights().segment().get(FLOAT, 4 * selection);
+                flags.require(call, sender, token, k);
                 slots[count++] = layout.combineRow(parity, sender, token, k);
             }
         }

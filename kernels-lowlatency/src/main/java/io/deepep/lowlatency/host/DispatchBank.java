@@ -72,7 +72,8 @@ final class DispatchBank {
     final int[] receivedRows;
 
     Phase phase = Phase.EMPTY;
-    long epoch;
+    /** The number of its dispatch, 0 for none. */
+    long call;
 
     /** The combine that comes next after the bank's dispatch was begun. */
     long nextCombine;

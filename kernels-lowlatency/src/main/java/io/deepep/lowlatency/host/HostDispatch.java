@@ -4,6 +4,7 @@ import io.deepep.Event;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.lowlatency.CallEpoch;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
 import java.lang.foreign.ValueLayout;
@@ -37,7 +38,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     private HostLowLatencyHandle newHandle(int parity) {
         return new HostLowLatencyHandle(
-                kernels, kernels.bank(parity), request.topkWeights() != null);
+                kernels, kernels.bankOf(parity), request.topkWeights() != null);
     }
 
     @Override
@@ -62,7 +63,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     public LowLatencyDispatchResult result(Event event, Runnable receiveHook) {
         int parity = parity(runs.latest());
         LowLatencyDispatchResult cached = results[parity];
-        DispatchBank bank = kernels.bank(parity);
+        DispatchBank bank = kernels.bankOf(parity);
         if (cached != null
                 && cached.event().equals(event)
                 && Objects.equals(hooks[parity], receiveHook)
@@ -88,7 +89,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         LowLatencyRows.dispatch(facts, request.format(), hidden);
         facts.tokens(request.x().size(0), RecordedFacts.UNKNOWN);
         if (hasCompleted) {
-            DispatchBank bank = kernels.bank(parity(completed));
+            DispatchBank bank = kernels.bank(completed);
             int[] experts = bank.countTensor.segment().toArray(ValueLayout.JAVA_INT);
             facts.tokens(request.x().size(0), Arrays.stream(experts).sum())
                     .peers(bank.sentRows, bank.receivedRows)
@@ -97,7 +98,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         }
     }
 
-    private static int parity(long epoch) {
-        return (int) (epoch & 1);
+    private static int parity(long call) {
+        return CallEpoch.parity(call);
     }
 }

@@ -5,14 +5,14 @@ import io.deepep.Tensor;
 import io.deepep.spi.CallOrderException;
 
 /**
- * Names one dispatch: the bank that holds its routing, and the epoch that must still be in it. Once
+ * Names one dispatch: the bank that holds its routing, and the dispatch that must still be in it. Once
  * that was combined, the object may stand for the request's next dispatch in that bank.
  */
 final class HostLowLatencyHandle implements LowLatencyHandle {
     private final HostLowLatencyKernels owner;
     private final DispatchBank bank;
     private final boolean weighted;
-    private long epoch;
+    private long dispatch;
     private boolean combined = true; // nobody holds it
     private int generation;
     private int numTokens;
@@ -40,7 +40,7 @@ final class HostLowLatencyHandle implements LowLatencyHandle {
     /** Names the bank's present dispatch from here on. */
     void follow() {
         combined = false;
-        epoch = bank.epoch;
+        dispatch = bank.call;
         generation = owner.generation();
         numTokens = bank.numTokens;
         numTopk = bank.numTopk;
@@ -55,12 +55,12 @@ final class HostLowLatencyHandle implements LowLatencyHandle {
         if (generation != owner.generation()) {
             return "the handle is from before cleanLowLatencyBuffer; dispatch again";
         }
-        return bank.epoch == epoch
+        return bank.call == dispatch
                 ? null
                 : "the handle is of dispatch "
-                        + epoch
+                        + dispatch
                         + " but its memory now holds dispatch "
-                        + bank.epoch
+                        + bank.call
                         + "; a low-latency result is valid until the second next dispatch";
     }
 
@@ -104,7 +104,7 @@ final class HostLowLatencyHandle implements LowLatencyHandle {
         DispatchBank held = bank();
         if (held.phase != DispatchBank.Phase.RECEIVED) {
             throw new IllegalArgumentException(
-                    "dispatch " + epoch + " has not been received; run its receive hook first");
+                    "dispatch " + dispatch + " has not been received; run its receive hook first");
         }
         return held;
     }

@@ -6,6 +6,7 @@ import io.deepep.Tensor;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
 import io.deepep.host.RowMath;
+import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyLayout;
 import java.lang.foreign.Arena;
@@ -20,6 +21,7 @@ final class RowReducer {
     private final LowLatencyLayout layout;
     private final HostHeap rdma;
     private final int rank;
+    private final CombineFlags flags;
     private final int hidden;
     private final float[] sum;
     private final float[] weights;
@@ -30,7 +32,13 @@ final class RowReducer {
     /** A sum before it is encoded. */
     private final MemorySegment rounded;
 
-    RowReducer(LowLatencyLimits limits, LowLatencyLayout layout, HostHeap rdma, int rank) {
+    RowReducer(
+            LowLatencyLimits limits,
+            LowLatencyLayout layout,
+            HostHeap rdma,
+            int rank,
+            CombineFlags flags) {
+        this.flags = flags;
         this.layout = layout;
         this.rank = rank;
         this.rdma = rdma;
@@ -43,13 +51,15 @@ final class RowReducer {
     }
 
     /** Sends the sums of all of an owner's tokens; returns how many. */
-    int send(LowLatencyCombineRequest request, DispatchBank bank, int parity, int owner) {
+    int send(LowLatencyCombineRequest request, DispatchBank bank, long call, int owner) {
         Arrays.fill(sources, request.x().segment());
         int numRows = bank.receivedRows[owner];
         for (int i = 0; i < numRows; i++) {
             int first = sumRow(request.x(), bank, owner, i);
             int token = bank.weightedRows.token(owner, i);
-            store(rdma.of(owner), layout.combineRow(parity, rank, token, first), request.logFmt());
+            long slot = layout.combineRow(CallEpoch.parity(call), rank, token, first);
+            store(rdma.of(owner), slot, request.logFmt());
+            flags.set(owner, call, token, first);
         }
         return numRows;
     }

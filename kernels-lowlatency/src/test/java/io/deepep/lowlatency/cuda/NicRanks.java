@@ -17,6 +17,7 @@ import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.ibgda.GpuNicMemory;
 import io.deepep.cuda.ibgda.NicGroup;
 import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Network;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Place;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Queues;
@@ -61,7 +62,7 @@ final class NicRanks implements AutoCloseable {
     NicRanks(SoftwareNic nic, LowLatencyLimits limits, boolean byNetwork, Duration timeout) {
         this.nic = nic;
         this.limits = limits;
-        CudaLowLatencyLayout layout = CudaLowLatencyLayout.of(limits, topology(0));
+        LowLatencyLayout layout = LowLatencyLayout.of(limits, topology(0));
         long heapBytes = layout.layout().sizeBytes();
         group =
                 new NicGroup(
