@@ -63,7 +63,8 @@ public record LowLatencyLayout(
         Region dispatchHeaders =
                 builder.region(
                         "dispatchHeaders",
-                        Layout.alignToLine(Long.BYTES * (ownWords + (long) even(limits.numExperts()))),
+                        Layout.alignToLine(
+                                Long.BYTES * (ownWords + (long) even(limits.numExperts()))),
                         PARITIES,
                         numRanks);
         Region dispatchFlags =

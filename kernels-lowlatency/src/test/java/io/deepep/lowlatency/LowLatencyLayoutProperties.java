@@ -7,12 +7,11 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
+import java.util.List;
 import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
-
-import java.util.List;
 
 class LowLatencyLayoutProperties {
     @Property(tries = 200)

@@ -1,7 +1,5 @@
 package io.deepep.lowlatency.cuda;
 
-import io.deepep.lowlatency.Kind;
-import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.LowLatencyCombineRequest;
@@ -12,7 +10,9 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyFormats;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;

@@ -1,8 +1,5 @@
 package io.deepep.lowlatency.cuda;
 
-import io.deepep.lowlatency.Kind;
-import io.deepep.lowlatency.LowLatencyFormats;
-import io.deepep.spi.RowFormat;
 import io.deepep.Event;
 import io.deepep.LowLatencyDispatchRequest;
 import io.deepep.LowLatencyDispatchResult;
@@ -13,9 +10,12 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.RecordedFacts;
+import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
 import java.util.Arrays;
@@ -168,8 +168,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .setInt("weights_offset", (int) rows.weightsOffset(numTopk))
                 .setInt(
                         "sent_row_bytes",
-                        (int) rows.weightsOffset(numTopk)
-                                + (weighted ? Float.BYTES * numTopk : 0))
+                        (int) rows.weightsOffset(numTopk) + (weighted ? Float.BYTES * numTopk : 0))
                 .setInt("counts_shared_offset", (int) countsSharedOffset())
                 .setInt("scales_shared_offset", (int) scalesSharedOffset());
     }

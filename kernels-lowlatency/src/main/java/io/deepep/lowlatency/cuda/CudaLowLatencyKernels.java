@@ -1,6 +1,5 @@
 package io.deepep.lowlatency.cuda;
 
-import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyCombineRequest;
 import io.deepep.LowLatencyCombineResult;
@@ -13,6 +12,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.lowlatency.LowLatencyKernels;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.Operation;
 import java.util.List;
 
@@ -48,9 +48,8 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
 
     /**
      * How ranks are reached whose heap is not mapped here: by kernels that were built with a
-     * network policy. All of them compose in an outbox first, {@link
-     * LowLatencyLayout#outboxBytes} that the network reads, {@code outbox} bytes from this
-     * rank's heap.
+     * network policy. All of them compose in an outbox first, {@link LowLatencyLayout#outboxBytes}
+     * that the network reads, {@code outbox} bytes from this rank's heap.
      */
     public sealed interface Network {
         /** Bytes from this rank's heap to its outbox. */

@@ -1,8 +1,5 @@
 package io.deepep.lowlatency.cuda;
 
-import io.deepep.lowlatency.Kind;
-import io.deepep.lowlatency.LowLatencyErrors;
-import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.cuda.CallEvent;
@@ -15,7 +12,10 @@ import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.StatusStruct;
+import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
+import io.deepep.lowlatency.LowLatencyErrors;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Region;
 

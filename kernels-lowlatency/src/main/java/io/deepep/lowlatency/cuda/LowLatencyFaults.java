@@ -12,7 +12,6 @@ import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

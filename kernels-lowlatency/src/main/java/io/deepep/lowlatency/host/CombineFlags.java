@@ -3,7 +3,6 @@ package io.deepep.lowlatency.host;
 import io.deepep.host.HostHeap;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LowLatencyLayout;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

@@ -10,7 +10,6 @@ import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.lowlatency.LowLatencyFormats;
-
 import java.lang.foreign.ValueLayout;
 
 /**
@@ -26,8 +25,7 @@ final class CombineHeaders {
     private final int numExperts;
 
     CombineHeaders(HostLowLatencyKernels kernels, int numRanks) {
-        this.headers =
-                new Headers(Kind.COMBINE, kernels.layout(), kernels.rdma(), kernels.rank());
+        this.headers = new Headers(Kind.COMBINE, kernels.layout(), kernels.rdma(), kernels.rank());
         this.numRanks = numRanks;
         this.numExperts = kernels.limits().numExperts();
         this.errors = new LowLatencyErrors(Kind.COMBINE, kernels.rank(), numExperts);

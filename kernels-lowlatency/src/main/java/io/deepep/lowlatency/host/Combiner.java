@@ -152,11 +152,7 @@ final class Combiner {
     }
 
     private int sendRows(
-            LowLatencyCombineRequest request,
-            DispatchBank bank,
-            long call,
-            int owner,
-            int expert) {
+            LowLatencyCombineRequest request, DispatchBank bank, long call, int owner, int expert) {
         int parity = CallEpoch.parity(call);
         Tensor x = request.x();
         MemorySegment from = x.segment();
@@ -195,9 +191,7 @@ final class Combiner {
             headers.check(call, came, dispatch[parity], request);
             for (int sender = 0; sender < peers.count(); sender++) {
                 came[sender] =
-                        came[sender]
-                                && expected[parity][sender]
-                                && headers.hasRows(call, sender);
+                        came[sender] && expected[parity][sender] && headers.hasRows(call, sender);
             }
             int numTokens = (int) out.size(0);
             for (int token = 0; token < numTokens; token++) {

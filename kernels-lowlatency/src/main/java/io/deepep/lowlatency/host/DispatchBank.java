@@ -72,6 +72,7 @@ final class DispatchBank {
     final int[] receivedRows;
 
     Phase phase = Phase.EMPTY;
+
     /** The number of its dispatch, 0 for none. */
     long call;
 

@@ -12,7 +12,6 @@ import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.RowFormat;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -179,13 +178,7 @@ final class DispatchReceiver {
     }
 
     private void unpackRow(
-            long slot,
-            RowFormat format,
-            DispatchBank bank,
-            int expert,
-            int row,
-            int token,
-            int k) {
+            long slot, RowFormat format, DispatchBank bank, int expert, int row, int token, int k) {
         long place = (long) expert * bank.numSlots + row;
         long rowBytes = format.elementBytes();
         MemorySegment.copy(local, slot, bank.rows, place * rowBytes, rowBytes);
@@ -198,8 +191,7 @@ final class DispatchReceiver {
         }
     }
 
-    private void unpackScales(
-            long from, RowFormat format, DispatchBank bank, int expert, int row) {
+    private void unpackScales(long from, RowFormat format, DispatchBank bank, int expert, int row) {
         int groups = format.numScales();
         long to = 4L * ((long) expert * groups * bank.numSlots + row);
         for (int group = 0; group < groups; group++) {
@@ -208,8 +200,7 @@ final class DispatchReceiver {
         }
     }
 
-    private void unpackUe8m0(
-            long from, RowFormat format, DispatchBank bank, int expert, int row) {
+    private void unpackUe8m0(long from, RowFormat format, DispatchBank bank, int expert, int row) {
         int groups = format.numScales();
         int columns = (groups + Ue8m0.PER_INT - 1) / Ue8m0.PER_INT;
         long to = 4L * ((long) expert * columns * bank.numSlots + row);

@@ -7,7 +7,6 @@ import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyLayout;
-
 import java.lang.foreign.ValueLayout;
 
 /** Headers of one kind of call: written at the peers, read here. */
@@ -45,8 +44,7 @@ final class Headers {
     /** Stores the first word, after everything that belongs to the call. */
     void announce(int peer, int epoch, int value) {
         // release; pairs with the acquire in Peers.await
-        rdma.signal(
-                peer, layout.word(kind, epoch & 1, rank, 0), CallWord.of(epoch, value));
+        rdma.signal(peer, layout.word(kind, epoch & 1, rank, 0), CallWord.of(epoch, value));
     }
 
     /** A word of the header that {@code source} has announced for a call. */
@@ -55,7 +53,14 @@ final class Headers {
         long stored = rdma.local().get(LONG, layout.word(kind, epoch & 1, source, word));
         if (CallWord.epoch(stored) != epoch) {
             throw new IllegalStateException(
-                    "word " + word + " from rank " + source + " is not of " + kind.text() + " " + call);
+                    "word "
+                            + word
+                            + " from rank "
+                            + source
+                            + " is not of "
+                            + kind.text()
+                            + " "
+                            + call);
         }
         return CallWord.value(stored);
     }

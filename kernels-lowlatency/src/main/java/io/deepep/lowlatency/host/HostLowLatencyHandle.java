@@ -5,8 +5,8 @@ import io.deepep.Tensor;
 import io.deepep.spi.CallOrderException;
 
 /**
- * Names one dispatch: the bank that holds its routing, and the dispatch that must still be in it. Once
- * that was combined, the object may stand for the request's next dispatch in that bank.
+ * Names one dispatch: the bank that holds its routing, and the dispatch that must still be in it.
+ * Once that was combined, the object may stand for the request's next dispatch in that bank.
  */
 final class HostLowLatencyHandle implements LowLatencyHandle {
     private final HostLowLatencyKernels owner;

@@ -9,7 +9,6 @@ import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyLayout;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -112,8 +111,7 @@ final class Peers {
      *     already, and is not to be masked
      */
     int awaitHeaders(Kind kind, long call, long otherCall, boolean[] came, Tensor costs) {
-        return await(
-                For.HEADER, kind, CallEpoch.of(call), CallEpoch.of(otherCall), came, costs);
+        return await(For.HEADER, kind, CallEpoch.of(call), CallEpoch.of(otherCall), came, costs);
     }
 
     private int await(

@@ -5,19 +5,19 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.cuda.KernelHeader;
 import io.deepep.error.AbiMismatchException;
-
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.MethodSource;
-
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
-/** What kernels and Java share is defined in Java alone, and a binary built otherwise is refused. */
+/**
+ * What kernels and Java share is defined in Java alone, and a binary built otherwise is refused.
+ */
 class LowLatencyStructsTest {
     private static final Path CUDA = Path.of("src/main/cuda");
     private static final Path GENERATED = CUDA.resolve("lowlatency_structs.cuh");

@@ -3,7 +3,6 @@ package io.deepep.lowlatency.host;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
-import io.deepep.spi.Operation;
 import io.deepep.Bf16;
 import io.deepep.DType;
 import io.deepep.Event;
@@ -16,6 +15,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
 import io.deepep.host.RowMath;
+import io.deepep.spi.Operation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
