@@ -1,6 +1,6 @@
 // Combine across nodes through NVSHMEM. See internode_combine.cuh.
 #include "deepep/network_nvshmem.cuh"
-#include "internode_combine.cuh"
+#include "internode/internode_combine.cuh"
 
 namespace deepep::normal {
 

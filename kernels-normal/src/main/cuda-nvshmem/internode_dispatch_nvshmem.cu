@@ -1,6 +1,6 @@
 // Dispatch across nodes through NVSHMEM. See internode_dispatch.cuh.
 #include "deepep/network_nvshmem.cuh"
-#include "internode_dispatch.cuh"
+#include "internode/internode_dispatch.cuh"
 
 namespace deepep::normal {
 

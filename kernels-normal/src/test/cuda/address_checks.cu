@@ -1,5 +1,5 @@
 // Where the kernels look for what Java has laid out: the test compares every address.
-#include "../../main/cuda/exchange.cuh"
+#include "../../main/cuda/shared/exchange.cuh"
 
 namespace deepep::normal {
 

@@ -55,7 +55,8 @@ mkdir -p "$output_dir" "$work_dir"
 for source in "$source_dir"/*.cu; do
     name=$(basename "$source" .cu)
     fatbin=$output_dir/$name.fatbin
-    newest=$(ls -t "$source" "$source_dir"/../cuda/*.cu* "$include_dir"/deepep/* "$0" | head -1)
+    newest=$(find "$source" "$source_dir/../cuda" "$include_dir/deepep" "$0" -type f -printf '%T@ %p\n' |
+        sort -nr | head -1 | cut -d' ' -f2-)
     [ -e "$fatbin" ] && [ ! "$newest" -nt "$fatbin" ] && continue
     echo "[cuda] $module: compiling $name with NVSHMEM of $nvshmem"
     images=()

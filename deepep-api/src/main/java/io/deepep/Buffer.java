@@ -16,9 +16,9 @@ import java.util.Objects;
  * handed out as views belongs to the buffer.
  *
  * <p>Every call may throw {@link IllegalArgumentException} for arguments that do not fit (nothing
- * was started: mend the call and make it again), {@link IllegalStateException} on a closed or
- * failed buffer or for a low-latency call out of order (nothing was started either: a hook that has
- * run, or a third call sent before the first has been received), and the {@link
+ * was started: correct the call and repeat it), {@link IllegalStateException} on a closed or failed
+ * buffer or for a low-latency call out of order (nothing was started either: a hook that has run,
+ * or a third call sent before the first has been received), and the {@link
  * io.deepep.error.DeepEpException}s: {@code RankMismatchException}, {@code RoutingException} and
  * {@code CapacityExceededException} reach every rank and leave the buffer usable; after a {@code
  * DeepEpTimeoutException} the buffer refuses further calls.
@@ -61,23 +61,23 @@ public interface Buffer extends AutoCloseable {
     DispatchLayout getDispatchLayout(Tensor topkIdx, int numExperts, CallOptions options);
 
     /** Sends tokens to the ranks of their experts, synchronously. */
-    default DispatchResult dispatch(DispatchRequest request) {
-        return dispatch(request, CallOptions.sync());
+    default DispatchResult dispatch(DispatchPlan plan) {
+        return dispatch(plan, CallOptions.sync());
     }
 
     /**
      * Sends tokens to the ranks of their experts. Blocks until the received count is known, in
      * worst-case mode not even that.
      */
-    DispatchResult dispatch(DispatchRequest request, CallOptions options);
+    DispatchResult dispatch(DispatchPlan plan, CallOptions options);
 
     /** Sums what the ranks computed for this rank's tokens, synchronously. */
-    default CombineResult combine(CombineRequest request) {
-        return combine(request, CallOptions.sync());
+    default CombineResult combine(CombinePlan plan) {
+        return combine(plan, CallOptions.sync());
     }
 
     /** Sums what the ranks computed for this rank's tokens. */
-    CombineResult combine(CombineRequest request, CallOptions options);
+    CombineResult combine(CombinePlan plan, CallOptions options);
 
     /**
      * The buffer's memory for combine inputs, BF16 [N,H] for {@code handle}: what is computed into
@@ -87,22 +87,20 @@ public interface Buffer extends AutoCloseable {
     Tensor getCombineBuffer(DispatchHandle handle);
 
     /** Low-latency dispatch, synchronously (with a hook: its send half). */
-    default LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchRequest request) {
-        return lowLatencyDispatch(request, CallOptions.sync());
+    default LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchPlan plan) {
+        return lowLatencyDispatch(plan, CallOptions.sync());
     }
 
     /** Low-latency dispatch. */
-    LowLatencyDispatchResult lowLatencyDispatch(
-            LowLatencyDispatchRequest request, CallOptions options);
+    LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchPlan plan, CallOptions options);
 
     /** Low-latency combine, synchronously (with a hook: its send half). */
-    default LowLatencyCombineResult lowLatencyCombine(LowLatencyCombineRequest request) {
-        return lowLatencyCombine(request, CallOptions.sync());
+    default LowLatencyCombineResult lowLatencyCombine(LowLatencyCombinePlan plan) {
+        return lowLatencyCombine(plan, CallOptions.sync());
     }
 
     /** Low-latency combine. */
-    LowLatencyCombineResult lowLatencyCombine(
-            LowLatencyCombineRequest request, CallOptions options);
+    LowLatencyCombineResult lowLatencyCombine(LowLatencyCombinePlan plan, CallOptions options);
 
     /**
      * The buffer's memory for combine inputs, BF16 [El, R*maxTokens, H] for {@code handle}: what is
@@ -156,6 +154,11 @@ public interface Buffer extends AutoCloseable {
     /**
      * Releases this rank's memory once no peer uses it. Does not wait for other ranks to close;
      * calls in flight finish or fail first. Idempotent.
+     *
+     * <p>A buffer that its rank leaves open is closed, with a warning, when an {@link
+     * InProcessGroup} closes and the thread that opened the buffer has ended. On the host its
+     * memory also goes when the buffer, its plans and its results can no longer be reached; a
+     * process takes it along.
      */
     @Override
     void close();
@@ -283,8 +286,8 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Adds one who is told of every call, as metrics are. While there is any, calls allocate a
-         * little for it. JFR events need none.
+         * Adds an observer, which sees every call, as meters do. With observers, calls allocate a
+         * little. JFR events need none.
          */
         public Builder observer(BufferObserver observer) {
             observers.add(Objects.requireNonNull(observer, "observer"));

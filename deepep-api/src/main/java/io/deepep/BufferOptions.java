@@ -24,7 +24,7 @@ import java.util.Objects;
  * @param timeout how long to wait for a peer, at most 365 days
  * @param maskTimedOutRanks whether a low-latency call masks a rank that does not come, instead of
  *     failing
- * @param observers who is told of every call; may differ between ranks
+ * @param observers see every call; may differ between ranks
  */
 public record BufferOptions(
         Communicator communicator,

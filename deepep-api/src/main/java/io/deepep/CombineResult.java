@@ -1,7 +1,7 @@
 package io.deepep;
 
 /**
- * What a combine brought home.
+ * The result of a combine.
  *
  * @param x BF16 [T,H], the sums in the order of this rank's tokens; a token that went nowhere is
  *     its biases, or zero

@@ -127,6 +127,16 @@ public interface Communicator extends AutoCloseable {
         close();
     }
 
+    /**
+     * Has {@code action} run when the group ends. A group of threads that closes releases what its
+     * ranks left open; a process takes everything with it, so that others ignore this.
+     *
+     * @return forgets the action, for a rank that releases by itself
+     */
+    default Runnable atEnd(Runnable action) {
+        return () -> {};
+    }
+
     /** Leaves the group. Does not wait for the others. */
     @Override
     void close();

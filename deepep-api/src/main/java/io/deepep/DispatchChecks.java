@@ -2,44 +2,44 @@ package io.deepep;
 
 import io.deepep.spi.TensorChecks;
 
-/** What a {@link DispatchRequest} must be for any buffer. */
+/** What a {@link DispatchPlan} must be for any buffer. */
 final class DispatchChecks {
-    private final DispatchRequest request;
+    private final DispatchPlan plan;
     private final TensorChecks tensors;
     private final long numTokens;
     private final long hidden;
 
-    DispatchChecks(DispatchRequest request) {
-        this.request = request;
-        this.tensors = new TensorChecks(request.x().device(), "x lies on");
-        DType dtype = request.x().dtype();
+    DispatchChecks(DispatchPlan plan) {
+        this.plan = plan;
+        this.tensors = new TensorChecks(plan.x().device(), "x lies on");
+        DType dtype = plan.x().dtype();
         if (dtype != DType.BF16 && dtype != DType.FP8_E4M3) {
             throw new IllegalArgumentException(
-                    "x is " + request.x() + "; dispatch sends BF16, or FP8_E4M3 with scales");
+                    "x is " + plan.x() + "; dispatch sends BF16, or FP8_E4M3 with scales");
         }
-        tensors.requireForm("x", request.x(), dtype, TensorChecks.ANY, TensorChecks.ANY);
-        this.numTokens = request.x().size(0);
-        this.hidden = request.x().size(1);
+        tensors.requireForm("x", plan.x(), dtype, TensorChecks.ANY, TensorChecks.ANY);
+        this.numTokens = plan.x().size(0);
+        this.hidden = plan.x().size(1);
     }
 
     void check() {
         tokens();
-        if (request.topkIdx() != null) {
+        if (plan.topkIdx() != null) {
             topk();
         } else {
             withoutTopk();
         }
-        if (request.handle() != null) {
-            cached(request.handle());
+        if (plan.handle() != null) {
+            cached(plan.handle());
         }
-        if (request.layout() != null) {
-            layout(request.layout());
+        if (plan.layout() != null) {
+            layout(plan.layout());
         }
         options();
     }
 
     private void tokens() {
-        Tensor x = request.x();
+        Tensor x = plan.x();
         boolean fp8 = x.dtype() == DType.FP8_E4M3;
         int multiple = fp8 ? Fp8E4m3.CHANNELS_PER_SCALE : 8;
         if (hidden < multiple || hidden % multiple != 0) {
@@ -53,7 +53,7 @@ final class DispatchChecks {
                             + " needs");
         }
         tensors.requireContiguousRows("x", x);
-        if ((request.scales() != null) != fp8) {
+        if ((plan.scales() != null) != fp8) {
             throw new IllegalArgumentException(
                     fp8
                             ? "x is FP8_E4M3 but scales=null; give scales F32 [T,H/128]"
@@ -61,32 +61,32 @@ final class DispatchChecks {
         }
         if (fp8) {
             long groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
-            tensors.requireForm("scales", request.scales(), DType.F32, numTokens, groups);
+            tensors.requireForm("scales", plan.scales(), DType.F32, numTokens, groups);
         }
     }
 
     private void topk() {
-        Tensor idx = request.topkIdx();
+        Tensor idx = plan.topkIdx();
         tensors.requireForm("topkIdx", idx, DType.I64, numTokens, TensorChecks.ANY);
         tensors.requireContiguous("topkIdx", idx);
-        if (request.topkWeights() != null) {
+        if (plan.topkWeights() != null) {
             tensors.requireForm(
-                    "topkWeights", request.topkWeights(), DType.F32, numTokens, idx.size(1));
-            tensors.requireContiguous("topkWeights", request.topkWeights());
+                    "topkWeights", plan.topkWeights(), DType.F32, numTokens, idx.size(1));
+            tensors.requireContiguous("topkWeights", plan.topkWeights());
         }
-        if (request.numExperts() < 1) {
+        if (plan.numExperts() < 1) {
             throw new IllegalArgumentException(
-                    "numExperts=" + request.numExperts() + " must be at least 1");
+                    "numExperts=" + plan.numExperts() + " must be at least 1");
         }
     }
 
     private void withoutTopk() {
-        if (request.expanded()) {
+        if (plan.expanded()) {
             throw new IllegalArgumentException(
                     "expanded rows are grouped by expert, but the routing names none; give"
                             + " topk(...)");
         }
-        if (request.handle() != null && request.layout() != null) {
+        if (plan.handle() != null && plan.layout() != null) {
             throw new IllegalArgumentException(
                     "expectLayout goes with topk(...) alone; the routing of a handle was compared"
                             + " when it was made");
@@ -97,7 +97,7 @@ final class DispatchChecks {
         if (numTokens != handle.numTokens() || hidden != handle.hidden()) {
             throw new IllegalArgumentException(
                     "x is "
-                            + request.x()
+                            + plan.x()
                             + " but the handle is of a dispatch of ["
                             + handle.numTokens()
                             + ", "
@@ -117,24 +117,27 @@ final class DispatchChecks {
                 numTokens,
                 perRank.size(0));
         Tensor perExpert = layout.numTokensPerExpert();
-        if (request.topkIdx() != null && perExpert != null) {
+        if (plan.topkIdx() != null && perExpert != null) {
             tensors.requireForm(
-                    "layout.numTokensPerExpert", perExpert, DType.I32, request.numExperts());
+                    "layout.numTokensPerExpert", perExpert, DType.I32, plan.numExperts());
             tensors.requireContiguous("layout.numTokensPerExpert", perExpert);
         }
     }
 
     private void options() {
-        if (request.expertAlignment() < 1) {
+        int alignment = plan.expertAlignment();
+        if (alignment < 1 || alignment > DispatchPlan.MAX_EXPERT_ALIGNMENT) {
             throw new IllegalArgumentException(
                     "expertAlignment="
-                            + request.expertAlignment()
-                            + " must be at least 1; use 1 for no padding");
+                            + alignment
+                            + " is not in [1, "
+                            + DispatchPlan.MAX_EXPERT_ALIGNMENT
+                            + "]; use 1 for no padding, else the rows of a tile of the GEMM");
         }
-        if (request.numWorstTokens() < 0) {
+        if (plan.numWorstTokens() < 0) {
             throw new IllegalArgumentException(
                     "numWorstTokens="
-                            + request.numWorstTokens()
+                            + plan.numWorstTokens()
                             + " is negative; use 0 for exact counts");
         }
     }

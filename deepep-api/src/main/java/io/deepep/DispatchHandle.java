@@ -2,8 +2,8 @@ package io.deepep;
 
 /**
  * The routing of one dispatch: which token went where, and to which row. Consumed by {@link
- * Buffer#combine} and by cached dispatches. It belongs to the buffer and the request it came from:
- * dispatching that request again replaces its routing, closing the buffer ends it.
+ * Buffer#combine} and by cached dispatches. It belongs to the buffer and the plan it came from:
+ * dispatching that plan again replaces its routing, closing the buffer ends it.
  */
 public interface DispatchHandle {
     /** T: tokens this rank dispatched. */

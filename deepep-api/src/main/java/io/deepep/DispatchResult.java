@@ -15,7 +15,7 @@ package io.deepep;
  * @param expertOffsets I32 [El+1], first row of each expert in the expanded layout, and their end;
  *     null otherwise
  * @param numRecvTokens N, or M in the expanded layout; in worst-case mode the number of rows given
- *     in the request
+ *     in the plan
  * @param handle the routing, for combine and cached dispatch
  * @param event when the tensors are ready
  */

@@ -57,6 +57,11 @@ final class InProcessCommunicator implements Communicator {
     }
 
     @Override
+    public Runnable atEnd(Runnable action) {
+        return exchange.atEnd(action);
+    }
+
+    @Override
     public void close() {
         exchange.depart(Departure.left(rank));
     }

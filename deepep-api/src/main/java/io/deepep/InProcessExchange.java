@@ -6,6 +6,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 
 /**
@@ -13,6 +15,7 @@ import java.util.stream.Stream;
  * everybody's.
  */
 final class InProcessExchange {
+    private static final System.Logger LOG = System.getLogger(InProcessExchange.class.getName());
     private static final String PHASE = "communicator exchange";
 
     /** One round. The first rank to give up ends it for all who came, so all name the same rank. */
@@ -39,6 +42,7 @@ final class InProcessExchange {
     /** Replaced, never changed: read without the lock. */
     private volatile List<Departure> departures = List.of();
 
+    private final Set<Runnable> endings = ConcurrentHashMap.newKeySet();
     private volatile boolean closed;
 
     InProcessExchange(int numRanks) {
@@ -158,8 +162,30 @@ final class InProcessExchange {
         departures = departures.stream().filter(Departure::isOrderly).toList();
     }
 
-    synchronized void close() {
-        closed = true;
-        notifyAll();
+    /** Runs {@code action} when the group closes, unless what is returned has run before. */
+    Runnable atEnd(Runnable action) {
+        endings.add(action);
+        return () -> endings.remove(action);
+    }
+
+    /** Ends all waiting, then does what is to be done at the end. */
+    void close() {
+        synchronized (this) {
+            closed = true;
+            notifyAll();
+        }
+        for (Runnable ending : endings) {
+            if (endings.remove(ending)) {
+                end(ending);
+            }
+        }
+    }
+
+    private static void end(Runnable ending) {
+        try {
+            ending.run();
+        } catch (RuntimeException failure) {
+            LOG.log(System.Logger.Level.WARNING, "what a rank left open cannot be closed", failure);
+        }
     }
 }

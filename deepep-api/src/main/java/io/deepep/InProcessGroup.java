@@ -97,7 +97,10 @@ public final class InProcessGroup implements AutoCloseable {
         failures.throwIfAny();
     }
 
-    /** Ends the group: calls still waiting for a rank fail. */
+    /**
+     * Ends the group: calls still waiting for a rank fail, and buffers are closed, with a warning,
+     * that were left open by ranks whose threads have ended.
+     */
     @Override
     public void close() {
         exchange.close();

@@ -1,10 +1,10 @@
 package io.deepep;
 
 /**
- * What a low-latency combine brought home.
+ * The result of a low-latency combine.
  *
- * @param x BF16 [T,H]: the tensor given as output, or memory of the request's, overwritten when the
- *     same request is combined again
+ * @param x BF16 [T,H]: the tensor given as output, or memory of the plan's, overwritten when the
+ *     same plan is combined again
  * @param event when {@code x} is ready; with a hook, when the sends have left
  * @param receiveHook null unless asked for; run it once to receive and sum
  */

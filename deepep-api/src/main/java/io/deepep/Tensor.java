@@ -239,7 +239,12 @@ public final class Tensor {
     public long offsetBytes(long... index) {
         if (index.length != shape.length) {
             throw new IllegalArgumentException(
-                    "index " + Arrays.toString(index) + " has not the rank of " + this);
+                    "index "
+                            + Arrays.toString(index)
+                            + " has "
+                            + index.length
+                            + " dimensions, but the tensor is "
+                            + this);
         }
         long offset = 0;
         for (int d = 0; d < index.length; d++) {

@@ -3,7 +3,6 @@ package io.deepep;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.error.DeepEpUnavailableException;
-
 import org.junit.jupiter.api.Test;
 
 /** What the API alone says of CUDA's handles; suites on GPUs use streams made so. */

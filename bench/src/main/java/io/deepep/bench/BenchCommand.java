@@ -136,12 +136,10 @@ final class BenchCommand implements Runnable {
         }
 
         @Override
-        public Integer call() {
+        public Integer call() throws Exception {
             LaunchedGroup.refuse("bench decode");
             bench.validate();
-            if (layers < 1) {
-                throw new UsageException("--layers=" + layers + " must be at least 1");
-            }
+            UsageException.requireIn("--layers", layers, 1, 10_000);
             return TestCommand.exitCode(
                     options.run(
                             group,

@@ -3,12 +3,15 @@ package io.deepep.bench;
 import io.deepep.bench.plan.PlanCommand;
 import io.deepep.bench.report.ReportCommand;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.text.Names;
+import java.util.List;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
+import picocli.CommandLine.TypeConversionException;
 
 /** The top of the command line. */
 @Command(
@@ -55,7 +58,41 @@ final class DeepEpCommand implements Runnable {
         // What follows the first word of the command is that command's.
         top.addSubcommand(
                 "launch", new CommandLine(new LaunchCommand(console)).setStopAtPositional(true));
+        readConstantsAsWritten(top, top);
         return top;
+    }
+
+    /** In small letters, with hyphens, wherever an option takes a constant. */
+    private static void readConstantsAsWritten(CommandLine top, CommandLine command) {
+        for (OptionSpec option : command.getCommandSpec().options()) {
+            if (option.typeInfo().isEnum()) {
+                register(top, option.typeInfo().getType());
+            }
+        }
+        command.getSubcommands().values().forEach(each -> readConstantsAsWritten(top, each));
+    }
+
+    private static <T> void register(CommandLine top, Class<T> type) {
+        List<T> constants = List.of(type.getEnumConstants());
+        top.registerConverter(
+                type,
+                text ->
+                        constants.stream()
+                                .filter(each -> name(each).equalsIgnoreCase(text))
+                                .findFirst()
+                                .orElseThrow(() -> noneOf(constants, text)));
+    }
+
+    private static String name(Object constant) {
+        return Names.of((Enum<?>) constant);
+    }
+
+    private static TypeConversionException noneOf(List<?> constants, String text) {
+        return new TypeConversionException(
+                "'"
+                        + text
+                        + "' is not one of "
+                        + constants.stream().map(each -> name(each)).toList());
     }
 
     /** Adds a command with defaults of its own, which its help names. */

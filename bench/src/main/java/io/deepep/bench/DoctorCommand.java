@@ -1,11 +1,13 @@
 package io.deepep.bench;
 
-import io.deepep.bench.doctor.Doctor;
-import io.deepep.bench.doctor.DoctorPrinter;
-import io.deepep.bench.doctor.DoctorReport;
-import io.deepep.bench.doctor.GpuProbe;
-import io.deepep.bench.doctor.Machine;
+import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.UsageException;
+import io.deepep.doctor.Doctor;
+import io.deepep.doctor.DoctorReport;
+import io.deepep.doctor.GpuFacts;
+import io.deepep.doctor.GpuProbe;
+import io.deepep.doctor.Machine;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import java.util.concurrent.Callable;
@@ -47,14 +49,23 @@ final class DoctorCommand implements Callable<Integer> {
         boolean networkKernels =
                 CudaNormalKernels.haveNetworkKernels()
                         && CudaLowLatencyKernels.haveNetworkKernels();
-        DoctorReport report =
-                Doctor.examine(
-                        Machine.current(), networkKernels, GpuProbe.read(!noBandwidth), nicMapping);
+        DoctorReport report = examine(networkKernels);
         if (json) {
             DoctorPrinter.writeJson(console, report);
         } else {
             DoctorPrinter.print(console, report);
         }
         return Main.EXIT_PASSED;
+    }
+
+    private DoctorReport examine(boolean networkKernels) {
+        Build build = Build.current();
+        String version = build.version() + " (" + build.commit() + ")";
+        GpuFacts gpus = GpuProbe.read(!noBandwidth);
+        try {
+            return Doctor.examine(Machine.current(), version, networkKernels, gpus, nicMapping);
+        } catch (IllegalArgumentException wrong) {
+            throw new UsageException("--nic-mapping: " + wrong.getMessage());
+        }
     }
 }

@@ -4,6 +4,7 @@ import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -24,8 +25,19 @@ final class FlightRecorderOption {
     private Path jfr;
 
     /**
+     * Refuses a file that cannot be written.
+     *
+     * @throws UsageException if it cannot
+     */
+    void validate() {
+        if (jfr != null) {
+            OutputFile.require("--jfr", fileOfThisProcess());
+        }
+    }
+
+    /**
      * Runs {@code command}, recorded if that was asked for. A command that fails or is interrupted
-     * leaves what was recorded until then.
+     * leaves what was recorded until then; one that is refused leaves nothing.
      *
      * @throws UsageException if the file cannot be written
      */
@@ -34,7 +46,18 @@ final class FlightRecorderOption {
             return command.call();
         }
         Path file = fileOfThisProcess();
-        OutputFile.require("--jfr", file);
+        boolean isNew = Files.notExists(file);
+        try {
+            return record(command, file);
+        } catch (UsageException refused) {
+            if (isNew) {
+                OutputFile.discard(file);
+            }
+            throw refused;
+        }
+    }
+
+    private static <T> T record(Callable<T> command, Path file) throws Exception {
         try (Recording recording = new Recording()) {
             EVENTS.forEach(recording::enable);
             writeAtEnd(recording, file);

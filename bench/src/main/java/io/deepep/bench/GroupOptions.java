@@ -2,13 +2,40 @@ package io.deepep.bench;
 
 import io.deepep.EpTopology;
 import io.deepep.bench.run.LaunchedGroup;
+import io.deepep.bench.run.UsageException;
 import picocli.CommandLine.Option;
 
 /** How many ranks there are, and on how many nodes. */
 interface GroupOptions {
+    /** Most ranks of a job. */
+    int MOST_RANKS = 2048;
+
     int nodes();
 
     int ranksPerNode();
+
+    /**
+     * The group; the rank does not matter.
+     *
+     * @throws UsageException if there are more ranks than anybody has
+     * @throws IllegalArgumentException if the library refuses them
+     */
+    default EpTopology topology() {
+        long ranks = (long) nodes() * ranksPerNode();
+        if (nodes() > MOST_RANKS || ranks > MOST_RANKS) {
+            throw new UsageException(
+                    nodes()
+                            + " nodes x "
+                            + ranksPerNode()
+                            + " ranks are more than "
+                            + MOST_RANKS
+                            + "; lower --nodes or --ranks-per-node");
+        }
+        if (nodes() < 1) {
+            throw new UsageException("--nodes=" + nodes() + " must be at least 1");
+        }
+        return new EpTopology(0, (int) ranks, ranksPerNode());
+    }
 
     /** One node. */
     final class OneNode implements GroupOptions {

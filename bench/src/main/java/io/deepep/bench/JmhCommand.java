@@ -1,12 +1,18 @@
 package io.deepep.bench;
 
 import io.deepep.bench.run.Console;
+import io.deepep.bench.run.UsageException;
 import io.deepep.cuda.CudaDriver;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.concurrent.Callable;
+import org.openjdk.jmh.runner.Runner;
+import org.openjdk.jmh.runner.RunnerException;
+import org.openjdk.jmh.runner.options.CommandLineOptionException;
+import org.openjdk.jmh.runner.options.CommandLineOptions;
+import org.openjdk.jmh.runner.options.Options;
+import org.openjdk.jmh.runner.options.OptionsBuilder;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Unmatched;
 
@@ -17,6 +23,9 @@ import picocli.CommandLine.Unmatched;
                 "Runs the JMH benchmarks, all or those named, with JMH's own options:"
                         + " deepep jmh NormalHostBenchmark -f 1. Without a GPU those of CUDA are left out.")
 final class JmhCommand implements Callable<Integer> {
+    /** Arguments with which JMH says something and runs nothing. */
+    private static final List<String> NO_RUN = List.of("-h", "-l", "-lp", "-lprof", "-lrf");
+
     private final Console console;
 
     @Unmatched private List<String> arguments = new ArrayList<>();
@@ -27,12 +36,33 @@ final class JmhCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        Optional<String> reason = CudaDriver.unavailabilityReason();
-        if (reason.isPresent()) {
-            console.err().println("without CudaCallBenchmark: " + reason.get());
-            arguments.addAll(List.of("-e", "CudaCallBenchmark"));
+        try {
+            CommandLineOptions own = new CommandLineOptions(args());
+            if (NO_RUN.stream().anyMatch(arguments::contains)) {
+                org.openjdk.jmh.Main.main(args());
+            } else {
+                new Runner(withoutWhatCannotRun(own)).run();
+            }
+        } catch (CommandLineOptionException | RunnerException refused) {
+            throw new UsageException("jmh: " + refused.getMessage());
         }
-        org.openjdk.jmh.Main.main(arguments.toArray(String[]::new));
         return Main.EXIT_PASSED;
+    }
+
+    private String[] args() {
+        return arguments.toArray(String[]::new);
+    }
+
+    private Options withoutWhatCannotRun(Options own) {
+        return CudaDriver.unavailabilityReason()
+                .map(
+                        reason -> {
+                            console.err().println("without CudaCallBenchmark: " + reason);
+                            return new OptionsBuilder()
+                                    .parent(own)
+                                    .exclude("CudaCallBenchmark")
+                                    .build();
+                        })
+                .orElse(own);
     }
 }

@@ -2,6 +2,7 @@ package io.deepep.bench;
 
 import io.deepep.DType;
 import io.deepep.EpTopology;
+import io.deepep.NormalLimits;
 import io.deepep.bench.routing.RecordedRouting;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
@@ -14,18 +15,20 @@ import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
-
-import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Option;
-
 import java.time.Duration;
 import java.util.List;
 import java.util.function.IntFunction;
-import java.util.function.Predicate;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
 
 /** The options of all test and bench commands, turned into a {@link Job}. */
 final class JobOptions {
     private static final int DEFAULT_TOPK = 8;
+    private static final int MOST_EXPERTS = 1 << 16;
+    private static final int MOST_SMS = 1024;
+
+    /** More than a week, and far from where nanoseconds overflow. */
+    private static final long MOST_SECONDS = 1_000_000;
 
     @Option(
             names = "--backend",
@@ -72,9 +75,9 @@ final class JobOptions {
             split = ",",
             description =
                     "Multiprocessors per operation, even; on the host half of it is the number of"
-                        + " RDMA channels. Several numbers: each is measured, checks run with the"
-                        + " first (default: what the library recommends; on GPUs 8 to 64 are"
-                        + " measured).")
+                            + " RDMA channels. Several numbers: each is measured, checks run with the"
+                            + " first (default: what the library recommends; on GPUs 8 to 64 are"
+                            + " measured).")
     private List<Integer> sms = List.of();
 
     @Option(
@@ -94,20 +97,27 @@ final class JobOptions {
      * @return what {@code work} returned
      * @throws UsageException if the options do not go together
      */
-    boolean run(GroupOptions group, ShapeDefaults defaults, Predicate<Job> work) {
+    boolean run(GroupOptions group, ShapeDefaults defaults, JobWork work) throws Exception {
         if (backend == BackendName.HOST) {
-            return work.test(job(hostPlacement(""), group, defaults));
+            return work.run(job(hostPlacement(""), group, defaults));
         }
         try {
-            return work.test(job(Placement.cuda(wantedGpus()), group, defaults));
+            return work.run(job(Placement.cuda(wantedGpus()), group, defaults));
         } catch (UsageException | DeepEpUnavailableException refused) {
             Throwable cause = refused instanceof UsageException ? refused.getCause() : refused;
             if (backend == BackendName.CUDA || !(cause instanceof DeepEpUnavailableException)) {
                 throw refused;
             }
             String why = "auto: " + cause.getMessage().replace('\n', ' ');
-            return work.test(job(hostPlacement(why), group, defaults));
+            return work.run(job(hostPlacement(why), group, defaults));
         }
+    }
+
+    /** What is done with a job. */
+    @FunctionalInterface
+    interface JobWork {
+        /** Does it; whether all went well. */
+        boolean run(Job job) throws Exception;
     }
 
     /** What a command does with its job. */
@@ -131,10 +141,13 @@ final class JobOptions {
             ShapeDefaults defaults,
             Work work)
             throws Exception {
+        recorder.validate();
         try (LaunchedGroup launched = LaunchedGroup.join()) {
             Console report = launched.console(console);
-            return recorder.record(
-                    () -> run(group, defaults, job -> work.run(report, job, launched::ranks)));
+            return run(
+                    group,
+                    defaults,
+                    job -> recorder.record(() -> work.run(report, job, launched::ranks)));
         }
     }
 
@@ -155,34 +168,30 @@ final class JobOptions {
 
     private Job job(Placement placement, GroupOptions group, ShapeDefaults defaults) {
         try {
-            EpTopology topology =
-                    new EpTopology(
-                            0,
-                            Math.multiplyExact(group.nodes(), group.ranksPerNode()),
-                            group.ranksPerNode());
+            EpTopology topology = group.topology();
             requireGoodNumbers();
             requireRoom(placement, topology.numRanks());
             return routing.routing == null
                     ? random(placement, topology, defaults)
                     : recorded(placement, topology);
-        } catch (IllegalArgumentException | ArithmeticException refused) {
+        } catch (IllegalArgumentException refused) {
             throw UsageException.of(refused);
         }
     }
 
     private void requireGoodNumbers() {
-        if (timeoutSeconds < 1) {
-            throw new UsageException("--timeout=" + timeoutSeconds + " must be at least 1");
+        UsageException.requireIn("--timeout", timeoutSeconds, 1, MOST_SECONDS);
+        UsageException.requireIn("--num-experts", numExperts, 1, MOST_EXPERTS);
+        if (numTopk != null) {
+            UsageException.requireIn("--num-topk", numTopk, 1, NormalLimits.MAX_TOPK);
         }
-        if (numTopk != null && numTopk < 1) {
-            throw new UsageException("--num-topk=" + numTopk + " must be at least 1");
-        }
-        if (routing.maskedRatio < 0 || routing.maskedRatio > 1) {
+        if (!(routing.maskedRatio >= 0 && routing.maskedRatio <= 1)) {
             throw new UsageException("--masked-ratio=" + routing.maskedRatio + " is not in [0, 1]");
         }
         for (int number : sms) {
-            if (number < 2 || number % 2 != 0) {
-                throw new UsageException("--sms=" + number + " is not a positive even number");
+            if (number < 2 || number > MOST_SMS || number % 2 != 0) {
+                throw new UsageException(
+                        "--sms=" + number + " is not an even number in [2, " + MOST_SMS + "]");
             }
         }
     }
@@ -223,7 +232,7 @@ final class JobOptions {
                                 numTopk != null ? numTopk : DEFAULT_TOPK)
                         .withGate(routing.gate())
                         .withMaskedShare(routing.maskedRatio)
-                        .withSeed(routing.seed);
+                        .withSeed(routing.seed());
         return job(placement, topology, recipe.generate(), recipe);
     }
 
@@ -257,7 +266,7 @@ final class JobOptions {
                         0,
                         false,
                         0,
-                        routing.seed);
+                        routing.seed());
         return job(placement, topology, replayed, recipe);
     }
 

@@ -6,6 +6,7 @@ import io.deepep.error.DeepEpUnavailableException;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import picocli.CommandLine;
+import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
@@ -46,14 +47,29 @@ public final class Main {
         CommandLine command = DeepEpCommand.create(console);
         command.setOut(console.out());
         command.setErr(console.err());
-        command.setCaseInsensitiveEnumValuesAllowed(true);
         command.setParameterExceptionHandler(
                 (wrong, ignored) -> complain(console, wrongUsage(wrong)));
         command.setExecutionExceptionHandler(
                 (failure, ignored, parsed) -> explain(console, failure));
-        int code = command.execute(args);
+        int code = execute(command, console, args);
         console.flush();
+        if (code == EXIT_PASSED && console.out().checkError()) {
+            return complain(console, "standard output could not be written to its end");
+        }
         return code;
+    }
+
+    private static int execute(CommandLine command, Console console, String... args) {
+        try {
+            return command.execute(args);
+        } catch (OutOfMemoryError full) {
+            return complain(
+                    console,
+                    "out of memory ("
+                            + full.getMessage()
+                            + "); lower --num-tokens or the number of ranks, or raise the heap by"
+                            + " DEEPEP_JAVA_OPTS=-Xmx...");
+        }
     }
 
     /**
@@ -71,13 +87,30 @@ public final class Main {
     private static String wrongUsage(ParameterException wrong) {
         CommandLine command = wrong.getCommandLine();
         String name = command.getCommandSpec().qualifiedName();
-        String message = wrong.getMessage().lines().findFirst().orElse("wrong usage");
+        String message =
+                asTyped(wrong, wrong.getMessage().lines().findFirst().orElse("wrong usage"));
         if (wrong instanceof UnmatchedArgumentException unmatched
                 && !unmatched.isUnknownOption()
                 && !command.getSubcommands().isEmpty()) {
             message = "there is no command " + name + " " + unmatched.getUnmatched().getFirst();
         }
         return message + "; see " + name + " --help";
+    }
+
+    /** The complaint with the name of the option that the user gave, of the several it may have. */
+    private static String asTyped(ParameterException wrong, String message) {
+        if (!(wrong.getArgSpec() instanceof OptionSpec option)) {
+            return message;
+        }
+        String quoted = "'" + option.longestName() + "'";
+        for (String argument : wrong.getCommandLine().getParseResult().originalArgs()) {
+            for (String name : option.names()) {
+                if (argument.equals(name) || argument.startsWith(name + "=")) {
+                    return message.replace(quoted, "'" + name + "'");
+                }
+            }
+        }
+        return message;
     }
 
     private static int complain(Console console, String message) {

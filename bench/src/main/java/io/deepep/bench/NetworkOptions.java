@@ -20,7 +20,6 @@ final class NetworkOptions {
     @Option(
             names = "--network",
             paramLabel = "NAME",
-            converter = NetworkConverter.class,
             description =
                     "Between nodes on GPUs: peer-memory (virtual nodes of one host), nvshmem (a process per rank, see"
                             + " deepep launch) or auto (default: peer-memory on one host, else nvshmem).")

@@ -6,7 +6,6 @@ import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideOutsid
 import static com.tngtech.archunit.core.domain.properties.HasName.Predicates.nameStartingWith;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.ArchConfiguration;
@@ -14,12 +13,6 @@ import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
-
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
-
 import java.io.IOException;
 import java.net.URISyntaxException;
 import java.nio.file.Files;
@@ -27,6 +20,10 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Holds the module graph, by packages, and that no test class has a name that is never run. */
 class ArchitectureTest {
@@ -87,10 +84,27 @@ class ArchitectureTest {
             new Module(List.of("io.deepep.micrometer.."), List.of(API), List.of("io.micrometer.."));
     private static final Module TESTKIT =
             new Module(List.of("io.deepep.testkit.."), List.of(API), List.of(TEST_LIBRARIES));
+    private static final Module PLANNER =
+            new Module(
+                    List.of("io.deepep.planner.."),
+                    List.of(API, NORMAL, LOW_LATENCY, BUFFER, TESTKIT),
+                    List.of());
+    private static final Module DOCTOR =
+            new Module(List.of("io.deepep.doctor.."), List.of(API, NATIVE), List.of());
     private static final Module BENCH =
             new Module(
                     List.of("io.deepep.bench.."),
-                    List.of(API, COMMUNICATOR, HOST, NATIVE, NORMAL, LOW_LATENCY, BUFFER, TESTKIT),
+                    List.of(
+                            API,
+                            COMMUNICATOR,
+                            HOST,
+                            NATIVE,
+                            NORMAL,
+                            LOW_LATENCY,
+                            BUFFER,
+                            TESTKIT,
+                            PLANNER,
+                            DOCTOR),
                     List.of(
                             "com.fasterxml.jackson..",
                             "com.sun.management..",
@@ -133,6 +147,8 @@ class ArchitectureTest {
                 DJL,
                 MICROMETER,
                 TESTKIT,
+                PLANNER,
+                DOCTOR,
                 BENCH);
     }
 

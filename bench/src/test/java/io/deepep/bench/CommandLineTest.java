@@ -2,8 +2,10 @@ package io.deepep.bench;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -86,35 +88,49 @@ final class CommandLineTest {
                 "test-intranode --hidden 100 | deepep: hidden=100 is not a positive multiple of 8",
                 "test-low-latency --hidden 200 | deepep: hidden=200 is not a positive multiple of 128",
                 "test-intranode --ranks 2 --num-topk 9 --num-experts 8 | deepep: numTopk=9 exceeds numExperts=8",
-                "test-intranode --num-topk 33 | deepep: maxTopk=33 is not in [1, 32]",
+                "test-intranode --num-topk 33 | deepep: --num-topk=33 is not in [1, 32]",
                 "test-intranode --ranks 9 | deepep: numNvlRanks=9 is not in [1, 8]",
                 "test-intranode --ranks 0 | deepep: numRanks=0 must be at least 1",
-                "test-internode --nodes 0 | deepep: numRanks=0 must be at least 1",
+                "test-internode --nodes 0 | deepep: --nodes=0 must be at least 1",
                 "test-intranode --num-tokens 0 | deepep: --num-tokens=0 must be at least 1",
                 "test-low-latency --num-tokens 2000 | deepep: maxTokens=2000 is not in [1, 1024]",
-                "test-intranode --sms 3 | deepep: --sms=3 is not a positive even number",
-                "test-intranode --timeout 0 | deepep: --timeout=0 must be at least 1",
+                "test-intranode --sms 3 | deepep: --sms=3 is not an even number in [2, 1024]",
+                "test-intranode --timeout 0 | deepep: --timeout=0 is not in [1, 1000000]",
                 "test-intranode --masked-ratio 1.5 | deepep: --masked-ratio=1.5 is not in [0, 1]",
                 "test-intranode --bogus | deepep: Unknown option: '--bogus'; see deepep test-intranode --help",
                 "test-intranode extra | deepep: Unmatched argument at index 1: 'extra'; see deepep test-intranode --help",
-                "bench normal --repeats 0 | deepep: --repeats=0 must be at least 1",
+                "bench normal --repeats 0 | deepep: --repeats=0 is not in [1, 1000000]",
                 "bench normal --json /no/such/folder/x.json | deepep: --json=/no/such/folder/x.json: there is no folder /no/such/folder",
                 "bench | deepep: no mode given; use bench normal, bench low-latency, bench decode or bench put; see deepep bench --help",
                 "bench nonsense | deepep: there is no command deepep bench nonsense; see deepep bench --help",
                 "nonsense | deepep: there is no command deepep nonsense; see deepep --help",
-                "bench normal --warmups -1 | deepep: --warmups=-1 must be at least 0",
+                "bench normal --warmups -1 | deepep: --warmups=-1 is not in [0, 1000000]",
                 "bench normal --json . | deepep: --json=. is a folder; name a file in it",
                 "test-intranode --jfr . | deepep: --jfr=. is a folder; name a file in it",
-                "test-intranode --num-topk 0 | deepep: --num-topk=0 must be at least 1",
+                "test-intranode --num-topk 0 | deepep: --num-topk=0 is not in [1, 32]",
                 "test-intranode --distribution zipf --num-groups 4 | deepep: --num-groups and --num-topk-groups"
                         + " do not go with --distribution=zipf; use --distribution group-limited",
                 "test-intranode --num-groups 7 | deepep: numExperts=256 is not a multiple of numGroups=7",
-                "bench put --ranks 1 | deepep: --ranks=1: puts take at least 2 ranks",
-                "bench put --sizes 64,24 | deepep: --sizes: 24 is not a positive multiple of 16",
+                "bench put --ranks 1 | deepep: --ranks=1 is not in [2, 1024]",
+                "bench put --sizes 64,24 | deepep: --sizes: 24 is not a multiple of 16",
                 "bench put --network nvshmem | deepep: a process for each of 2 ranks is needed: start them by deepep launch -n 2",
                 "bench put --transport ibgda | deepep: --transport, --nic-mapping and --bootstrap-interface need --network=nvshmem",
-                "bench put --sms 0 | deepep: --sms=0 and --rows=85 must be at least 1",
+                "bench put --sms 0 | deepep: --sms=0 is not in [1, 1024]",
                 "test-intranode --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
+                "test-intranode --ranks x | deepep: Invalid value for option '--ranks': 'x' is not an int;"
+                        + " see deepep test-intranode --help",
+                "test-internode --ranks-per-node=x | deepep: Invalid value for option '--ranks-per-node': 'x' is not"
+                        + " an int; see deepep test-internode --help",
+                "launch -n x true | deepep: Invalid value for option '-n': 'x' is not an int; see deepep launch --help",
+                "test-internode --nodes 100000 --ranks-per-node 100000 | deepep: 100000 nodes x 100000 ranks are more"
+                        + " than 2048; lower --nodes or --ranks-per-node",
+                "test-intranode --masked-ratio NaN | deepep: --masked-ratio=NaN is not in [0, 1]",
+                "plan --nodes -2147483647 | deepep: --nodes=-2147483647 is not in [1, 2048]",
+                "plan --nic-gbps 1e300 | deepep: nicGbps=1.0E300 is not in [0.001, 1000000.0]",
+                "jmh --bogus | deepep: jmh: bogus is not a recognized option",
+                "bench normal --json /proc/x.json | deepep: --json: cannot write /proc/x.json: NoSuchFileException",
+                "plan --json /proc/x.json | deepep: --json: cannot write /proc/x.json: NoSuchFileException",
+                "test-intranode --jfr /proc/x.jfr | deepep: --jfr: cannot write /proc/x.jfr: NoSuchFileException",
                 "test-intranode --routing-weights w.npy | deepep: --routing-weights needs --routing",
             })
     void wrongUsageIsOneLineAndExitCode2(String arguments, String complaint) {
@@ -142,6 +158,38 @@ final class CommandLineTest {
         assertThat(outcome.err()).hasSize(1);
         assertThat(outcome.err().getFirst()).startsWith("deepep: ").doesNotContain("Exception");
         assertThat(outcome.exitCode()).isEqualTo(2);
+    }
+
+    @Test
+    void outputThatIsLostIsAComplaint() {
+        Writer full =
+                new Writer() {
+                    @Override
+                    public void write(char[] text, int offset, int length) throws IOException {
+                        throw new IOException("No space left on device");
+                    }
+
+                    @Override
+                    public void flush() {}
+
+                    @Override
+                    public void close() {}
+                };
+        StringWriter err = new StringWriter();
+        int exitCode =
+                Main.run(new String[] {"--help"}, new PrintWriter(full), new PrintWriter(err));
+        assertThat(err).hasToString("deepep: standard output could not be written to its end\n");
+        assertThat(exitCode).isEqualTo(2);
+    }
+
+    /** A recording that was begun and never written would be an empty file. */
+    @Test
+    void refusedCommandsLeaveNoFiles(@TempDir Path folder) throws IOException {
+        Path file = folder.resolve("r");
+        assertThat(run("test-intranode --hidden 100 --jfr " + file).exitCode()).isEqualTo(2);
+        assertThat(run("test-intranode --ranks 9 --jfr " + file).exitCode()).isEqualTo(2);
+        assertThat(run("bench normal --hidden 100 --json " + file).exitCode()).isEqualTo(2);
+        assertThat(folder).isEmptyDirectory();
     }
 
     @Test

@@ -13,7 +13,6 @@ public final class CommandLines {
     public static void parse(String... args) {
         PrintWriter nowhere = new PrintWriter(Writer.nullWriter());
         CommandLine command = DeepEpCommand.create(new Console(nowhere, nowhere, false));
-        command.setCaseInsensitiveEnumValuesAllowed(true);
         command.parseArgs(args);
     }
 }

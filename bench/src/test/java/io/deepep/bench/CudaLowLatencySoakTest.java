@@ -10,14 +10,12 @@ import io.deepep.bench.run.RankSource;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.routing.RoutingSpec;
-
+import java.time.Duration;
+import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-
-import java.time.Duration;
-import java.util.List;
 
 /**
  * Chained exchanges of low-latency mode, on one node and across virtual ones, a few hundred, or as

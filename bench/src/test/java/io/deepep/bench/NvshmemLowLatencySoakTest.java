@@ -10,12 +10,10 @@ import io.deepep.bench.run.Placement;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.routing.RoutingSpec;
-
-import org.junit.jupiter.api.Assumptions;
-import org.junit.jupiter.api.Test;
-
 import java.time.Duration;
 import java.util.List;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
 
 /**
  * {@link CudaLowLatencySoakTest} across virtual nodes of two ranks over NVSHMEM, for processes that

@@ -9,8 +9,6 @@ import io.deepep.NormalLimits;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
-import io.deepep.normal.cuda.CudaNvlLayout;
-import io.deepep.normal.cuda.CudaRdmaLayout;
 
 /**
  * How a rank's symmetric memory is shared by the modes. The NVL buffer is normal mode's; the RDMA
@@ -39,14 +37,11 @@ record BufferSizes(
         long hash = 1;
         if (options.normal() != null) {
             Config envelope = options.dispatchConfig().covering(options.combineConfig());
-            var hostLayout = NormalNvlLayout.of(envelope, options.normal(), topology).layout();
-            var cudaLayout = CudaNvlLayout.of(options.normal(), topology).layout();
+            var nvlLayout = NormalNvlLayout.of(options.normal(), topology).layout();
             var rdmaLayout = NormalRdmaLayout.of(envelope, options.normal(), topology).layout();
-            var cudaRdma = CudaRdmaLayout.of(envelope, options.normal(), topology).layout();
-            nvl = normalNvl(envelope, options.normal(), topology);
-            normalRdma = normalRdma(envelope, options.normal(), topology);
-            hash = 31 * (31 * hostLayout.hash() + cudaLayout.hash()) + rdmaLayout.hash();
-            hash = 31 * hash + cudaRdma.hash();
+            nvl = nvlLayout.sizeBytes();
+            normalRdma = rdmaLayout.sizeBytes();
+            hash = 31 * nvlLayout.hash() + rdmaLayout.hash();
         }
         if (options.lowLatency() != null) {
             var layout = LowLatencyLayout.of(options.lowLatency(), topology);
@@ -59,20 +54,17 @@ record BufferSizes(
         return new BufferSizes(nvl, normalRdma, lowLatency, outbox, hash);
     }
 
-    /** Enough for either backend, so that a size hint does not depend on it. */
-    static long normalNvl(Config config, NormalLimits limits, EpTopology topology) {
-        return Math.max(
-                NormalNvlLayout.of(config, limits, topology).layout().sizeBytes(),
-                CudaNvlLayout.of(limits, topology).layout().sizeBytes());
+    /** Normal mode's NVL buffer. */
+    static long normalNvl(NormalLimits limits, EpTopology topology) {
+        return NormalNvlLayout.of(limits, topology).layout().sizeBytes();
     }
 
-    /** Likewise. */
+    /** Normal mode's part of the RDMA buffer. */
     static long normalRdma(Config config, NormalLimits limits, EpTopology topology) {
-        return Math.max(
-                NormalRdmaLayout.of(config, limits, topology).layout().sizeBytes(),
-                CudaRdmaLayout.of(config, limits, topology).layout().sizeBytes());
+        return NormalRdmaLayout.of(config, limits, topology).layout().sizeBytes();
     }
 
+    /** Low-latency mode's part of the RDMA buffer. */
     static long lowLatencyRdma(LowLatencyLimits limits, EpTopology topology) {
         return LowLatencyLayout.of(limits, topology).layout().sizeBytes();
     }

@@ -2,8 +2,8 @@ package io.deepep.buffer;
 
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaMemory;
-import io.deepep.cuda.PosixFd;
 import io.deepep.cuda.VirtualMemory;
+import io.deepep.spi.posix.PosixFd;
 
 /**
  * Device memory as file descriptors. The driver counts who has it open, so that ranks close in any

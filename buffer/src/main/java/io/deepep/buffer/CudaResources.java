@@ -100,7 +100,7 @@ final class CudaResources implements Resources {
 
     private CudaNormalKernels openNormal(BufferOptions options, GpuSharing sharing) {
         return new CudaNormalKernels(
-                new CudaNormalKernels.Place(
+                new CudaNormalKernels.RankSetup(
                         context,
                         stream,
                         options.topology(),
@@ -164,7 +164,7 @@ final class CudaResources implements Resources {
     }
 
     @Override
-    public <R> R run(PlannedOperation<R> operation, CallOptions options) {
+    public <R> R run(PreparedOperation<R> operation, CallOptions options) {
         start(options);
         if (stream.isCapturing()) {
             requireCapturable((CudaOperation<R>) operation.operation(), options);
@@ -187,13 +187,13 @@ final class CudaResources implements Resources {
     private static void requireCapturable(CudaOperation<?> operation, CallOptions options) {
         if (!operation.isCapturable()) {
             throw new IllegalStateException(
-                    "a dispatch with exact counts waits for them on the CPU and cannot go into a graph; give"
-                            + " numWorstTokens or a handle");
+                    "a dispatch with exact counts waits for them on the CPU and cannot go into a"
+                            + " graph; give numWorstTokens or a handle");
         }
         if (!options.asyncFinish() && options.computeStream() == null) {
             throw new IllegalStateException(
-                    "a synchronous call without a compute stream waits on the CPU and cannot go into a graph; use"
-                            + " CallOptions.async() or on(stream)");
+                    "a synchronous call without a compute stream waits on the CPU and cannot go"
+                            + " into a graph; use CallOptions.async() or on(stream)");
         }
     }
 
@@ -204,8 +204,8 @@ final class CudaResources implements Resources {
                 options.computeStream() instanceof CudaStream compute && compute.isCapturing();
         if (capturing || stream.isCapturing()) {
             throw new IllegalStateException(
-                    "the first call of a request allocates and cannot go into a graph; make the call once before the"
-                            + " capture");
+                    "the first call of a plan allocates and cannot go into a graph; make the call"
+                            + " once before the capture");
         }
     }
 
@@ -247,7 +247,7 @@ final class CudaResources implements Resources {
 
     /** The host waits, or the stream that the call was made on, as it did for the first half. */
     @Override
-    public void receive(PlannedOperation<?> operation) {
+    public void receive(PreparedOperation<?> operation) {
         Stream compute = operation.options().computeStream();
         if (compute != null) {
             joinCompute(compute);
@@ -295,7 +295,8 @@ final class CudaResources implements Resources {
             throw new IllegalArgumentException(
                     inRdma
                             ? "rdma=true but this buffer needs no RDMA memory; take the NVL buffer"
-                            : "rdma=false but this buffer needs no NVL memory; take the RDMA buffer");
+                            : "rdma=false but this buffer needs no NVL memory; take the RDMA"
+                                    + " buffer");
         }
         long numBytes = Math.multiplyExact(numElements, dtype.sizeBytes());
         long address = inRdma ? rdma.localAddress() : nvl.localAddress();

@@ -59,7 +59,10 @@ final class HostResources implements Resources {
                         options.timeout());
         HostWait waiter =
                 new HostWait(
-                        options.topology().rank(), heaps.doorbell(), options.timeout().toNanos());
+                        options.topology().rank(),
+                        heaps.doorbell(),
+                        options.timeout().toNanos(),
+                        options.communicator()::departures);
         NormalKernels normal = null;
         if (options.normal() != null) {
             HostContext context =
@@ -112,7 +115,7 @@ final class HostResources implements Resources {
     }
 
     @Override
-    public <R> R run(PlannedOperation<R> operation, CallOptions options) {
+    public <R> R run(PreparedOperation<R> operation, CallOptions options) {
         if (options.asyncFinish()) {
             return runAsync(operation, options);
         }
@@ -121,7 +124,7 @@ final class HostResources implements Resources {
         return operation.result(Event.completed());
     }
 
-    private <R> R runAsync(PlannedOperation<R> operation, CallOptions options) {
+    private <R> R runAsync(PreparedOperation<R> operation, CallOptions options) {
         operation.memory().requireShareable();
         Event start = startOf(options);
         if (!start.isDone()) {
@@ -136,7 +139,7 @@ final class HostResources implements Resources {
     }
 
     @Override
-    public void receive(PlannedOperation<?> operation) {
+    public void receive(PreparedOperation<?> operation) {
         stream.runInline(operation.completeWork());
     }
 

@@ -6,13 +6,14 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
+import java.net.URL;
 
 /** NVSHMEM as the kernels of one buffer see it. */
 record NvshmemNetwork(NvshmemWorld world, PeMap peMap, CudaContext context)
         implements NetworkLibrary {
     @Override
-    public CudaModule load(Class<?> owner, String resource) {
-        return world.load(resource, () -> CudaModule.loadResource(context, owner, resource));
+    public CudaModule load(String name, URL code) {
+        return world.load(name, () -> CudaModule.loadResource(context, name, code));
     }
 
     @Override

@@ -225,7 +225,7 @@ final class ObservedOperation<R> implements Operation<R> {
 
     /**
      * From here on streams wait for the oldest run and the host does not. It is told of with the
-     * next run of the request, when its time on the GPU is known.
+     * next run of the plan, when its time on the GPU is known.
      */
     void leave() {
         synchronized (open) {

@@ -3,19 +3,20 @@ package io.deepep.buffer;
 import io.deepep.Buffer;
 import io.deepep.BufferOptions;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyHandle;
+import io.deepep.Plan;
 import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
@@ -23,19 +24,25 @@ import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.observe.CallKind;
 import io.deepep.spi.Operation;
-import io.deepep.spi.Request;
+import java.lang.ref.Reference;
+import java.lang.ref.WeakReference;
 import java.util.Objects;
 
 /**
- * One rank's buffer: keeps the life cycle and the plans of requests, and leaves protocol to the
+ * One rank's buffer: keeps the life cycle and the plans of plans, and leaves protocol to the
  * kernels and ordering to the backend's {@link Resources}.
  */
 final class RankBuffer implements Buffer {
+    private static final System.Logger LOG = System.getLogger(RankBuffer.class.getName());
+
     private final BufferOptions options;
     private final Resources resources;
     private final CallObservers observers;
     private volatile Throwable failure;
     private volatile boolean closed;
+
+    /** Undoes {@link #closeAtEndOfGroup}. */
+    private Runnable forgetEnd = () -> {};
 
     RankBuffer(BufferOptions options, Resources resources) {
         this.options = options;
@@ -57,41 +64,41 @@ final class RankBuffer implements Buffer {
     }
 
     @Override
-    public DispatchResult dispatch(DispatchRequest request, CallOptions callOptions) {
+    public DispatchResult dispatch(DispatchPlan plan, CallOptions callOptions) {
         NormalKernels normal = normal();
-        PlannedOperation<DispatchResult> plan = planOf(request, callOptions);
-        if (plan == null) {
+        PreparedOperation<DispatchResult> prepared = preparedOf(plan, callOptions);
+        if (prepared == null) {
             resources.requirePreparable(callOptions);
-            RequestMemory memory = RequestMemory.of(request, resources.ownMemory());
-            plan =
+            PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
+            prepared =
                     keep(
-                            request,
+                            plan,
                             memory,
-                            normal.prepareDispatch(request),
+                            normal.prepareDispatch(plan),
                             CallKind.NORMAL_DISPATCH,
                             false,
-                            request.numWorstTokens() > 0);
+                            plan.numWorstTokens() > 0);
         }
-        return run(plan, callOptions);
+        return run(prepared, callOptions);
     }
 
     @Override
-    public CombineResult combine(CombineRequest request, CallOptions callOptions) {
+    public CombineResult combine(CombinePlan plan, CallOptions callOptions) {
         NormalKernels normal = normal();
-        PlannedOperation<CombineResult> plan = planOf(request, callOptions);
-        if (plan == null) {
+        PreparedOperation<CombineResult> prepared = preparedOf(plan, callOptions);
+        if (prepared == null) {
             resources.requirePreparable(callOptions);
-            RequestMemory memory = RequestMemory.of(request, resources.ownMemory());
-            plan =
+            PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
+            prepared =
                     keep(
-                            request,
+                            plan,
                             memory,
-                            normal.prepareCombine(request),
+                            normal.prepareCombine(plan),
                             CallKind.NORMAL_COMBINE,
                             false,
                             true);
         }
-        return run(plan, callOptions);
+        return run(prepared, callOptions);
     }
 
     @Override
@@ -101,42 +108,42 @@ final class RankBuffer implements Buffer {
 
     @Override
     public LowLatencyDispatchResult lowLatencyDispatch(
-            LowLatencyDispatchRequest request, CallOptions callOptions) {
+            LowLatencyDispatchPlan plan, CallOptions callOptions) {
         LowLatencyKernels lowLatency = lowLatency();
-        PlannedOperation<LowLatencyDispatchResult> plan = planOf(request, callOptions);
-        if (plan == null) {
+        PreparedOperation<LowLatencyDispatchResult> prepared = preparedOf(plan, callOptions);
+        if (prepared == null) {
             resources.requirePreparable(callOptions);
-            RequestMemory memory = RequestMemory.of(request, resources.ownMemory());
-            plan =
+            PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
+            prepared =
                     keep(
-                            request,
+                            plan,
                             memory,
-                            lowLatency.prepareDispatch(request),
+                            lowLatency.prepareDispatch(plan),
                             CallKind.LOW_LATENCY_DISPATCH,
-                            request.receiveHook(),
+                            plan.receiveHook(),
                             false);
         }
-        return run(plan, callOptions);
+        return run(prepared, callOptions);
     }
 
     @Override
     public LowLatencyCombineResult lowLatencyCombine(
-            LowLatencyCombineRequest request, CallOptions callOptions) {
+            LowLatencyCombinePlan plan, CallOptions callOptions) {
         LowLatencyKernels lowLatency = lowLatency();
-        PlannedOperation<LowLatencyCombineResult> plan = planOf(request, callOptions);
-        if (plan == null) {
+        PreparedOperation<LowLatencyCombineResult> prepared = preparedOf(plan, callOptions);
+        if (prepared == null) {
             resources.requirePreparable(callOptions);
-            RequestMemory memory = RequestMemory.of(request, resources.ownMemory());
-            plan =
+            PlanMemory memory = PlanMemory.of(plan, resources.ownMemory());
+            prepared =
                     keep(
-                            request,
+                            plan,
                             memory,
-                            lowLatency.prepareCombine(request),
+                            lowLatency.prepareCombine(plan),
                             CallKind.LOW_LATENCY_COMBINE,
-                            request.receiveHook(),
+                            plan.receiveHook(),
                             false);
         }
-        return run(plan, callOptions);
+        return run(prepared, callOptions);
     }
 
     @Override
@@ -222,22 +229,65 @@ final class RankBuffer implements Buffer {
 
     @Override
     public void close() {
-        if (!closed) {
+        synchronized (this) {
+            if (closed) {
+                return;
+            }
             closed = true;
-            resources.close();
+        }
+        forgetEnd.run();
+        resources.close();
+    }
+
+    /**
+     * Closes this buffer with its group if the rank has not and the calling thread, which is the
+     * rank's, has ended. Host memory goes also when nobody can reach the buffer any more, which
+     * this must not prevent; device memory does not, because a captured graph may still use it.
+     */
+    void closeAtEndOfGroup() {
+        Thread opener = Thread.currentThread();
+        Reference<RankBuffer> weak = new WeakReference<>(this);
+        Runnable abandon =
+                options.device().isHost()
+                        ? () -> {
+                            RankBuffer left = weak.get();
+                            if (left != null) {
+                                left.abandon(opener);
+                            }
+                        }
+                        : () -> abandon(opener);
+        forgetEnd = options.communicator().atEnd(abandon);
+    }
+
+    /** A rank that still runs may be in the middle of a call: what it uses is not taken away. */
+    private void abandon(Thread opener) {
+        if (closed) {
+            return;
+        }
+        if (opener.isAlive() && !opener.equals(Thread.currentThread())) {
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "rank {0} still runs while its group closes; its buffer stays open",
+                    options.topology().rank());
+        } else {
+            LOG.log(
+                    System.Logger.Level.WARNING,
+                    "rank {0} left its buffer open when its group closed; it is closed now",
+                    options.topology().rank());
+            close();
         }
     }
 
     /** Runs the receive half of a hook. */
-    void receive(PlannedOperation<?> plan) {
+    void receive(PreparedOperation<?> prepared) {
         requireUsable();
-        plan.memory().requireOutputsUsable();
-        resources.receive(plan);
+        prepared.memory().requireOutputsUsable();
+        resources.receive(prepared);
     }
 
-    private <R> R run(PlannedOperation<R> plan, CallOptions callOptions) {
-        plan.memory().requireUsable();
-        return resources.run(plan, callOptions);
+    private <R> R run(PreparedOperation<R> prepared, CallOptions callOptions) {
+        prepared.memory().requireUsable();
+        return resources.run(prepared, callOptions);
     }
 
     /** Notes a time-out, and returns it with the name of whom the group knows to be gone. */
@@ -292,29 +342,27 @@ final class RankBuffer implements Buffer {
         }
     }
 
-    @SuppressWarnings(
-            "unchecked") // a request's plan has the result type of the one method that takes the
-    // request
-    private <R> PlannedOperation<R> planOf(Request request, CallOptions callOptions) {
+    @SuppressWarnings("unchecked") // of the result type of the one method that takes the plan
+    private <R> PreparedOperation<R> preparedOf(Plan plan, CallOptions callOptions) {
         Objects.requireNonNull(callOptions, "options");
-        return Objects.requireNonNull(request, "request").plan() instanceof PlannedOperation<?> plan
-                        && plan.belongsTo(this)
-                ? (PlannedOperation<R>) plan
+        Object left = Objects.requireNonNull(plan, "plan").state().prepared();
+        return left instanceof PreparedOperation<?> prepared && prepared.belongsTo(this)
+                ? (PreparedOperation<R>) prepared
                 : null;
     }
 
-    private <R> PlannedOperation<R> keep(
-            Request request,
-            RequestMemory memory,
+    private <R> PreparedOperation<R> keep(
+            Plan plan,
+            PlanMemory memory,
             Operation<R> operation,
             CallKind kind,
             boolean hooked,
             boolean fixedShape) {
         ObservedOperation<R> observed =
                 new ObservedOperation<>(operation, kind, hooked, observers, resources);
-        PlannedOperation<R> plan =
-                new PlannedOperation<>(this, memory, operation, observed, hooked, fixedShape);
-        request.plan(plan);
-        return plan;
+        PreparedOperation<R> prepared =
+                new PreparedOperation<>(this, memory, operation, observed, hooked, fixedShape);
+        plan.state().prepared(prepared);
+        return prepared;
     }
 }

@@ -31,12 +31,14 @@ public final class RankBufferProvider implements BufferProvider {
                 options.device().isHost()
                         ? HostResources.open(options, sizes)
                         : CudaResources.open(options, sizes);
-        return new RankBuffer(options, resources);
+        RankBuffer buffer = new RankBuffer(options, resources);
+        buffer.closeAtEndOfGroup();
+        return buffer;
     }
 
     @Override
     public long normalNvlBytes(Config config, NormalLimits limits, EpTopology topology) {
-        return BufferSizes.normalNvl(config, limits, topology);
+        return BufferSizes.normalNvl(limits, topology);
     }
 
     @Override

@@ -29,13 +29,13 @@ interface Resources extends AutoCloseable {
     void requirePreparable(CallOptions options);
 
     /** Runs a planned operation in stream order and gives its result. */
-    <R> R run(PlannedOperation<R> operation, CallOptions options);
+    <R> R run(PreparedOperation<R> operation, CallOptions options);
 
     /**
      * Runs the second half of an operation whose first half has run, in stream order, and waits for
      * it.
      */
-    void receive(PlannedOperation<?> operation);
+    void receive(PreparedOperation<?> operation);
 
     /** Whether what operations enqueue goes into a graph. */
     boolean isCapturing();

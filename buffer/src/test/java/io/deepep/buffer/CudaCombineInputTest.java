@@ -1,22 +1,21 @@
 package io.deepep.buffer;
 
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaMemory;
-import java.util.concurrent.TimeUnit;
+import io.deepep.testkit.conformance.BackendSuite;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /**
  * Combine of rows wherever an engine has them: peers pull from plain memory, rows in memory that
  * they have no access to are brought into the heap meanwhile, misaligned ones before.
  */
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BackendSuite(only = "cuda")
 class CudaCombineInputTest {
     private static final int ALLOCATION_ALIGNMENT = 256;
 
@@ -88,9 +87,9 @@ class CudaCombineInputTest {
     private static void requireHome(CudaExchange exchange, Tensor rows) {
         DispatchHandle handle =
                 exchange.buffer.dispatch(exchange.dispatch(), CallOptions.sync()).handle();
-        CombineRequest request = CombineRequest.builder(rows, handle).build();
+        CombinePlan plan = CombinePlan.builder(rows, handle).build();
         for (int call = 0; call < 3; call++) {
-            exchange.verify(exchange.buffer.combine(request, CallOptions.sync()));
+            exchange.verify(exchange.buffer.combine(plan, CallOptions.sync()));
         }
     }
 }

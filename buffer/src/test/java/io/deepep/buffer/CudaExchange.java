@@ -1,19 +1,19 @@
 package io.deepep.buffer;
 
 import io.deepep.Buffer;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Communicator;
 import io.deepep.Config;
 import io.deepep.Device;
 import io.deepep.DispatchHandle;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
-import io.deepep.testkit.conformance.RequiredBackends;
+import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.NormalOracle;
@@ -25,7 +25,7 @@ import java.util.List;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 
-/** One rank of a small exchange on a GPU: buffer, requests, and what must come of them. */
+/** One rank of a small exchange on a GPU: buffer, plans, and what must come of them. */
 final class CudaExchange implements AutoCloseable {
     static final int NUM_RANKS = 4;
     static final Duration TIMEOUT = Duration.ofSeconds(10);
@@ -39,7 +39,7 @@ final class CudaExchange implements AutoCloseable {
     final Buffer buffer;
     final Device device;
     private final int rank;
-    private final CudaTestBackend backend = new CudaTestBackend();
+    private final TestBackend backend = BufferTestBackends.CUDA;
     private final Routing routing =
             RoutingSpec.of(NUM_RANKS, TOKENS, EXPERTS, TOPK).withSeed(3).generate();
     private final NormalOracle oracle = new NormalOracle(routing);
@@ -65,10 +65,8 @@ final class CudaExchange implements AutoCloseable {
         void run(Communicator communicator, CudaExchange exchange);
     }
 
-    /** Runs the body on every rank; skips the test without a GPU. */
+    /** Runs the body on every rank. */
     static void run(Body body) throws InterruptedException {
-        String reason = new CudaTestBackend().unavailabilityReason().orElse("");
-        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(
                     communicator -> {
@@ -88,17 +86,17 @@ final class CudaExchange implements AutoCloseable {
     }
 
     /** In worst-case mode: nobody waits for counts. */
-    DispatchRequest dispatch() {
-        return request().numWorstTokens(ROWS).build();
+    DispatchPlan dispatch() {
+        return plan().numWorstTokens(ROWS).build();
     }
 
     /** With exact counts. */
-    DispatchRequest exactDispatch() {
-        return request().build();
+    DispatchPlan exactDispatch() {
+        return plan().build();
     }
 
-    private DispatchRequest.Builder request() {
-        return DispatchRequest.builder(upload(tokens.get(rank).x()))
+    private DispatchPlan.Builder plan() {
+        return DispatchPlan.builder(upload(tokens.get(rank).x()))
                 .topk(
                         upload(HostTensors.i64(routing.topkIdx(rank), TOPK)),
                         upload(HostTensors.f32(routing.weights(rank), TOPK)),
@@ -106,8 +104,8 @@ final class CudaExchange implements AutoCloseable {
     }
 
     /** Of a dispatch in worst-case mode. */
-    CombineRequest combine(DispatchHandle handle) {
-        return CombineRequest.builder(outputs(), handle).build();
+    CombinePlan combine(DispatchHandle handle) {
+        return CombinePlan.builder(outputs(), handle).build();
     }
 
     /** The rows that the experts of this rank return, in memory that peers have no access to. */

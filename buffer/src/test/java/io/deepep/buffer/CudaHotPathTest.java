@@ -5,21 +5,20 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.sun.management.ThreadMXBean;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
+import io.deepep.testkit.conformance.BackendSuite;
 import java.lang.management.ManagementFactory;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
-/** Calls whose requests have been used before allocate nothing, on the Java heap or on the GPU. */
+/** Calls whose plans have been used before allocate nothing, on the Java heap or on the GPU. */
 @Tag("manyCalls")
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BackendSuite(only = "cuda")
 class CudaHotPathTest {
     private static final int NUM_CALLS = 2000;
     private static final int NUM_ROUNDS = 6;
@@ -42,11 +41,11 @@ class CudaHotPathTest {
 
     private static void requireNoAllocation(CudaExchange exchange, CallOptions options) {
         Buffer buffer = exchange.buffer;
-        DispatchRequest worst = exchange.dispatch();
-        DispatchRequest exact = exchange.exactDispatch();
+        DispatchPlan worst = exchange.dispatch();
+        DispatchPlan exact = exchange.exactDispatch();
         DispatchResult received = buffer.dispatch(worst, options);
         buffer.dispatch(exact, options);
-        CombineRequest back = exchange.combine(received.handle());
+        CombinePlan back = exchange.combine(received.handle());
         CombineResult home = buffer.combine(back, options);
         exchange.verify(home);
         CudaContext context = ((CudaStream) buffer.communicationStream()).context();

@@ -9,8 +9,8 @@ import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.InProcessGroup;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
@@ -18,28 +18,27 @@ import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.testkit.HostTensors;
-import io.deepep.testkit.conformance.RequiredBackends;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.management.ManagementFactory;
 import java.util.IdentityHashMap;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Pairs whose requests have been used before allocate nothing, on the Java heap or on the GPU. */
+/** Pairs whose plans have been used before allocate nothing, on the Java heap or on the GPU. */
 @Tag("manyCalls")
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BackendSuite(only = "cuda")
 class CudaLowLatencyHotPathTest {
     private static final int NUM_RANKS = 4;
     private static final int NUM_CALLS = 1000;
     private static final int NUM_ROUNDS = 6;
     private static final LowLatencyLimits LIMITS = new LowLatencyLimits(8, 256, 8, 4);
 
-    private final CudaTestBackend backend = new CudaTestBackend();
+    private final TestBackend backend = BufferTestBackends.CUDA;
     private final Routing routing =
             RoutingSpec.of(NUM_RANKS, LIMITS.maxTokens(), LIMITS.numExperts(), LIMITS.maxTopk())
                     .withSeed(3)
@@ -48,8 +47,6 @@ class CudaLowLatencyHotPathTest {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void noGarbage(boolean hook) throws InterruptedException {
-        String reason = backend.unavailabilityReason().orElse("");
-        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
         try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
             group.run(communicator -> run(communicator, hook));
         }
@@ -73,10 +70,10 @@ class CudaLowLatencyHotPathTest {
         private final Tensor topkIdx;
         private final Tensor weights;
         private final Tensor outputs;
-        private final LowLatencyDispatchRequest request;
+        private final LowLatencyDispatchPlan plan;
         private final boolean hook;
         private final CallOptions options;
-        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> homes =
+        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> homes =
                 new IdentityHashMap<>();
 
         Pairs(Buffer buffer, Device device, int rank, boolean hook) {
@@ -93,23 +90,23 @@ class CudaLowLatencyHotPathTest {
                             device,
                             HostTensors.allocate(DType.BF16, localExperts, rows, LIMITS.hidden()));
             Tokens tokens = Tokens.bf16(rank, LIMITS.maxTokens(), LIMITS.hidden(), 3);
-            request =
-                    LowLatencyDispatchRequest.builder(backend.upload(device, tokens.x()), topkIdx)
+            plan =
+                    LowLatencyDispatchPlan.builder(backend.upload(device, tokens.x()), topkIdx)
                             .receiveHook(hook)
                             .build();
         }
 
         void run() {
-            LowLatencyDispatchResult received = buffer.lowLatencyDispatch(request, options);
+            LowLatencyDispatchResult received = buffer.lowLatencyDispatch(plan, options);
             receive(received.receiveHook());
             receive(buffer.lowLatencyCombine(home(received.handle()), options).receiveHook());
         }
 
-        private LowLatencyCombineRequest home(LowLatencyHandle handle) {
-            LowLatencyCombineRequest known = homes.get(handle);
+        private LowLatencyCombinePlan home(LowLatencyHandle handle) {
+            LowLatencyCombinePlan known = homes.get(handle);
             if (known == null) {
                 known =
-                        LowLatencyCombineRequest.builder(outputs, topkIdx, weights, handle)
+                        LowLatencyCombinePlan.builder(outputs, topkIdx, weights, handle)
                                 .receiveHook(hook)
                                 .build();
                 homes.put(handle, known);

@@ -6,11 +6,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Communicator;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
@@ -21,12 +21,11 @@ import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedMemory;
 import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.conformance.BackendSuite;
 import java.lang.foreign.Arena;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /**
  * Dispatch and combine run beside an engine's kernel on another stream. The kernel multiplies until
@@ -34,7 +33,7 @@ import org.junit.jupiter.api.Timeout;
  * began and ended while it ran.
  */
 @Tag("ptx")
-@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BackendSuite(only = "cuda")
 class CudaOverlapTest {
     @Test
     void callsRunBesideAnEnginesKernel() throws InterruptedException {
@@ -43,13 +42,13 @@ class CudaOverlapTest {
                     try (Multiplication engine = new Multiplication(exchange)) {
                         communicator.barrier(CudaExchange.TIMEOUT);
                         Buffer buffer = exchange.buffer;
-                        DispatchRequest request = exchange.dispatch();
+                        DispatchPlan plan = exchange.dispatch();
                         DispatchResult received =
                                 engine.beside(
                                         communicator,
-                                        () -> buffer.dispatch(request, CallOptions.async()));
+                                        () -> buffer.dispatch(plan, CallOptions.async()));
                         exchange.verify(received);
-                        CombineRequest back = exchange.combine(received.handle());
+                        CombinePlan back = exchange.combine(received.handle());
                         CombineResult home =
                                 engine.beside(
                                         communicator,
@@ -86,7 +85,10 @@ class CudaOverlapTest {
             CudaContext context = communication.context();
             stream = CudaStream.create(context);
             CudaModule module =
-                    CudaModule.loadResource(context, CudaOverlapTest.class, "overlap_checks.ptx");
+                    CudaModule.loadResource(
+                            context,
+                            "overlap_checks.ptx",
+                            CudaOverlapTest.class.getResource("overlap_checks.ptx"));
             multiply = module.function("multiply_until");
             stamp = module.function("stamp");
             report = PinnedMemory.allocate(context, 64);

@@ -10,26 +10,15 @@ import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
-import io.deepep.testkit.conformance.RequiredBackends;
+import io.deepep.testkit.conformance.BackendSuite;
 import java.time.Duration;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
 
 /** Ranks on one GPU whose kernels do not fit there at once. */
-@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@BackendSuite(only = "cuda")
 class CudaSharedGpuTest {
     private static final Duration LONG = Duration.ofSeconds(30);
-
-    @BeforeEach
-    void requireGpu() {
-        RequiredBackends.assume(
-                Device.Kind.CUDA,
-                CudaDriver.isAvailable(),
-                CudaDriver.unavailabilityReason().orElse(""));
-    }
 
     private static Buffer.Builder onTheGpu(Communicator communicator) {
         return Buffer.builder(communicator)

@@ -4,14 +4,19 @@ import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
+import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.nvshmem.NvshmemInstallation;
+import io.deepep.normal.cuda.CudaNormalKernels;
 import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
@@ -25,27 +30,19 @@ final class CudaTestBackend implements TestBackend {
     private static final long RESERVED_BYTES = 256L << 20;
     private static final ConcurrentHashMap<Integer, Lane> LANES = new ConcurrentHashMap<>();
 
+    private final String name;
     private final boolean internode;
     private final Network network;
 
-    private CudaTestBackend(boolean internode, Network network) {
+    /**
+     * A backend for groups of one size.
+     *
+     * @param internode whether they have several nodes
+     */
+    CudaTestBackend(String name, boolean internode, Network network) {
+        this.name = name;
         this.internode = internode;
         this.network = network;
-    }
-
-    /** For groups of one node. */
-    CudaTestBackend() {
-        this(false, Network.auto());
-    }
-
-    /** For groups of one node, or of several virtual ones that reach each other's memory. */
-    CudaTestBackend(boolean internode) {
-        this(internode, Network.auto());
-    }
-
-    /** For groups of several nodes. */
-    CudaTestBackend(Network network) {
-        this(true, network);
     }
 
     /** A stream and memory on one GPU. */
@@ -62,6 +59,16 @@ final class CudaTestBackend implements TestBackend {
     }
 
     @Override
+    public String name() {
+        return name;
+    }
+
+    @Override
+    public String toString() {
+        return name;
+    }
+
+    @Override
     public Device.Kind kind() {
         return Device.Kind.CUDA;
     }
@@ -75,7 +82,19 @@ final class CudaTestBackend implements TestBackend {
 
     @Override
     public Optional<String> unavailabilityReason() {
-        return CudaDriver.unavailabilityReason();
+        return CudaDriver.unavailabilityReason()
+                .or(() -> haveNetwork() ? Optional.empty() : Optional.of(NvshmemInstallation.CURE));
+    }
+
+    private boolean haveNetwork() {
+        return !needsProcessPerRank()
+                || NvshmemInstallation.find().isPresent() && CudaNormalKernels.haveNetworkKernels();
+    }
+
+    /** NVSHMEM is initialised once in a process. */
+    @Override
+    public boolean needsProcessPerRank() {
+        return network instanceof Network.Nvshmem;
     }
 
     @Override
@@ -86,6 +105,21 @@ final class CudaTestBackend implements TestBackend {
     @Override
     public boolean supports(EpTopology topology) {
         return topology.isInternode() == internode;
+    }
+
+    @Override
+    public TestStream newStream(Device device) {
+        return new CudaTestStream(device);
+    }
+
+    @Override
+    public boolean canRecord() {
+        return true;
+    }
+
+    @Override
+    public Recording record(Stream stream, Runnable calls) {
+        return CudaTestStream.record(stream, calls);
     }
 
     @Override

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
 import io.deepep.Buffer;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
@@ -31,9 +31,9 @@ class FlightRecorderTest {
     private static final int NUM_CALLS = 1000;
     private static final int NUM_ROUNDS = 6;
 
-    /** What one rank does with its buffer; the requests have been used before. */
+    /** What one rank does with its buffer; the plans have been used before. */
     private interface Calls {
-        void make(Buffer buffer, DispatchRequest dispatch, CombineRequest combine) throws Exception;
+        void make(Buffer buffer, DispatchPlan dispatch, CombinePlan combine) throws Exception;
     }
 
     /** All of rank r's tokens go to the expert of rank r + 1. */
@@ -48,15 +48,15 @@ class FlightRecorderTest {
                             for (int token = 0; token < NUM_TOKENS; token++) {
                                 topk.setLong((communicator.rank() + 1) % NUM_RANKS, token, 0);
                             }
-                            DispatchRequest dispatch =
-                                    DispatchRequest.builder(
+                            DispatchPlan dispatch =
+                                    DispatchPlan.builder(
                                                     Tensor.allocate(
                                                             arena, DType.BF16, NUM_TOKENS, HIDDEN))
                                             .topk(topk, null, NUM_RANKS)
                                             .build();
                             DispatchResult received = buffer.dispatch(dispatch);
-                            CombineRequest combine =
-                                    CombineRequest.builder(received.recvX(), received.handle())
+                            CombinePlan combine =
+                                    CombinePlan.builder(received.recvX(), received.handle())
                                             .build();
                             buffer.combine(combine);
                             calls.make(buffer, dispatch, combine);

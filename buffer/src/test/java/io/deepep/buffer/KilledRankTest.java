@@ -1,13 +1,11 @@
 package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.deepep.Device;
-import io.deepep.buffer.KilledRankProgram.Where;
 import io.deepep.cuda.CudaDriver;
-import io.deepep.testkit.conformance.KilledRank;
-import io.deepep.testkit.conformance.RequiredBackends;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestBackends;
+import io.deepep.testkit.conformance.lowlatency.KilledRank;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -16,9 +14,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * The process of a rank is killed in the middle of low-latency exchanges: the others report it, or
@@ -29,49 +29,27 @@ class KilledRankTest {
     private static final int FIRST_PORT = 20_000;
     private static final int LAST_PORT = 32_767;
 
-    @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    void onTheHost(boolean masks) throws Exception {
-        killAndListen(Where.HOST, masks);
+    /** Each backend with masks and without. */
+    static Stream<Arguments> backends() {
+        return TestBackends.load().usable().stream()
+                // Ranks that share a GPU over NVSHMEM take turns on it: the loop would begin late.
+                .filter(
+                        backend ->
+                                !backend.needsProcessPerRank()
+                                        || CudaDriver.numDevices() >= KilledRank.NUM_RANKS)
+                .flatMap(
+                        backend ->
+                                Stream.of(false, true).map(masks -> Arguments.of(backend, masks)));
     }
 
     @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    void onGpus(boolean masks) throws Exception {
-        requireGpu();
-        killAndListen(Where.GPUS, masks);
-    }
-
-    @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    void acrossNodes(boolean masks) throws Exception {
-        requireGpu();
-        killAndListen(Where.NODES, masks);
-    }
-
-    @ParameterizedTest
-    @ValueSource(booleans = {false, true})
-    void overNvshmem(boolean masks) throws Exception {
-        requireGpu();
-        NvshmemTestBackend.assumeNvshmem();
-        // Ranks that share a GPU take turns on it, so that the loop does not begin in time.
-        assumeTrue(CudaDriver.devices().size() >= KilledRank.NUM_RANKS, "needs a GPU per rank");
-        killAndListen(Where.NVSHMEM, masks);
-    }
-
-    private static void requireGpu() {
-        RequiredBackends.assume(
-                Device.Kind.CUDA,
-                CudaDriver.isAvailable(),
-                CudaDriver.unavailabilityReason().orElse(""));
-    }
-
-    private static void killAndListen(Where where, boolean masks) throws Exception {
+    @MethodSource("backends")
+    void othersLearnOfIt(TestBackend backend, boolean masks) throws Exception {
         int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
         List<Process> ranks = new ArrayList<>();
         try {
             for (int rank = 0; rank < KilledRank.NUM_RANKS; rank++) {
-                ranks.add(start(rank, port, where, masks));
+                ranks.add(start(rank, port, backend, masks));
             }
             Process victim = ranks.get(KilledRank.VICTIM);
             List<String> said = new ArrayList<>();
@@ -101,7 +79,7 @@ class KilledRankTest {
         }
     }
 
-    private static Process start(int rank, int port, Where where, boolean masks)
+    private static Process start(int rank, int port, TestBackend backend, boolean masks)
             throws IOException {
         ProcessBuilder builder =
                 new ProcessBuilder(
@@ -112,7 +90,7 @@ class KilledRankTest {
                         "-cp",
                         System.getProperty("java.class.path"),
                         KilledRankProgram.class.getName(),
-                        where.name(),
+                        backend.name(),
                         Boolean.toString(masks));
         builder.environment()
                 .putAll(

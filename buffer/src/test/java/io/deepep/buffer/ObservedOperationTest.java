@@ -130,12 +130,12 @@ class ObservedOperationTest {
         }
 
         @Override
-        public <R> R run(PlannedOperation<R> operation, CallOptions options) {
+        public <R> R run(PreparedOperation<R> operation, CallOptions options) {
             throw new UnsupportedOperationException();
         }
 
         @Override
-        public void receive(PlannedOperation<?> operation) {
+        public void receive(PreparedOperation<?> operation) {
             throw new UnsupportedOperationException();
         }
 

@@ -2,6 +2,8 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestBackends;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,7 +16,7 @@ import java.util.regex.Pattern;
 import org.junit.platform.console.ConsoleLauncher;
 
 /**
- * Runs a conformance suite with ranks in several processes: the same suite in each of them.
+ * Runs conformance suites with ranks in several processes: the same suites in each of them.
  *
  * @param folder for their output
  * @param options of their JVMs
@@ -27,24 +29,21 @@ record ProcessSuites(Path folder, List<String> options) {
 
     private static final int LAST_PORT = 32_767;
 
-    ProcessSuites(Path folder, String... options) {
-        this(folder, List.of(options));
-    }
-
     /** Starts the processes and requires that their tests pass. */
-    void run(int processes, int ranksPerProcess, Class<?> suite)
+    void run(int processes, int ranksPerProcess, TestBackend backend, List<Class<?>> suites)
             throws IOException, InterruptedException {
         int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
         List<Process> started = new ArrayList<>();
         try {
             for (int process = 0; process < processes; process++) {
-                started.add(start(process, processes, port, ranksPerProcess, suite));
+                started.add(start(process, processes, port, ranksPerProcess, backend, suites));
             }
             for (int process = 0; process < processes; process++) {
                 int status = started.get(process).waitFor();
                 String output = Files.readString(output(process));
                 assertThat(status).as(output).isZero();
                 assertThat(count("failed", output)).isZero();
+                assertThat(count("aborted", output)).as(output).isZero();
                 assertThat(count("successful", output)).as(output).isGreaterThan(3);
             }
         } finally {
@@ -52,7 +51,13 @@ record ProcessSuites(Path folder, List<String> options) {
         }
     }
 
-    private Process start(int process, int processes, int port, int ranksPerProcess, Class<?> suite)
+    private Process start(
+            int process,
+            int processes,
+            int port,
+            int ranksPerProcess,
+            TestBackend backend,
+            List<Class<?>> suites)
             throws IOException {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -63,6 +68,7 @@ record ProcessSuites(Path folder, List<String> options) {
                         "--enable-native-access=ALL-UNNAMED",
                         "--add-modules=jdk.incubator.vector",
                         "-Ddeepep.ranksPerProcess=" + ranksPerProcess,
+                        "-D" + TestBackends.SELECT + "=" + backend.name(),
                         "-cp",
                         System.getProperty("java.class.path"),
                         ConsoleLauncher.class.getName(),
@@ -70,8 +76,8 @@ record ProcessSuites(Path folder, List<String> options) {
                         "--disable-banner",
                         "--details=summary",
                         "--fail-if-no-tests",
-                        "--include-engine=junit-jupiter",
-                        "--select-class=" + suite.getName()));
+                        "--include-engine=junit-jupiter"));
+        suites.forEach(suite -> command.add("--select-class=" + suite.getName()));
         String excludedTag = System.getProperty("deepep.excludedTag"); // the emulator's profile
         if (excludedTag != null) {
             command.add("--exclude-tag=" + excludedTag);

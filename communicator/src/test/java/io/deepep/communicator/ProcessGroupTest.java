@@ -199,8 +199,8 @@ class ProcessGroupTest {
     @Test
     void aRankThatNeverComesIsNamed() throws Exception {
         int port = Groups.freePort();
-        RankProcess zero = start(variables(0, 3, port), 5000);
-        RankProcess one = start(variables(1, 3, port), 5000);
+        RankProcess zero = start(variables(0, 3, port), 20_000);
+        RankProcess one = start(variables(1, 3, port), 20_000);
         for (RankProcess rank : List.of(zero, one)) {
             assertThat(rank.hear()).contains("for rank 2 in communicator start");
         }

@@ -6,7 +6,7 @@ public final class DeepEpUnavailableException extends DeepEpException {
     private final String reason;
     private final String cure;
 
-    /** Creates the error from what is missing and what mends it. */
+    /** Creates the error from what is missing and what to do about it. */
     public DeepEpUnavailableException(String reason, String cure, Throwable cause) {
         super(reason + "; " + cure, cause);
         this.reason = reason;
@@ -18,7 +18,7 @@ public final class DeepEpUnavailableException extends DeepEpException {
         return reason;
     }
 
-    /** What mends it. */
+    /** What to do about it. */
     public String cure() {
         return cure;
     }

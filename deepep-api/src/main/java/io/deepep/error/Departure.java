@@ -77,11 +77,6 @@ public record Departure(int rank, String reason, boolean isOrderly, int blamed) 
                         : new Departure(named.blamed, named.reason, false, named.blamed));
     }
 
-    /** {@link #culprit(List, int, int)} for somebody outside of the group. */
-    public static Optional<Departure> culprit(List<Departure> departures, int peer) {
-        return culprit(departures, -1, peer);
-    }
-
     /** The departure of {@code rank}, or null if it is there. */
     public static Departure of(List<Departure> departures, int rank) {
         for (int i = 0; i < departures.size(); i++) {

@@ -1,11 +1,11 @@
 package io.deepep.observe;
 
 /**
- * Is told of every dispatch and combine of a buffer, see {@link io.deepep.Buffer.Builder#observer}.
+ * Sees every dispatch and combine of a buffer, see {@link io.deepep.Buffer.Builder#observer}.
  * Without observers, and without a JFR recording that asks for the library's events, nothing of a
  * call is measured and nothing is allocated for it.
  *
- * <p>Not told of: calls that were refused for their arguments before anything started, replays of a
+ * <p>Not seen: calls that were refused for their arguments before anything started, replays of a
  * CUDA graph (the host does not see them), and a last run whose end nobody asked for.
  */
 @FunctionalInterface

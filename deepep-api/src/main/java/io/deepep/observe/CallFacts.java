@@ -47,8 +47,8 @@ public interface CallFacts {
 
     /**
      * [El] Tokens that a dispatch brought for each local expert, as the result counts them (normal
-     * mode: rounded up to the request's alignment); null in a combine, in a cached dispatch, and
-     * where unknown.
+     * mode: rounded up to the plan's alignment); null in a combine, in a cached dispatch, and where
+     * unknown.
      */
     int[] expertTokens();
 

@@ -14,8 +14,8 @@ import io.deepep.Device;
  *   <li>CUDA: the first half enqueues (and waits for the counts of a dispatch that needs them), the
  *       second is the wait of whoever asks the event for the end; with a receive hook it is the
  *       hook, and asking before it ends nothing. An engine that orders its streams never asks: such
- *       a run is told when its request is used again, as not {@link #finished}. {@link
- *       #deviceNanos} is its time on the GPU all the same.
+ *       a run is told when its plan is used again, as not {@link #finished}. {@link #deviceNanos}
+ *       is its time on the GPU all the same.
  * </ul>
  *
  * @param kind which operation

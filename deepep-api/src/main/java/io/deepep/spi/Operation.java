@@ -4,7 +4,7 @@ import io.deepep.Event;
 
 /**
  * One prepared dispatch or combine: arguments checked, outputs allocated. A buffer runs it as often
- * as its request is used, always {@link #begin} then {@link #complete}, on one thread at a time.
+ * as its plan is used, always {@link #begin} then {@link #complete}, on one thread at a time.
  *
  * @param <R> the result record
  */

@@ -80,6 +80,19 @@ public final class Region {
         return at(i, j) + Objects.checkIndex(k, d2) * recordBytes;
     }
 
+    /** Step {@code i} of the first dimension by itself: a region of one record. */
+    public Region cell(long i) {
+        return new Region(name, at(i), stride0(), 1, 1, 1);
+    }
+
+    /**
+     * The same memory as a dense array of other records, as many as fit: a call whose rows are
+     * smaller than the largest packs them closer.
+     */
+    public Region of(long otherRecordBytes) {
+        return new Region(name, offset, otherRecordBytes, sizeBytes() / otherRecordBytes, 1, 1);
+    }
+
     @Override
     public String toString() {
         return name + "[" + d0 + "][" + d1 + "][" + d2 + "] of " + recordBytes + " B at " + offset;

@@ -7,8 +7,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
 /**
- * Demands on the tensors of a request; each method throws {@link IllegalArgumentException} with
- * what was given and what is wanted.
+ * Demands on the tensors of a plan; each method throws {@link IllegalArgumentException} with what
+ * was given and what is wanted.
  */
 public final class TensorChecks {
     /** A size that may be anything. */
@@ -100,7 +100,8 @@ public final class TensorChecks {
                     name
                             + " is "
                             + tensor
-                            + " in read-only memory, but the call writes it; give memory that can be written");
+                            + " in read-only memory, but the call writes it; give memory that can"
+                            + " be written");
         }
         long extent = 1;
         for (int d = tensor.rank() - 1; d >= 0; d--) {

@@ -66,8 +66,7 @@ class DepartureTest {
                 new DeepEpTimeoutException(WAITER, 0, "dispatch.data", 8, 7, 4_000_000_000L);
         assertThat(seen.blaming(List.of())).isSameAs(seen);
         assertThat(seen.blaming(List.of(Departure.left(1)))).isSameAs(seen);
-        DeepEpTimeoutException named =
-                seen.blaming(List.of(Departure.left(1), victim(2, 0), DISK));
+        DeepEpTimeoutException named = seen.blaming(List.of(Departure.left(1), victim(2, 0), DISK));
         assertThat(named.peer()).isEqualTo(3);
         assertThat(named.rank()).isEqualTo(WAITER);
         assertThat(named)

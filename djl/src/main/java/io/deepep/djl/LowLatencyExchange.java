@@ -5,8 +5,8 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import io.deepep.Buffer;
 import io.deepep.DType;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
@@ -20,16 +20,16 @@ final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLate
         super(buffer, transport, "low-latency");
     }
 
-    /** The tokens as BF16, and the request over them. */
+    /** The tokens as BF16, and the plan over them. */
     static final class LowLatencyStaging extends StagedExchange.Staging {
         final Tensor tokens;
-        final LowLatencyDispatchRequest dispatch;
+        final LowLatencyDispatchPlan dispatch;
 
         LowLatencyStaging(Shapes shapes, Transport transport) {
             super(shapes);
             tokens = allocate(DType.BF16, shapes.hidden());
             dispatch =
-                    LowLatencyDispatchRequest.builder(tokens, topkIdx)
+                    LowLatencyDispatchPlan.builder(tokens, topkIdx)
                             .format(
                                     transport == Transport.FP8
                                             ? LowLatencyFormat.FP8
@@ -69,12 +69,12 @@ final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLate
         received.event().synchronize();
         Tensor outputs = buffer.getLowLatencyCombineBuffer(received.handle());
         runExperts(received, outputs, x.getDataType(), experts, scope);
-        LowLatencyCombineRequest request =
-                LowLatencyCombineRequest.builder(
+        LowLatencyCombinePlan plan =
+                LowLatencyCombinePlan.builder(
                                 outputs, staged.topkIdx, staged.topkWeights, received.handle())
                         .out(staged.out)
                         .build();
-        order.afterCombine(buffer.lowLatencyCombine(request, order.beforeCombine()).event());
+        order.afterCombine(buffer.lowLatencyCombine(plan, order.beforeCombine()).event());
     }
 
     private static void runExperts(

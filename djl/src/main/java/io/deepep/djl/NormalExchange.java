@@ -2,11 +2,10 @@ package io.deepep.djl;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-
 import io.deepep.Buffer;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 
@@ -19,11 +18,11 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
         super(buffer, transport, "normal");
     }
 
-    /** The tokens as they travel, and the request over them. */
+    /** The tokens as they travel, and the plan over them. */
     static final class NormalStaging extends StagedExchange.Staging {
         final Tensor tokens;
         final Tensor scales;
-        final DispatchRequest dispatch;
+        final DispatchPlan dispatch;
 
         NormalStaging(Shapes shapes, Transport transport) {
             super(shapes);
@@ -31,7 +30,7 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
             tokens = allocate(fp8 ? DType.FP8_E4M3 : DType.BF16, shapes.hidden());
             scales = fp8 ? allocate(DType.F32, Fp8Rows.numScales(shapes.hidden())) : null;
             dispatch =
-                    DispatchRequest.builder(tokens, scales)
+                    DispatchPlan.builder(tokens, scales)
                             .topk(topkIdx, topkWeights, shapes.numExperts())
                             .expanded(true)
                             .build();
@@ -74,11 +73,11 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
         DispatchResult received = buffer.dispatch(staged.dispatch, order.beforeDispatch());
         order.afterDispatch(received.event(), meanwhile);
         NDArray outputs = runExperts(received, x, experts, scope);
-        CombineRequest request =
-                CombineRequest.builder(TorchTensors.tensorOf(outputs), received.handle())
+        CombinePlan plan =
+                CombinePlan.builder(TorchTensors.tensorOf(outputs), received.handle())
                         .out(staged.out)
                         .build();
-        order.afterCombine(buffer.combine(request, order.beforeCombine()).event());
+        order.afterCombine(buffer.combine(plan, order.beforeCombine()).event());
     }
 
     private static NDArray runExperts(

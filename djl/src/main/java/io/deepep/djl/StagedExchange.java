@@ -13,7 +13,7 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * What both modes share: tokens are cast into staging memory of libtorch's, over which requests are
+ * What both modes share: tokens are cast into staging memory of libtorch's, over which plans are
  * made once; and counting. There is staging for numbers of tokens that are powers of two: a call
  * takes the next larger one, whose other tokens choose no expert, so that a changing number of
  * tokens makes nothing anew.

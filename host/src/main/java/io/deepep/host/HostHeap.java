@@ -20,11 +20,18 @@ public final class HostHeap {
     private final int rank;
     private final MemorySegment[] segments;
     private final HostDoorbell[] doorbells;
+    private final HeapLease lease;
 
-    HostHeap(int rank, MemorySegment[] segments, HostDoorbell[] doorbells) {
+    /**
+     * A heap.
+     *
+     * @param lease of its memory, which this object holds on to
+     */
+    HostHeap(int rank, MemorySegment[] segments, HostDoorbell[] doorbells, HeapLease lease) {
         this.rank = rank;
         this.segments = segments;
         this.doorbells = doorbells;
+        this.lease = lease;
     }
 
     /** A heap for a single rank without peers, for tests of layouts and row code. */
@@ -32,7 +39,8 @@ public final class HostHeap {
         return new HostHeap(
                 0,
                 new MemorySegment[] {HostMemory.allocate(arena, bytes)},
-                new HostDoorbell[] {new HostDoorbell()});
+                new HostDoorbell[] {new HostDoorbell()},
+                new HeapLease(0, () -> {}));
     }
 
     /** This rank's memory. */
@@ -70,6 +78,6 @@ public final class HostHeap {
         for (int peer = 0; peer < parts.length; peer++) {
             parts[peer] = segments[peer] == null ? null : segments[peer].asSlice(offset, bytes);
         }
-        return new HostHeap(rank, parts, doorbells);
+        return new HostHeap(rank, parts, doorbells, lease);
     }
 }

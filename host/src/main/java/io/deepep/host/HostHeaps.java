@@ -10,20 +10,41 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * One rank's NVL and RDMA memory together with its peers'. Memory is freed when the last rank that
- * can reach it has closed, so that ranks may close in any order.
+ * can reach it has closed, so that ranks may close in any order. A rank that never closes gives up
+ * its share when its heaps are unreachable.
  */
 public final class HostHeaps implements AutoCloseable {
     private final HostHeap nvl;
     private final HostHeap rdma;
     private final HostDoorbell doorbell;
-    private final Runnable release;
-    private boolean closed;
+    private final HeapLease lease;
 
-    HostHeaps(HostHeap nvl, HostHeap rdma, HostDoorbell doorbell, Runnable release) {
+    private HostHeaps(HostHeap nvl, HostHeap rdma, HostDoorbell doorbell, HeapLease lease) {
         this.nvl = nvl;
         this.rdma = rdma;
         this.doorbell = doorbell;
-        this.release = release;
+        this.lease = lease;
+    }
+
+    /**
+     * One rank's heaps.
+     *
+     * @param nvl the NVL memory of every rank, null where it is out of reach
+     * @param rdma the RDMA memory of every rank
+     * @param release gives up this rank's share of the memory; called once, by whatever thread
+     */
+    static HostHeaps of(
+            int rank,
+            MemorySegment[] nvl,
+            MemorySegment[] rdma,
+            HostDoorbell[] doorbells,
+            Runnable release) {
+        HeapLease lease = new HeapLease(rank, release);
+        return new HostHeaps(
+                new HostHeap(rank, nvl, doorbells, lease),
+                new HostHeap(rank, rdma, doorbells, lease),
+                doorbells[rank],
+                lease);
     }
 
     /** What each rank shows the others; rank 0's group is everybody's. */
@@ -63,13 +84,7 @@ public final class HostHeaps implements AutoCloseable {
             long nvlBytes,
             long rdmaBytes,
             Duration timeout) {
-        SharedGroup mine =
-                new SharedGroup(Arena.ofShared(), new AtomicInteger(topology.numRanks()));
-        List<Object> groups = communicator.exchangeReferences(mine, timeout);
-        SharedGroup group = (SharedGroup) groups.getFirst();
-        if (topology.rank() != 0) {
-            mine.arena().close();
-        }
+        SharedGroup group = meetGroup(communicator, topology, timeout);
         try {
             HostDoorbell doorbell = new HostDoorbell();
             Share share =
@@ -80,7 +95,7 @@ public final class HostHeaps implements AutoCloseable {
                             group);
             List<Share> shares =
                     (List<Share>) (List<?>) communicator.exchangeReferences(share, timeout);
-            return meet(topology, shares, doorbell, group);
+            return meet(topology, shares, group);
         } catch (RuntimeException | Error failure) {
             // A rank that fails here will not close; the memory of the others must not wait for it.
             group.release();
@@ -88,8 +103,23 @@ public final class HostHeaps implements AutoCloseable {
         }
     }
 
-    private static HostHeaps meet(
-            EpTopology topology, List<Share> shares, HostDoorbell doorbell, SharedGroup group) {
+    /** Rank 0's, of which every rank has a share from here on. */
+    private static SharedGroup meetGroup(
+            Communicator communicator, EpTopology topology, Duration timeout) {
+        SharedGroup mine =
+                new SharedGroup(Arena.ofShared(), new AtomicInteger(topology.numRanks()));
+        SharedGroup group = null;
+        try {
+            group = (SharedGroup) communicator.exchangeReferences(mine, timeout).getFirst();
+            return group;
+        } finally {
+            if (mine != group) {
+                mine.arena().close();
+            }
+        }
+    }
+
+    private static HostHeaps meet(EpTopology topology, List<Share> shares, SharedGroup group) {
         int numRanks = topology.numRanks();
         MemorySegment[] nvl = new MemorySegment[numRanks];
         MemorySegment[] rdma = new MemorySegment[numRanks];
@@ -100,11 +130,7 @@ public final class HostHeaps implements AutoCloseable {
             rdma[peer] = shares.get(peer).rdma();
             doorbells[peer] = shares.get(peer).doorbell();
         }
-        return new HostHeaps(
-                new HostHeap(topology.rank(), nvl, doorbells),
-                new HostHeap(topology.rank(), rdma, doorbells),
-                doorbell,
-                group::release);
+        return of(topology.rank(), nvl, rdma, doorbells, group::release);
     }
 
     /** NVL memory: the ranks of this node. */
@@ -124,9 +150,6 @@ public final class HostHeaps implements AutoCloseable {
 
     @Override
     public void close() {
-        if (!closed) {
-            closed = true;
-            release.run();
-        }
+        lease.close();
     }
 }

@@ -1,8 +1,11 @@
 package io.deepep.host;
 
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.Departure;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 
 /**
  * How a rank thread waits: a few spins, then parked until its doorbell rings. One instance per
@@ -19,18 +22,39 @@ public final class HostWait {
     private static final int SPINS = 64;
     private static final long MAX_PARK_NANOS = 500_000;
 
+    /** Between two questions who is gone; a wait that ends sooner asks none. */
+    private static final long ASK_NANOS = 1_000_000;
+
     private final int rank;
     private final HostDoorbell doorbell;
     private final long timeoutNanos;
+    private final Supplier<List<Departure>> departures;
     private long[] waited = new long[8];
     private long since;
+    private long asked;
+    private List<Departure> known = List.of();
     private int idles;
 
-    /** Waits of {@code rank}, each at most {@code timeoutNanos} without progress. */
+    /** Waits of {@code rank} for ranks that never go. */
     public HostWait(int rank, HostDoorbell doorbell, long timeoutNanos) {
+        this(rank, doorbell, timeoutNanos, List::of);
+    }
+
+    /**
+     * Waits of {@code rank}, each at most {@code timeoutNanos} without progress, and not for ranks
+     * that are gone.
+     *
+     * @param departures {@link io.deepep.Communicator#departures}
+     */
+    public HostWait(
+            int rank,
+            HostDoorbell doorbell,
+            long timeoutNanos,
+            Supplier<List<Departure>> departures) {
         this.rank = rank;
         this.doorbell = doorbell;
         this.timeoutNanos = timeoutNanos;
+        this.departures = departures;
     }
 
     /** Begins a wait. */
@@ -60,6 +84,7 @@ public final class HostWait {
     public void pause() {
         if (since == 0) {
             since = System.nanoTime();
+            asked = since;
         }
         idles++;
         if (idles <= SPINS) {
@@ -73,21 +98,58 @@ public final class HostWait {
             throw new IllegalStateException(
                     "rank " + rank + " was interrupted while it waited for its peers");
         }
+        if (idles > SPINS) {
+            ask();
+        }
+    }
+
+    private void ask() {
+        long now = System.nanoTime();
+        if (now - asked > ASK_NANOS) {
+            asked = now;
+            known = departures.get();
+        }
     }
 
     /**
      * Waits a little.
      *
-     * @throws DeepEpTimeoutException if nothing came for the time allowed
+     * @throws DeepEpTimeoutException if nothing came for the time allowed, or the rank to come is
+     *     gone
      */
     public void idle(int peer, String phase, long expected, long observed) {
         long start = System.nanoTime();
+        requireNotInVain(peer, phase);
         pause();
         long now = System.nanoTime();
         addWaited(peer, now - start);
         if (now - since > timeoutNanos) {
             throw new DeepEpTimeoutException(rank, peer, phase, expected, observed, timeoutNanos);
         }
+    }
+
+    /**
+     * Ends a wait for a rank that is gone, or that cannot come because another failed.
+     *
+     * @throws DeepEpTimeoutException naming the rank to blame
+     */
+    public void requireNotInVain(int peer, String phase) {
+        if (known.isEmpty()) {
+            return;
+        }
+        Departure gone = Departure.culprit(known, rank, peer).orElse(null);
+        if (gone != null) {
+            long waitedNanos = since == 0 ? 0 : System.nanoTime() - since;
+            throw new DeepEpTimeoutException(rank, gone, phase, waitedNanos);
+        }
+    }
+
+    /**
+     * The ranks that were known to be gone when this rank paused last, so that what they stored
+     * before was there to be seen since. Empty while waits are short.
+     */
+    public List<Departure> departures() {
+        return known;
     }
 
     /** Notes time that passed because {@code peer} was missing. */

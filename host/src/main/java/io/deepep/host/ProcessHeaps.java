@@ -3,29 +3,50 @@ package io.deepep.host;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.spi.Meeting;
+import io.deepep.spi.posix.JobMemory;
+import io.deepep.spi.posix.SharedMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 
 /**
- * Opens the heaps of ranks that are processes of one host: each shows the others a {@link
- * SharedFile}. Doorbells do not reach another process, so its waiters look at their flags by
- * themselves, every half millisecond at the latest.
+ * Opens the heaps of ranks that are processes of one host. Each rank makes {@link SharedMemory},
+ * which holds both of its heaps and which the others open by process and descriptor:
+ *
+ * <pre>
+ *  0        nvlBytes, rounded up to a page
+ *  +--------+--------+
+ *  |  NVL   |  RDMA  |
+ *  +--------+--------+
+ * </pre>
+ *
+ * <p>Doorbells do not reach another process, so its waiters look at their flags by themselves,
+ * every half millisecond at the latest.
  */
 final class ProcessHeaps {
+    private static final long PAGE_BYTES = 4096;
     private static final String CURE =
-            "run all ranks on one host, as one user, with room in /dev/shm (containers: one for all ranks, --shm-size)";
+            "run all ranks on one host, as one user, in one PID namespace (containers: one for all ranks)";
+
     private final EpTopology topology;
     private final Meeting meeting;
+    private final long nvlBytes;
+    private final long rdmaBytes;
     private final Arena arena = Arena.ofShared();
     private final MemorySegment[] nvl;
     private final MemorySegment[] rdma;
-    private SharedFile own;
+    private SharedMemory own;
 
-    private ProcessHeaps(Communicator communicator, EpTopology topology, Duration timeout) {
+    private ProcessHeaps(
+            Communicator communicator,
+            EpTopology topology,
+            long nvlBytes,
+            long rdmaBytes,
+            Duration timeout) {
         this.topology = topology;
+        this.nvlBytes = nvlBytes;
+        this.rdmaBytes = rdmaBytes;
         this.meeting =
                 new Meeting(communicator, timeout, "the processes cannot share host memory", CURE);
         this.nvl = new MemorySegment[topology.numRanks()];
@@ -39,60 +60,68 @@ final class ProcessHeaps {
             long nvlBytes,
             long rdmaBytes,
             Duration timeout) {
-        ProcessHeaps heaps = new ProcessHeaps(communicator, topology, timeout);
+        ProcessHeaps heaps = new ProcessHeaps(communicator, topology, nvlBytes, rdmaBytes, timeout);
         try {
-            return heaps.meet(nvlBytes, rdmaBytes);
+            return heaps.meet();
         } catch (RuntimeException | Error failure) {
             heaps.arena.close();
             throw failure;
         }
     }
 
-    private HostHeaps meet(long nvlBytes, long rdmaBytes) {
+    private HostHeaps meet() {
         try {
-            List<String> paths = meeting.together(() -> create(nvlBytes, rdmaBytes));
-            meeting.together(() -> mapAll(paths));
+            JobMemory job = JobMemory.agree(meeting, this::requireRoom);
+            List<String> offers = meeting.together(() -> offer(job));
+            meeting.together(() -> mapAll(job, offers));
         } finally {
-            forgetName();
+            if (own != null) {
+                own.close();
+            }
         }
         HostDoorbell[] doorbells = new HostDoorbell[topology.numRanks()];
         for (int peer = 0; peer < doorbells.length; peer++) {
             doorbells[peer] = new HostDoorbell();
         }
-        int rank = topology.rank();
-        return new HostHeaps(
-                new HostHeap(rank, nvl, doorbells),
-                new HostHeap(rank, rdma, doorbells),
-                doorbells[rank],
-                arena::close);
+        return HostHeaps.of(topology.rank(), nvl, rdma, doorbells, arena::close);
     }
 
-    private String create(long nvlBytes, long rdmaBytes) {
-        own = SharedFile.create(nvlBytes, rdmaBytes);
-        own.requireRoomFor(topology.numRanks());
+    /** For all, before anybody takes memory. */
+    private void requireRoom() {
+        SharedMemory.requireRoom(
+                Math.multiplyExact(numBytes(), (long) topology.numRanks()),
+                "the buffers of " + topology.numRanks() + " ranks on this host");
+    }
+
+    private String offer(JobMemory job) {
+        own = job.create(topology.rank(), numBytes());
         map(topology.rank(), own);
-        return own.path().toString();
+        return JobMemory.offer(own);
     }
 
-    private String mapAll(List<String> paths) {
-        for (int peer = 0; peer < paths.size(); peer++) {
+    private String mapAll(JobMemory job, List<String> offers) {
+        for (int peer = 0; peer < offers.size(); peer++) {
             if (peer != topology.rank()) {
-                Path path = Path.of(paths.get(peer));
-                map(peer, new SharedFile(path, own.nvlBytes(), own.rdmaBytes()));
+                try (SharedMemory memory = job.open(peer, offers.get(peer), numBytes())) {
+                    map(peer, memory);
+                }
             }
         }
         return "";
     }
 
-    private void map(int peer, SharedFile file) {
+    private void map(int peer, SharedMemory memory) {
         boolean sameNode = peer / topology.numNvlRanks() == topology.rdmaRank();
-        nvl[peer] = sameNode ? file.mapNvl(arena) : null;
-        rdma[peer] = file.mapRdma(arena);
+        nvl[peer] = sameNode ? memory.map(0, nvlBytes, arena) : null;
+        rdma[peer] = memory.map(rdmaOffset(), rdmaBytes, arena);
     }
 
-    private void forgetName() {
-        if (own != null) {
-            own.unlink();
-        }
+    private long rdmaOffset() {
+        return Math.ceilDiv(nvlBytes, PAGE_BYTES) * PAGE_BYTES;
+    }
+
+    /** Not none, which could not be mapped. */
+    private long numBytes() {
+        return Math.max(1, Math.addExact(rdmaOffset(), rdmaBytes));
     }
 }

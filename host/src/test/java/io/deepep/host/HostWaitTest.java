@@ -4,7 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.Departure;
 import java.lang.foreign.Arena;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
@@ -48,6 +51,46 @@ class HostWaitTest {
         wait.progress();
         assertThat(wait.expired()).isFalse();
         wait.idle(1, "dispatch.data", 1, 0);
+    }
+
+    /** Long before the time allowed is over, with the name of the rank and what became of it. */
+    @Test
+    void aWaitForARankThatIsGoneEndsAtOnce() {
+        try (Arena arena = Arena.ofConfined()) {
+            HostHeap heap = HostHeap.single(arena, 128);
+            List<Departure> gone = new CopyOnWriteArrayList<>();
+            HostWait wait = new HostWait(3, new HostDoorbell(), LONG, () -> List.copyOf(gone));
+            gone.add(Departure.left(4));
+            assertThatThrownBy(() -> wait.untilAtLeast(heap, 16, 4, 4, "combine.data"))
+                    .hasMessageContaining("rank 4 has left the group");
+            gone.add(Departure.failed(5, new IllegalStateException("disk full")));
+            for (int peer : new int[] {5, 2, 4}) {
+                assertThatThrownBy(() -> wait.untilAtLeast(heap, 16, 4, peer, "combine.data"))
+                        .isInstanceOf(DeepEpTimeoutException.class)
+                        .hasMessageContainingAll(
+                                "rank 3", "combine.data", "rank 5 failed", "disk full");
+            }
+        }
+    }
+
+    /** The rank's last store may come to be seen only after its departure. */
+    @Test
+    void whatARankStoredBeforeItLeftIsStillFound() {
+        try (Arena arena = Arena.ofConfined()) {
+            HostHeap heap = HostHeap.single(arena, 128);
+            HostWait wait =
+                    new HostWait(
+                            3,
+                            new HostDoorbell(),
+                            LONG,
+                            () -> {
+                                heap.signal(0, 16, 4);
+                                return List.of(Departure.left(5));
+                            });
+            wait.untilAtLeast(heap, 16, 4, 5, "combine.data");
+            assertThat(heap.flag(16)).isEqualTo(4);
+            assertThat(wait.departures()).hasSize(1);
+        }
     }
 
     @Test

@@ -8,32 +8,31 @@ import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpUnavailableException;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
-import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Heaps that are mapped files, as between processes; here the ranks are threads all the same. */
+/** Heaps in shared memory, as between processes; here the ranks are threads all the same. */
 @Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class ProcessHeapsTest {
     private static final Duration LONG = Duration.ofSeconds(30);
     private static final ValueLayout.OfLong I64 = ValueLayout.JAVA_LONG;
-    private static final Pattern PATH = Pattern.compile("/dev/shm/[\\w.-]+");
 
     @BeforeAll
-    static void requireSharedMemory() {
-        assumeTrue(Files.isDirectory(Path.of("/dev/shm")), "this system has no /dev/shm");
+    static void requireLinux() {
+        assumeTrue(Files.isDirectory(Path.of("/proc/self/fd")), "this system has no /proc");
     }
 
     /** A rank that cannot exchange references, and what it makes of the messages it gets. */
@@ -154,71 +153,105 @@ class ProcessHeapsTest {
         }
     }
 
+    /** A killed rank leaves nothing either: there is never a name, and no descriptor stays. */
     @Test
-    void leavesNoFileBehind() throws InterruptedException {
-        Set<String> paths = ConcurrentHashMap.newKeySet();
+    void memoryHasNoNameAndNoDescriptorOnceItIsShared() throws InterruptedException {
         try (InProcessGroup group = InProcessGroup.of(2)) {
             group.run(
                     communicator -> {
-                        Communicator apart =
-                                new Apart(
-                                        communicator,
-                                        word -> {
-                                            PATH.matcher(word)
-                                                    .results()
-                                                    .forEach(path -> paths.add(path.group()));
-                                            return word;
-                                        });
                         EpTopology topology = new EpTopology(communicator.rank(), 2, 2);
-                        try (HostHeaps heaps = HostHeaps.open(apart, topology, 100, 100, LONG)) {
+                        try (HostHeaps heaps = open(communicator, topology)) {
                             communicator.barrier(LONG);
-                            assertThat(paths).hasSize(2);
-                            assertThat(paths).noneMatch(path -> Files.exists(Path.of(path)));
-                            assertThat(heaps.nvl().local().byteSize()).isEqualTo(100);
+                            assertThat(names("/dev/shm")).noneMatch(n -> n.contains("deepep-"));
+                            assertThat(descriptors()).noneMatch(n -> n.contains("memfd:deepep-"));
+                            assertThat(heaps.nvl().local().byteSize()).isEqualTo(4096);
+                            communicator.barrier(LONG);
                         }
                     });
         }
     }
 
-    /** A rank on another host, where the others' files are not. */
+    private static List<String> names(String folder) throws IOException {
+        try (Stream<Path> paths = Files.list(Path.of(folder))) {
+            return paths.map(path -> path.getFileName().toString()).toList();
+        }
+    }
+
+    private static List<String> descriptors() throws IOException {
+        List<String> targets = new ArrayList<>();
+        for (String fd : names("/proc/self/fd")) {
+            try {
+                targets.add(Files.readSymbolicLink(Path.of("/proc/self/fd", fd)).toString());
+            } catch (IOException closed) {
+                // By another thread, as the one of the folder itself.
+            }
+        }
+        return targets;
+    }
+
+    /**
+     * A rank in another PID namespace, where the others' numbers mean nothing or something else.
+     */
     @Test
     void ifOneRankCannotAllLearnIt() throws InterruptedException {
+        String pid = Long.toString(ProcessHandle.current().pid());
         try (InProcessGroup group = InProcessGroup.of(3)) {
             group.run(
                     communicator -> {
                         int rank = communicator.rank();
                         UnaryOperator<String> ear =
                                 rank == 1
-                                        ? word -> word.replace("/dev/shm/", "/dev/sha/")
+                                        ? word ->
+                                                word.replace(
+                                                        pid + " ", "0".repeat(pid.length()) + " ")
                                         : UnaryOperator.identity();
-                        EpTopology topology = new EpTopology(rank, 3, 3);
-                        assertThatThrownBy(
-                                        () ->
-                                                HostHeaps.open(
-                                                        new Apart(communicator, ear),
-                                                        topology,
-                                                        100,
-                                                        100,
-                                                        LONG))
-                                .isInstanceOf(DeepEpUnavailableException.class)
-                                .hasMessageContainingAll(
-                                        "the processes cannot share host memory: rank 1: ",
-                                        "NoSuchFileException",
-                                        "run all ranks on one host");
-                        long bytes = rank == 2 ? 1L << 50 : 100;
-                        assertThatThrownBy(
-                                        () ->
-                                                HostHeaps.open(
-                                                        new Apart(communicator, word -> word),
-                                                        topology,
-                                                        bytes,
-                                                        100,
-                                                        LONG))
-                                .isInstanceOf(DeepEpUnavailableException.class)
-                                .hasMessageContainingAll(
-                                        "the processes cannot share host memory: rank 2: /dev/shm has room for",
-                                        "--shm-size");
+                        requireRefused(
+                                new Apart(communicator, ear),
+                                100,
+                                "rank 1: /proc/0/fd/",
+                                "NoSuchFileException",
+                                "in one PID namespace");
                     });
         }
+    }
+
+    /** Found before anybody takes memory, with what is there and what all would need. */
+    @Test
+    void moreThanThereIsIsRefusedWithTheNumbers() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(3)) {
+            group.run(
+                    communicator ->
+                            requireRefused(
+                                    new Apart(communicator, UnaryOperator.identity()),
+                                    communicator.rank() == 2 ? 1L << 50 : 100,
+                                    "rank 2: the buffers of 3 ranks on this host need "
+                                            + 3 * ((1L << 50) + 100)
+                                            + " bytes of memory, ",
+                                    " are available",
+                                    "lower the limits of the buffer"));
+        }
+    }
+
+    /** A rank that opens fewer bytes than it says cannot make its peers run past the end. */
+    @Test
+    void ranksOfDifferentSizesAllLearnIt() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator ->
+                            requireRefused(
+                                    new Apart(communicator, UnaryOperator.identity()),
+                                    communicator.rank() == 0 ? 8192 : 100,
+                                    "bytes instead of"));
+        }
+    }
+
+    private static void requireRefused(
+            Communicator communicator, long nvlBytes, String... mentions) {
+        EpTopology topology =
+                new EpTopology(communicator.rank(), communicator.size(), communicator.size());
+        assertThatThrownBy(() -> HostHeaps.open(communicator, topology, nvlBytes, 100, LONG))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContaining("the processes cannot share host memory: ")
+                .hasMessageContainingAll(mentions);
     }
 }

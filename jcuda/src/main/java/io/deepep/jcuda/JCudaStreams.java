@@ -3,7 +3,6 @@ package io.deepep.jcuda;
 import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
-
 import jcuda.NativePointerObject;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUstream;

@@ -3,12 +3,10 @@ package io.deepep.jcuda;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
-
-import jcuda.Pointer;
-import jcuda.driver.CUdeviceptr;
-
 import java.util.Arrays;
 import java.util.Objects;
+import jcuda.Pointer;
+import jcuda.driver.CUdeviceptr;
 
 /**
  * Tensors over memory that JCuda allocated, and JCuda pointers to tensors.

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Communicator;
 import io.deepep.Config;
@@ -18,15 +18,12 @@ import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.RequiredBackends;
-
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 import jcuda.driver.JCudaDriver;
-
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-
-import java.time.Duration;
-import java.util.concurrent.TimeUnit;
 
 /**
  * An engine that allocates with JCuda and computes on a JCuda stream, and dispatches through a
@@ -75,7 +72,7 @@ class CudaJCudaDispatchTest {
                         DispatchResult received =
                                 buffer.dispatch(engine.dispatch(), afterEngine(engine));
                         engine.waitFor(JCudaStreams.cuEventOf(received.event()));
-                        CombineRequest back = engine.computeExperts(received);
+                        CombinePlan back = engine.computeExperts(received);
                         CombineResult home = buffer.combine(back, afterEngine(engine));
                         engine.waitFor(JCudaStreams.cuEventOf(home.event()));
                         home.event().synchronize();

@@ -22,10 +22,10 @@ import static jcuda.driver.JCudaDriver.cuStreamDestroy;
 import static jcuda.driver.JCudaDriver.cuStreamSynchronize;
 import static jcuda.driver.JCudaDriver.cuStreamWaitEvent;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.Device;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
@@ -93,7 +93,7 @@ final class JCudaEngine implements AutoCloseable {
     private final CUdeviceptr routing = new CUdeviceptr();
     private final CUdeviceptr outputs = new CUdeviceptr();
     private final Tensor x;
-    private final DispatchRequest dispatch;
+    private final DispatchPlan dispatch;
 
     JCudaEngine(Device device, int rank, Shape shape) {
         this.device = device;
@@ -114,7 +114,7 @@ final class JCudaEngine implements AutoCloseable {
         JCuda.cudaMalloc(tokens, 2L * allocatedElements());
         cuMemAlloc(outputs, 2L * shape.ranks * allocatedElements());
         x = JCudaTensors.tensorOf(tokens, DType.BF16, shape.tokens, shape.hidden);
-        dispatch = DispatchRequest.builder(x).topk(routing(), null, shape.experts).build();
+        dispatch = DispatchPlan.builder(x).topk(routing(), null, shape.experts).build();
     }
 
     private Tensor routing() {
@@ -183,7 +183,7 @@ final class JCudaEngine implements AutoCloseable {
         return x;
     }
 
-    DispatchRequest dispatch() {
+    DispatchPlan dispatch() {
         return dispatch;
     }
 
@@ -208,7 +208,7 @@ final class JCudaEngine implements AutoCloseable {
     }
 
     /** Enqueues this rank's experts on what was received, and says how the results go back. */
-    CombineRequest computeExperts(DispatchResult received) {
+    CombinePlan computeExperts(DispatchResult received) {
         Tensor rows = received.recvX();
         int count = Math.toIntExact(rows.numElements());
         if (count > 0) {
@@ -221,7 +221,7 @@ final class JCudaEngine implements AutoCloseable {
             cuLaunchKernel(doubleRows, blocks, 1, 1, BLOCK, 1, 1, 0, stream, parameters, null);
         }
         Tensor doubled = JCudaTensors.tensorOf(outputs, DType.BF16, rows.size(0), shape.hidden);
-        return CombineRequest.builder(doubled, received.handle()).build();
+        return CombinePlan.builder(doubled, received.handle()).build();
     }
 
     /** The event, recorded at the stream's present end. */

@@ -8,12 +8,10 @@ import io.deepep.Event;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.host.HostStream;
-
 import jcuda.driver.CUevent;
 import jcuda.driver.CUstream;
 import jcuda.runtime.cudaEvent_t;
 import jcuda.runtime.cudaStream_t;
-
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 

@@ -3,15 +3,15 @@ package io.deepep.lowlatency;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.spi.TensorChecks;
 
 /**
- * What both backends demand of a low-latency request before anything is started. Every method
- * throws {@link IllegalArgumentException} with the cure.
+ * What both backends demand of a low-latency plan before anything is started. Every method throws
+ * {@link IllegalArgumentException} with the cure.
  */
 public final class LowLatencyChecks {
     private final LowLatencyLimits limits;
@@ -30,8 +30,8 @@ public final class LowLatencyChecks {
     }
 
     /** Checks a dispatch. */
-    public void dispatch(LowLatencyDispatchRequest request) {
-        Tensor x = request.x();
+    public void dispatch(LowLatencyDispatchPlan plan) {
+        Tensor x = plan.x();
         tensors.require("x", x, DType.BF16, TensorChecks.ANY, limits.hidden());
         tensors.requireContiguousRows("x", x);
         if (x.size(0) > limits.maxTokens()) {
@@ -42,7 +42,7 @@ public final class LowLatencyChecks {
                             + limits.maxTokens()
                             + "; raise LowLatencyLimits.maxTokens");
         }
-        Tensor topkIdx = request.topkIdx();
+        Tensor topkIdx = plan.topkIdx();
         tensors.require("topkIdx", topkIdx, DType.I64, x.size(0), TensorChecks.ANY);
         tensors.requireContiguous("topkIdx", topkIdx);
         if (topkIdx.size(1) < 1 || topkIdx.size(1) > limits.maxTopk()) {
@@ -53,17 +53,13 @@ public final class LowLatencyChecks {
                             + limits.maxTopk()
                             + "]; raise LowLatencyLimits.maxTopk");
         }
-        if (request.topkWeights() != null) {
+        if (plan.topkWeights() != null) {
             tensors.require(
-                    "topkWeights",
-                    request.topkWeights(),
-                    DType.F32,
-                    topkIdx.size(0),
-                    topkIdx.size(1));
-            tensors.requireContiguous("topkWeights", request.topkWeights());
+                    "topkWeights", plan.topkWeights(), DType.F32, topkIdx.size(0), topkIdx.size(1));
+            tensors.requireContiguous("topkWeights", plan.topkWeights());
         }
-        optional("cumulativeStats", request.cumulativeStats(), DType.I32, numLocalExperts);
-        optional("waitCostStats", request.waitCostStats(), DType.I64, numRanks);
+        optional("cumulativeStats", plan.cumulativeStats(), DType.I32, numLocalExperts);
+        optional("waitCostStats", plan.waitCostStats(), DType.I64, numRanks);
     }
 
     /**
@@ -71,26 +67,26 @@ public final class LowLatencyChecks {
      *
      * @param weighted whether the handle's dispatch was given weights
      */
-    public void combine(LowLatencyCombineRequest request, boolean weighted) {
-        long numTokens = request.handle().numTokens();
-        int numTopk = request.handle().numTopk();
-        tensors.require("x", request.x(), DType.BF16, numLocalExperts, numSlots, limits.hidden());
-        tensors.requireContiguousRows("x", request.x());
-        tensors.require("topkIdx", request.topkIdx(), DType.I64, numTokens, numTopk);
-        tensors.requireContiguous("topkIdx", request.topkIdx());
-        if (!request.isPreReduced()) {
-            tensors.require("topkWeights", request.topkWeights(), DType.F32, numTokens, numTopk);
-            tensors.requireContiguous("topkWeights", request.topkWeights());
+    public void combine(LowLatencyCombinePlan plan, boolean weighted) {
+        long numTokens = plan.handle().numTokens();
+        int numTopk = plan.handle().numTopk();
+        tensors.require("x", plan.x(), DType.BF16, numLocalExperts, numSlots, limits.hidden());
+        tensors.requireContiguousRows("x", plan.x());
+        tensors.require("topkIdx", plan.topkIdx(), DType.I64, numTokens, numTopk);
+        tensors.requireContiguous("topkIdx", plan.topkIdx());
+        if (!plan.isPreReduced()) {
+            tensors.require("topkWeights", plan.topkWeights(), DType.F32, numTokens, numTopk);
+            tensors.requireContiguous("topkWeights", plan.topkWeights());
         } else if (!weighted) {
             throw new IllegalArgumentException(
                     "a pre-reduced combine of a dispatch without topkWeights; give them to"
-                            + " LowLatencyDispatchRequest, or combine with weights");
+                            + " LowLatencyDispatchPlan, or combine with weights");
         }
-        if (request.out() != null) {
-            tensors.require("out", request.out(), DType.BF16, numTokens, limits.hidden());
-            tensors.requireContiguousRows("out", request.out());
+        if (plan.out() != null) {
+            tensors.require("out", plan.out(), DType.BF16, numTokens, limits.hidden());
+            tensors.requireContiguousRows("out", plan.out());
         }
-        optional("waitCostStats", request.waitCostStats(), DType.I64, numRanks);
+        optional("waitCostStats", plan.waitCostStats(), DType.I64, numRanks);
     }
 
     private void optional(String name, Tensor tensor, DType dtype, long size) {

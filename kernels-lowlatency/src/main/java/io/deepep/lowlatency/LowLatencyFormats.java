@@ -1,6 +1,6 @@
 package io.deepep.lowlatency;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.cuda.KernelEnum;
 
@@ -53,8 +53,8 @@ public final class LowLatencyFormats {
     }
 
     /** What travels in a combine: BF16 or LogFMT, of each selection or of each rank's sum. */
-    public static int combineCode(LowLatencyCombineRequest request) {
-        return (request.logFmt() ? LOG_FMT : 0) | (request.isPreReduced() ? PRE_REDUCED : 0);
+    public static int combineCode(LowLatencyCombinePlan plan) {
+        return (plan.logFmt() ? LOG_FMT : 0) | (plan.isPreReduced() ? PRE_REDUCED : 0);
     }
 
     /** What it is called in messages. */

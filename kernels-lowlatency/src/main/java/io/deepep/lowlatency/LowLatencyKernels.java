@@ -1,8 +1,8 @@
 package io.deepep.lowlatency;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
@@ -12,15 +12,15 @@ import io.deepep.spi.Operation;
  * The low-latency mode of one rank on one backend. A buffer calls it from one thread at a time and
  * orders the operations on its communication stream.
  *
- * <p>The prepare methods check a request against the limits ({@link IllegalArgumentException}), and
+ * <p>The prepare methods check a plan against the limits ({@link IllegalArgumentException}), and
  * allocate what its runs need; running the operation allocates nothing.
  */
 public interface LowLatencyKernels {
     /** Prepares a dispatch: begin sends, complete receives. */
-    Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchRequest request);
+    Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchPlan plan);
 
     /** Prepares a combine: begin sends, complete receives and sums. */
-    Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombineRequest request);
+    Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombinePlan plan);
 
     /** The zero-copy combine input of {@code handle}, BF16 [El, R*maxTokens, H]. */
     Tensor combineBuffer(LowLatencyHandle handle);

@@ -1,5 +1,6 @@
 package io.deepep.normal;
 
+import io.deepep.EpTopology;
 import io.deepep.cuda.KernelEnum;
 
 /**
@@ -89,6 +90,16 @@ public enum HeaderWord implements KernelEnum {
     HeaderWord(String text, String comment) {
         this.text = text;
         this.comment = comment;
+    }
+
+    /** The first word of a dispatch's rows for each rank. */
+    public static int firstCount(EpTopology topology) {
+        return topology.isInternode() ? HEADER_WORDS : HEADER_COUNTS;
+    }
+
+    /** The first word of a dispatch's selections of the receiver's experts. */
+    public static int firstExpert(EpTopology topology) {
+        return topology.isInternode() ? HEADER_WORDS + topology.numRanks() : HEADER_WORDS;
     }
 
     /** The word with that index. */

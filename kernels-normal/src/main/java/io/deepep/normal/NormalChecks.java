@@ -1,19 +1,19 @@
 package io.deepep.normal;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.spi.TensorChecks;
 
 /**
- * What both backends demand of a normal-mode request before anything is started. Every method
- * throws {@link IllegalArgumentException} with the cure.
+ * What both backends demand of a normal-mode plan before anything is started. Every method throws
+ * {@link IllegalArgumentException} with the cure.
  */
 public final class NormalChecks {
     private final NormalLimits limits;
@@ -37,29 +37,29 @@ public final class NormalChecks {
     }
 
     /**
-     * Checks what of a dispatch is the buffer's to check; the request has checked itself when it
-     * was built. That a handle belongs to the buffer is the backend's to check first.
+     * Checks what of a dispatch is the buffer's to check; the plan has checked itself when it was
+     * built. That a handle belongs to the buffer is the backend's to check first.
      */
-    public void dispatch(DispatchRequest request) {
-        Tensor x = request.x();
+    public void dispatch(DispatchPlan plan) {
+        Tensor x = plan.x();
         tensors.require("x", x, x.dtype(), TensorChecks.ANY, TensorChecks.ANY);
         requireTokens("x", x.size(0));
         requireHidden(x.size(1));
-        requireHere("scales", request.scales());
-        requireHere("topkIdx", request.topkIdx());
-        requireHere("topkWeights", request.topkWeights());
-        if (request.handle() != null) {
-            requireCached(request);
+        requireHere("scales", plan.scales());
+        requireHere("topkIdx", plan.topkIdx());
+        requireHere("topkWeights", plan.topkWeights());
+        if (plan.handle() != null) {
+            requireCached(plan);
             return;
         }
-        if (request.topkIdx() != null) {
-            requireTopk(request.topkIdx().size(1));
-            requireExperts(request.numExperts());
+        if (plan.topkIdx() != null) {
+            requireTopk(plan.topkIdx().size(1));
+            requireExperts(plan.numExperts());
         }
-        if (request.layout() != null) {
-            requireLayout(request.layout());
+        if (plan.layout() != null) {
+            requireLayout(plan.layout());
         }
-        requireRows(request);
+        requireRows(plan);
     }
 
     /** Demands device and live memory. */
@@ -69,9 +69,9 @@ public final class NormalChecks {
         }
     }
 
-    private void requireCached(DispatchRequest request) {
-        int worst = request.numWorstTokens();
-        int rows = request.handle().numRecvTokens();
+    private void requireCached(DispatchPlan plan) {
+        int worst = plan.numWorstTokens();
+        int rows = plan.handle().numRecvTokens();
         if (worst != 0 && worst != rows) {
             throw new IllegalArgumentException(
                     "numWorstTokens="
@@ -92,11 +92,12 @@ public final class NormalChecks {
         requireHere("layout.numTokensPerExpert", layout.numTokensPerExpert());
     }
 
-    private void requireRows(DispatchRequest request) {
-        requireCountable(request);
-        int worst = request.numWorstTokens();
+    private void requireRows(DispatchPlan plan) {
+        int worst = plan.numWorstTokens();
         int capacity = limits.recvCapacity(topology.numRanks());
-        if (!request.expanded() && worst > capacity) {
+        if (plan.expanded()) {
+            requireExpandedRows(plan);
+        } else if (worst > capacity) {
             throw new IllegalArgumentException(
                     "numWorstTokens="
                             + worst
@@ -110,25 +111,32 @@ public final class NormalChecks {
      * Demands that the rows of all experts, each count rounded up, are counted by an int whatever
      * the routing: found after counts were exchanged, an overflow would be one rank's alone.
      */
-    private void requireCountable(DispatchRequest request) {
-        int alignment = request.expertAlignment();
-        if (request.topkIdx() == null || (alignment == 1 && !request.expanded())) {
-            return;
-        }
-        int numLocalExperts = request.numExperts() / topology.numRanks();
-        long selections = limits.recvCapacity(topology.numRanks()) * request.topkIdx().size(1);
-        long rows = selections + (long) numLocalExperts * alignment;
+    private void requireExpandedRows(DispatchPlan plan) {
+        int numLocalExperts = plan.numExperts() / topology.numRanks();
+        long selections = limits.recvCapacity(topology.numRanks()) * plan.topkIdx().size(1);
+        long rows = selections + (long) numLocalExperts * plan.expertAlignment();
         if (rows > Integer.MAX_VALUE) {
             throw new IllegalArgumentException(
                     "expertAlignment="
-                            + alignment
+                            + plan.expertAlignment()
                             + " can make "
                             + rows
                             + " rows of "
                             + numLocalExperts
                             + " local experts and "
                             + selections
-                            + " selections, more than an int counts; lower it, or NormalLimits.maxRecvTokens");
+                            + " selections, more than an int counts; lower it, or"
+                            + " NormalLimits.maxRecvTokens");
+        }
+        long most = selections + (long) numLocalExperts * DispatchPlan.MAX_EXPERT_ALIGNMENT;
+        if (plan.numWorstTokens() > most) {
+            throw new IllegalArgumentException(
+                    "numWorstTokens="
+                            + plan.numWorstTokens()
+                            + " exceeds the "
+                            + most
+                            + " rows that can come in the expanded layout with any alignment; ask"
+                            + " for no more");
         }
     }
 
@@ -137,34 +145,32 @@ public final class NormalChecks {
      *
      * @param numRows rows that the dispatch of the handle delivered
      */
-    public void combine(CombineRequest request, int numRows) {
-        DispatchHandle handle = request.handle();
-        combineRows(request, numRows);
-        tensors.requireContiguousRows("x", request.x());
-        if (request.topkWeights() != null) {
+    public void combine(CombinePlan plan, int numRows) {
+        DispatchHandle handle = plan.handle();
+        combineRows(plan, numRows);
+        tensors.requireContiguousRows("x", plan.x());
+        if (plan.topkWeights() != null) {
             if (handle.numTopk() == 0) {
                 throw new IllegalArgumentException(
                         "topkWeights are given but the dispatch of the handle had no top-k; leave"
-                            + " them out");
+                                + " them out");
             }
-            tensors.requireContiguous("topkWeights", request.topkWeights());
+            tensors.requireContiguous("topkWeights", plan.topkWeights());
         }
-        requireTokenRows("bias0", request.bias0(), handle);
-        requireTokenRows("bias1", request.bias1(), handle);
-        requireTokenRows("out", request.out(), handle);
+        requireTokenRows("bias0", plan.bias0(), handle);
+        requireTokenRows("bias1", plan.bias1(), handle);
+        requireTokenRows("out", plan.out(), handle);
     }
 
-    /**
-     * The part of {@link #combine} that can change when the handle's request is dispatched again.
-     */
-    public void combineRows(CombineRequest request, int numRows) {
-        DispatchHandle handle = request.handle();
-        tensors.require("x", request.x(), DType.BF16, numRows, handle.hidden());
-        if (request.topkWeights() != null && handle.expanded()) {
-            tensors.require("topkWeights", request.topkWeights(), DType.F32, numRows);
-        } else if (request.topkWeights() != null) {
+    /** The part of {@link #combine} that can change when the handle's plan is dispatched again. */
+    public void combineRows(CombinePlan plan, int numRows) {
+        DispatchHandle handle = plan.handle();
+        tensors.require("x", plan.x(), DType.BF16, numRows, handle.hidden());
+        if (plan.topkWeights() != null && handle.expanded()) {
+            tensors.require("topkWeights", plan.topkWeights(), DType.F32, numRows);
+        } else if (plan.topkWeights() != null) {
             tensors.require(
-                    "topkWeights", request.topkWeights(), DType.F32, numRows, handle.numTopk());
+                    "topkWeights", plan.topkWeights(), DType.F32, numRows, handle.numTopk());
         }
     }
 

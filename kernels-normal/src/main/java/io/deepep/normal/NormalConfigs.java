@@ -2,15 +2,15 @@ package io.deepep.normal;
 
 import io.deepep.Config;
 
-/** How the configurations of a buffer and of a request fit together. */
+/** How the configurations of a buffer and of a plan fit together. */
 public final class NormalConfigs {
     private NormalConfigs() {}
 
     /**
      * The configuration of one operation.
      *
-     * @param override the request's, or null
-     * @param numSms the request's number of multiprocessors, 0 for that of the configuration
+     * @param override the plan's, or null
+     * @param numSms the plan's number of multiprocessors, 0 for that of the configuration
      * @throws IllegalArgumentException if the override does not fit into the buffer's memory
      */
     public static Config choose(Config override, int numSms, Config fallback, Config envelope) {

@@ -1,10 +1,10 @@
 package io.deepep.normal;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
@@ -14,7 +14,7 @@ import io.deepep.spi.Operation;
  * The normal mode of one rank on one backend. A buffer calls it from one thread at a time and
  * orders the operations on its communication stream.
  *
- * <p>The prepare methods check a request against the limits and the protocol ({@link
+ * <p>The prepare methods check a plan against the limits and the protocol ({@link
  * IllegalArgumentException}), and allocate what its runs need; running the operation allocates
  * nothing.
  */
@@ -23,10 +23,10 @@ public interface NormalKernels {
     DispatchLayout layout(Tensor topkIdx, int numExperts, Event event);
 
     /** Prepares a dispatch. */
-    Operation<DispatchResult> prepareDispatch(DispatchRequest request);
+    Operation<DispatchResult> prepareDispatch(DispatchPlan plan);
 
     /** Prepares a combine. */
-    Operation<CombineResult> prepareCombine(CombineRequest request);
+    Operation<CombineResult> prepareCombine(CombinePlan plan);
 
     /** The combine input region as BF16 rows for {@code handle}. */
     Tensor combineBuffer(DispatchHandle handle);

@@ -1,6 +1,5 @@
 package io.deepep.normal;
 
-import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.spi.Layout;
@@ -8,74 +7,81 @@ import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 
 /**
- * Each rank's NVL buffer in normal mode, written by the ranks of its node.
+ * Each rank's NVL buffer in normal mode, written and read by the ranks of its node.
  *
  * <pre>
- *   headers        [2][R]      NormalHeader slot of each rank, by parity of the epoch
- *   dispatchRows   [capacity]  received rows in their final order: H elements, then (FP8) H/128 F32 scales
- *   recvMeta       [capacity]  srcIdx i32, topkIdx i32[K], topkWeights f32[K] of each received row
- *   dispatchFlags  [R]         epoch of the dispatch whose rows from this source are complete
- *   combineRows    [capacity]  combine input, BF16
- *   combineWeights [capacity]  combine input, f32[K]
- *   combineFlags   [R]         epoch of the combine in which this peer has read all it needs
+ *   headers        [2][R]      {@link HeaderWord}s, then one word per own expert, by parity of the epoch and source
+ *   metaFlags      [N]         word of the dispatch whose metadata from this rank is complete, a line each
+ *   doneFlags      [N]         word of the call this rank has left: its code; then what the code is about; a line each
+ *   stagedFlags    [N][T]      word of the combine whose batch of rows this rank has brought here or into its heap
+ *   recvRows       [capacity]  received rows in their final order, in the call's {@link RowFormat}
+ *   recvSrc        [capacity]  i32 index of the token at its source
+ *   recvTopk       [capacity]  i32 [K] local expert or -1
+ *   recvWeights    [capacity]  f32 [K], 0 where not local
+ *   combineRows    [capacity]  combine input, BF16; where ranks push it, that of their peers for this rank
+ *   combineWeights [capacity]  f32 [K]
  * </pre>
  *
- * A row of the source rank {@code s} lies after all rows of the ranks before it, in the order of
- * its tokens, so rows need no slots and no second copy.
- *
- * @param capacity rows
+ * The row of a token of source rank {@code s} lies after all rows of the ranks before it, in the
+ * order of its tokens, so rows need no slots and no second copy. Rows and metadata of a call lie as
+ * dense as its own hidden size and K allow. {@code R} counts all ranks, {@code N} those of the
+ * node.
  */
 public record NormalNvlLayout(
         Layout layout,
         int capacity,
         Region headers,
-        Region dispatchRows,
-        Region recvMeta,
-        Region dispatchFlags,
+        Region metaFlags,
+        Region doneFlags,
+        Region stagedFlags,
+        Region recvRows,
+        Region recvSrc,
+        Region recvTopk,
+        Region recvWeights,
         Region combineRows,
-        Region combineWeights,
-        Region combineFlags) {
-    private static final long FLAG_BYTES = 8;
-
+        Region combineWeights) {
     /**
-     * The layout for a buffer.
-     *
-     * @param envelope the larger of the buffer's configurations, see {@link
-     *     io.deepep.Config#covering}; NVL rows go to their final place without queues, so its
-     *     numbers do not change the size
-     * @param topology the group; the rank does not matter
+     * Words of a done flag: the flag, its detail, and the rank that it is about; then the word by
+     * which a rank of the host says that it waits.
      */
-    public static NormalNvlLayout of(Config envelope, NormalLimits limits, EpTopology topology) {
+    public static final int DONE_WORDS = 4;
+
+    /** The layout for a buffer; the topology's rank does not matter. */
+    public static NormalNvlLayout of(NormalLimits limits, EpTopology topology) {
         int numRanks = topology.numRanks();
         int capacity = limits.recvCapacity(numRanks);
-        long rowBytes = RowFormat.maxStrideBytes(limits.hidden());
+        int numWords =
+                HeaderWord.firstExpert(topology) + Math.ceilDiv(limits.maxExperts(), numRanks);
         Layout.Builder builder = Layout.builder("NormalNvlLayout");
         Region headers =
                 builder.region(
-                        "headers",
-                        NormalHeader.slotBytes(numRanks, limits.maxExperts()),
-                        2,
-                        numRanks);
-        Region dispatchRows = builder.region("dispatchRows", rowBytes, capacity);
-        Region recvMeta = builder.region("recvMeta", metaBytes(limits.maxTopk()), capacity);
-        Region dispatchFlags = builder.region("dispatchFlags", FLAG_BYTES, numRanks);
-        Region combineRows = builder.region("combineRows", rowBytes, capacity);
-        Region combineWeights = builder.region("combineWeights", 4L * limits.maxTopk(), capacity);
-        Region combineFlags = builder.region("combineFlags", FLAG_BYTES, numRanks);
+                        "headers", Layout.alignToLine((long) Long.BYTES * numWords), 2, numRanks);
+        int onNode = topology.numNvlRanks();
+        Region metaFlags = builder.region("metaFlags", Layout.LINE_BYTES, onNode);
+        Region doneFlags = builder.region("doneFlags", Layout.LINE_BYTES, onNode);
+        Region stagedFlags = builder.region("stagedFlags", Long.BYTES, onNode, limits.maxTokens());
+        Region recvRows =
+                builder.region("recvRows", RowFormat.maxStrideBytes(limits.hidden()), capacity);
+        Region recvSrc = builder.region("recvSrc", Integer.BYTES, capacity);
+        long topkBytes = (long) Integer.BYTES * limits.maxTopk();
+        Region recvTopk = builder.region("recvTopk", topkBytes, capacity);
+        Region recvWeights = builder.region("recvWeights", topkBytes, capacity);
+        Region combineRows =
+                builder.region(
+                        "combineRows", RowFormat.bf16(limits.hidden()).strideBytes(), capacity);
+        Region combineWeights = builder.region("combineWeights", topkBytes, capacity);
         return new NormalNvlLayout(
                 builder.build(),
                 capacity,
                 headers,
-                dispatchRows,
-                recvMeta,
-                dispatchFlags,
+                metaFlags,
+                doneFlags,
+                stagedFlags,
+                recvRows,
+                recvSrc,
+                recvTopk,
+                recvWeights,
                 combineRows,
-                combineWeights,
-                combineFlags);
-    }
-
-    /** Bytes of a received row's source index, expert indices and weights. */
-    public static long metaBytes(int numTopk) {
-        return 4L + 8L * numTopk;
+                combineWeights);
     }
 }

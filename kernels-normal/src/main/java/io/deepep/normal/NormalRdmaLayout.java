@@ -8,82 +8,91 @@ import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 
 /**
- * Each rank's RDMA buffer in normal mode, written by the ranks with the same nvlRank on the other
- * nodes; empty when the group is one node.
+ * Each rank's RDMA buffer in normal mode; empty when the group is one node. Every region has a cell
+ * for each node, written by the rank with the same nvlRank there.
  *
  * <pre>
- *   headers       [2][nodes]           NormalHeader slot of the peer on each node, by parity of the epoch, to be relayed over NVL
- *   channelMeta   [channels][nodes]    epoch (flag), token count, tokens in earlier channels, first index at each nvlRank
- *   dispatchRing  [channels][nodes][rdmaRecvChunk]  row, then on its own lines: mask of nvlRanks i32, recvMeta
- *   dispatchTails [channels][nodes]    slots ever filled by that node            written by the sender
- *   dispatchHeads [channels][nodes]    slots ever freed by that node             written by the forwarder, back at the sender
- *   combineRing   [channels][nodes][rdmaRecvChunk]  BF16 row summed over that node, then on its own lines: f32[K]
- *   combineTails, combineHeads         as above, the other way round
+ *   headers      [nodes][2]           32 + R + experts per node words i32 by parity of the epoch, relayed to the node
+ *   records      [nodes][maxTokens]   dispatch: a token's rows on this node, experts, weights; combine: f32 [maxTokens][K]
+ *   slots        [nodes][channels][rdmaRecvChunk, at least 8]  rows; a call divides its cell among its rings
+ *   endings      [nodes]              as a done flag
+ *   outbox       all above once more: what a network that reads registered memory sends from
+ *   headerFlags  [nodes][2]           epoch
+ *   recordFlags  [nodes][256]         epoch, by block of the sender
+ *   tails        [nodes][rings]       epoch | rows put into the ring here &lt;&lt; 32
+ *   heads        [nodes][rings]       epoch | rows taken from the ring there &lt;&lt; 32
  * </pre>
  *
- * Tails and heads count up for ever and are never cleared.
- *
- * @param numSlots slots of each ring
- * @param slotMetaOffset bytes from the start of a ring slot to what follows its row
+ * @param headerBytes from a header to that of the other parity
  */
 public record NormalRdmaLayout(
         Layout layout,
-        int numSlots,
-        long slotMetaOffset,
+        long headerBytes,
         Region headers,
-        Region channelMeta,
-        Region dispatchRing,
-        Region dispatchTails,
-        Region dispatchHeads,
-        Region combineRing,
-        Region combineTails,
-        Region combineHeads) {
-    private static final long FLAG_BYTES = 8;
-    private static final long CHANNEL_META_BYTES = 8L * (3 + EpTopology.MAX_NVL_RANKS);
+        Region records,
+        Region slots,
+        Region endings,
+        Region outbox,
+        Region headerFlags,
+        Region recordFlags,
+        Region tails,
+        Region heads) {
+    /** Parts at most that a rank's tokens are divided into, each with its own record flag. */
+    public static final int MAX_BLOCKS = 256;
+
+    /** A token's rows at the ranks of one node, -1 where it does not go: {@code NodeRows}. */
+    public static final int NODE_ROWS_BYTES = Integer.BYTES * EpTopology.MAX_NVL_RANKS;
+
+    private static final long ENDING_BYTES = NormalNvlLayout.DONE_WORDS * Long.BYTES;
+    private static final int RECORD_ALIGNMENT = 16;
 
     /**
      * The layout for a buffer.
      *
-     * @param envelope the larger of the buffer's configurations, see {@link
-     *     io.deepep.Config#covering}
+     * @param envelope the larger of the buffer's configurations, see {@link Config#covering}
      * @param topology the group; the rank does not matter
      */
     public static NormalRdmaLayout of(Config envelope, NormalLimits limits, EpTopology topology) {
-        boolean internode = topology.isInternode();
-        int nodes = topology.numRdmaRanks();
-        int channels = internode ? envelope.numChannels() : 0;
-        int slots = envelope.rdmaRecvChunk();
+        int nodes = topology.isInternode() ? topology.numRdmaRanks() : 0;
+        int channels = envelope.numChannels();
+        int expertsPerRank = Math.ceilDiv(limits.maxExperts(), topology.numRanks());
+        int numWords =
+                HeaderWord.HEADER_WORDS
+                        + topology.numRanks()
+                        + topology.numNvlRanks() * expertsPerRank;
+        long headerBytes = Layout.alignToLine((long) Integer.BYTES * numWords);
         long rowBytes = RowFormat.maxStrideBytes(limits.hidden());
-        long dispatchSlot =
-                rowBytes + Layout.alignToLine(4 + NormalNvlLayout.metaBytes(limits.maxTopk()));
-        long combineSlot = rowBytes + Layout.alignToLine(4L * limits.maxTopk());
         Layout.Builder builder = Layout.builder("NormalRdmaLayout");
-        Region headers =
+        Region headers = builder.region("headers", headerBytes, nodes, 2);
+        Region records =
+                builder.region("records", recordBytes(limits.maxTopk()), nodes, limits.maxTokens());
+        Region slots =
                 builder.region(
-                        "headers",
-                        NormalHeader.slotBytes(topology.numRanks(), limits.maxExperts()),
-                        internode ? 2 : 0,
-                        nodes);
-        Region channelMeta =
-                builder.region(
-                        "channelMeta", Layout.alignToLine(CHANNEL_META_BYTES), channels, nodes);
-        Region dispatchRing = builder.region("dispatchRing", dispatchSlot, channels, nodes, slots);
-        Region dispatchTails = builder.region("dispatchTails", FLAG_BYTES, channels, nodes);
-        Region dispatchHeads = builder.region("dispatchHeads", FLAG_BYTES, channels, nodes);
-        Region combineRing = builder.region("combineRing", combineSlot, channels, nodes, slots);
-        Region combineTails = builder.region("combineTails", FLAG_BYTES, channels, nodes);
-        Region combineHeads = builder.region("combineHeads", FLAG_BYTES, channels, nodes);
+                        "slots", rowBytes, nodes, channels, RingShape.slotsOfChannel(envelope));
+        Region endings = builder.region("endings", ENDING_BYTES, nodes);
+        Region outbox = builder.region("outbox", endings.end(), nodes == 0 ? 0 : 1);
+        int rings = channels * RingShape.MOST_RINGS;
+        Region headerFlags = builder.region("headerFlags", Long.BYTES, nodes, 2);
+        Region recordFlags = builder.region("recordFlags", Long.BYTES, nodes, MAX_BLOCKS);
+        Region tails = builder.region("tails", Long.BYTES, nodes, rings);
+        Region heads = builder.region("heads", Long.BYTES, nodes, rings);
         return new NormalRdmaLayout(
                 builder.build(),
-                slots,
-                rowBytes,
+                headerBytes,
                 headers,
-                channelMeta,
-                dispatchRing,
-                dispatchTails,
-                dispatchHeads,
-                combineRing,
-                combineTails,
-                combineHeads);
+                records,
+                slots,
+                endings,
+                outbox,
+                headerFlags,
+                recordFlags,
+                tails,
+                heads);
+    }
+
+    /** Bytes of a record of {@code numTopk} selections; without any it holds the rows alone. */
+    public static int recordBytes(int numTopk) {
+        int bytes = NODE_ROWS_BYTES + 8 * numTopk;
+        return Math.ceilDiv(bytes, RECORD_ALIGNMENT) * RECORD_ALIGNMENT;
     }
 }

@@ -1,6 +1,5 @@
 package io.deepep.normal;
 
-import io.deepep.DType;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import java.util.Locale;
@@ -9,8 +8,8 @@ import java.util.Locale;
 public final class NormalRows {
     private NormalRows() {}
 
-    /** Rows of {@code hidden} elements, with the scales of FP8. */
-    public static void describe(RecordedFacts facts, DType dtype, int hidden) {
-        facts.rows(dtype.name().toLowerCase(Locale.ROOT), new RowFormat(dtype, hidden).dataBytes());
+    /** Rows of that format, without their padding. */
+    public static void describe(RecordedFacts facts, RowFormat row) {
+        facts.rows(row.dtype().name().toLowerCase(Locale.ROOT), row.dataBytes());
     }
 }

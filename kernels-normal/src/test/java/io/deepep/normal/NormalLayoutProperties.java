@@ -3,12 +3,13 @@ package io.deepep.normal;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Config;
-import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
+import java.util.ArrayList;
+import java.util.List;
 import net.jqwik.api.Arbitraries;
 import net.jqwik.api.Arbitrary;
 import net.jqwik.api.Combinators;
@@ -16,19 +17,29 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.Provide;
 
+/** The buffers of normal mode, and the rings that calls make of them. */
 class NormalLayoutProperties {
-    record Case(Config config, NormalLimits limits, EpTopology topology) {}
+    record Case(Config config, NormalLimits limits, EpTopology topology) {
+        NormalNvlLayout nvl() {
+            return NormalNvlLayout.of(limits, topology);
+        }
+
+        NormalRdmaLayout rdma() {
+            return NormalRdmaLayout.of(config, limits, topology);
+        }
+    }
+
+    @Provide
+    Arbitrary<Config> configs() {
+        return Combinators.combine(
+                        Arbitraries.integers().between(1, 40),
+                        Arbitraries.integers().between(1, 64),
+                        Arbitraries.integers().between(0, 200))
+                .as((channels, chunk, more) -> new Config(2 * channels, chunk, 2 * chunk + more));
+    }
 
     @Provide
     Arbitrary<Case> cases() {
-        Arbitrary<Config> configs =
-                Combinators.combine(
-                                Arbitraries.integers().between(1, 40),
-                                Arbitraries.integers().between(1, 64),
-                                Arbitraries.integers().between(0, 200))
-                        .as(
-                                (channels, chunk, more) ->
-                                        new Config(2 * channels, chunk, 2 * chunk + more));
         Arbitrary<NormalLimits> limits =
                 Combinators.combine(
                                 Arbitraries.integers().between(1, 5000),
@@ -44,13 +55,14 @@ class NormalLayoutProperties {
                                 Arbitraries.integers().between(1, 20),
                                 Arbitraries.integers().between(1, 8))
                         .as((nodes, perNode) -> new EpTopology(0, nodes * perNode, perNode));
-        return Combinators.combine(configs, limits, topologies).as(Case::new);
+        return Combinators.combine(configs(), limits, topologies).as(Case::new);
     }
 
     @Property(tries = 200)
     void regionsFollowEachOtherOnLines(@ForAll("cases") Case c) {
-        checkRegions(NormalNvlLayout.of(c.config, c.limits, c.topology).layout());
-        checkRegions(NormalRdmaLayout.of(c.config, c.limits, c.topology).layout());
+        checkRegions(c.nvl().layout());
+        checkRegions(c.rdma().layout());
+        assertThat(c.rdma().layout().sizeBytes() > 0).isEqualTo(c.topology.isInternode());
     }
 
     private static void checkRegions(Layout layout) {
@@ -64,43 +76,80 @@ class NormalLayoutProperties {
     }
 
     @Property(tries = 200)
-    void rowsAndSlotsHaveRoomForWhatIsWritten(@ForAll("cases") Case c) {
-        NormalNvlLayout nvl = NormalNvlLayout.of(c.config, c.limits, c.topology);
-        NormalRdmaLayout rdma = NormalRdmaLayout.of(c.config, c.limits, c.topology);
-        for (DType dtype : new DType[] {DType.BF16, DType.FP8_E4M3}) {
-            long bytes = new RowFormat(dtype, c.limits.hidden()).dataBytes();
-            assertThat(nvl.dispatchRows().recordBytes()).isGreaterThanOrEqualTo(bytes);
-            assertThat(rdma.slotMetaOffset()).isGreaterThanOrEqualTo(bytes);
+    void rowsAndMetadataHaveRoom(@ForAll("cases") Case c) {
+        int capacity = c.limits.recvCapacity(c.topology.numRanks());
+        NormalNvlLayout nvl = c.nvl();
+        for (RowFormat row :
+                List.of(RowFormat.bf16(c.limits.hidden()), RowFormat.fp8(c.limits.hidden()))) {
+            assertThat(nvl.recvRows().of(row.strideBytes()).count())
+                    .isGreaterThanOrEqualTo(capacity);
         }
-        assertThat(nvl.dispatchRows().recordBytes() % Layout.LINE_BYTES).isZero();
-        assertThat(nvl.combineRows().recordBytes() % Layout.LINE_BYTES).isZero();
-        assertThat(rdma.dispatchRing().recordBytes())
-                .isGreaterThanOrEqualTo(
-                        rdma.slotMetaOffset() + 4 + NormalNvlLayout.metaBytes(c.limits.maxTopk()));
-        assertThat(rdma.combineRing().recordBytes())
-                .isGreaterThanOrEqualTo(rdma.slotMetaOffset() + 4L * c.limits.maxTopk());
-        assertThat(nvl.headers().recordBytes())
-                .isGreaterThanOrEqualTo(
-                        NormalHeader.selectionsOffset(
-                                c.topology.numRanks(), c.limits.maxExperts()));
+        assertThat(nvl.combineRows().sizeBytes())
+                .isEqualTo(capacity * RowFormat.bf16(c.limits.hidden()).strideBytes());
+        long topkBytes = 4L * c.limits.maxTopk();
+        for (Region region : List.of(nvl.recvTopk(), nvl.recvWeights(), nvl.combineWeights())) {
+            assertThat(region.sizeBytes()).isEqualTo(capacity * topkBytes);
+        }
+        assertThat(nvl.doneFlags().recordBytes())
+                .isGreaterThanOrEqualTo(8L * NormalNvlLayout.DONE_WORDS);
     }
 
     @Property(tries = 200)
-    void hintsFollowFromTheLimits(@ForAll("cases") Case c) {
-        long capacity = c.limits.recvCapacity(c.topology.numRanks());
-        NormalNvlLayout nvl = NormalNvlLayout.of(c.config, c.limits, c.topology);
-        assertThat(nvl.dispatchRows().sizeBytes())
-                .isEqualTo(capacity * nvl.dispatchRows().recordBytes());
-        assertThat(nvl.layout().sizeBytes()).isGreaterThan(2 * capacity * 2L * c.limits.hidden());
-        long rdma = NormalRdmaLayout.of(c.config, c.limits, c.topology).layout().sizeBytes();
+    void recordsAndHeadersHaveRoom(@ForAll("cases") Case c) {
+        NormalRdmaLayout rdma = c.rdma();
+        int numRanks = c.topology.numRanks();
+        int expertsPerRank = Math.ceilDiv(c.limits.maxExperts(), numRanks);
+        int counted = HeaderWord.HEADER_WORDS + numRanks;
+        assertThat(rdma.headerBytes())
+                .isGreaterThanOrEqualTo(4L * (counted + c.topology.numNvlRanks() * expertsPerRank));
+        assertThat(rdma.headers().recordBytes()).isEqualTo(rdma.headerBytes());
+        assertThat(rdma.records().recordBytes() % 16).isZero();
+        assertThat(rdma.records().recordBytes())
+                .isGreaterThanOrEqualTo(NormalRdmaLayout.NODE_ROWS_BYTES + 8L * c.limits.maxTopk());
+        boolean internode = c.topology.isInternode();
+        assertThat(c.nvl().headers().recordBytes())
+                .isGreaterThanOrEqualTo(
+                        8L * ((internode ? counted : HeaderWord.HEADER_WORDS) + expertsPerRank));
+        assertThat(HeaderWord.firstCount(c.topology) + (internode ? numRanks : 8))
+                .isEqualTo(HeaderWord.firstExpert(c.topology));
+    }
+
+    /** A cell of the outbox lies as far from its region's as any other. */
+    @Property(tries = 200)
+    void outboxHoldsWhatIsSent(@ForAll("cases") Case c) {
+        NormalRdmaLayout rdma = c.rdma();
+        long room = rdma.outbox().sizeBytes();
+        for (Region sent :
+                new Region[] {rdma.headers(), rdma.records(), rdma.slots(), rdma.endings()}) {
+            assertThat(sent.end() <= room || !c.topology.isInternode()).as(sent.name()).isTrue();
+        }
+    }
+
+    /** Rings never need more memory than the buffer has, and a full one can always go on. */
+    @Property(tries = 500)
+    void ringsFit(@ForAll("cases") Case c, @ForAll("configs") Config call) {
+        Config envelope = c.config.covering(call);
+        NormalRdmaLayout rdma = NormalRdmaLayout.of(envelope, c.limits, c.topology);
+        int most = Math.min(RingShape.MOST_RINGS, RingShape.mostWarps(call));
+        assertThat(most).isPositive();
+        List<RingShape> shapes = new ArrayList<>();
+        for (int warps = 1; warps <= most; warps++) {
+            shapes.add(RingShape.ofDispatch(call, warps));
+        }
         if (c.topology.isInternode()) {
-            long slots =
-                    (long) c.config.numChannels()
-                            * c.topology.numRdmaRanks()
-                            * c.config.rdmaRecvChunk();
-            assertThat(rdma).isGreaterThan(2 * slots * 2L * c.limits.hidden());
-        } else {
-            assertThat(rdma).isZero();
+            shapes.add(RingShape.ofCombine(call, CombineRoles.of(call.numSms(), c.topology)));
+        }
+        for (RingShape rings : shapes) {
+            assertThat(rings.sendChunk()).isPositive();
+            assertThat(rings.numSlots())
+                    .isGreaterThanOrEqualTo(2 * rings.sendChunk())
+                    .isEqualTo(rings.numSlots() / rings.sendChunk() * rings.sendChunk());
+            long row = RowFormat.bf16(c.limits.hidden()).strideBytes();
+            long needed = (long) rings.numChannels() * rings.numSlots() * row;
+            if (c.topology.isInternode()) {
+                assertThat(needed).isLessThanOrEqualTo(rdma.slots().stride0());
+                assertThat(8L * rings.numChannels()).isLessThanOrEqualTo(rdma.tails().stride0());
+            }
         }
     }
 }

@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import io.deepep.Buffer;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.Device;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
@@ -21,12 +21,10 @@ import io.deepep.spi.RecordedFacts;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.search.RequiredSearch;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
-
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
-
 import java.lang.foreign.Arena;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /** The meters of real calls on the host, and of made-up ones. */
 @Timeout(60)
@@ -62,11 +60,11 @@ class DeepEpMetersTest {
                             }
                             DispatchResult received =
                                     buffer.dispatch(
-                                            DispatchRequest.builder(x)
+                                            DispatchPlan.builder(x)
                                                     .topk(topk, null, NUM_EXPERTS)
                                                     .build());
                             buffer.combine(
-                                    CombineRequest.builder(received.recvX(), received.handle())
+                                    CombinePlan.builder(received.recvX(), received.handle())
                                             .build());
                         }
                     });

@@ -3,7 +3,6 @@ package io.deepep.cuda;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -25,7 +24,7 @@ final class CuLibrary {
     private static final String FILE = "libcuda.so.1";
     private static final String CURE =
             "install the NVIDIA driver (in a container: run it with --gpus all and the NVIDIA"
-                + " container toolkit), or stay on the host (Device.host(), --backend host)";
+                    + " container toolkit), or stay on the host (Device.host(), --backend host)";
     private static final MethodHandle THROW_UNAVAILABLE = throwUnavailableHandle();
 
     /** Why the library cannot be called, or null. */
@@ -106,7 +105,7 @@ final class CuLibrary {
                 LOG.log(
                         System.Logger.Level.WARNING,
                         "{0}={1} is kept as given; {2} is recommended: waiting kernels that share a"
-                            + " GPU can block one another",
+                                + " GPU can block one another",
                         name,
                         given,
                         value);

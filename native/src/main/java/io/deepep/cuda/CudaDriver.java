@@ -6,7 +6,6 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
-
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -121,19 +120,19 @@ public final class CudaDriver {
                 switch (code) {
                     case CuError.NO_DEVICE ->
                             "make a GPU visible: check nvidia-smi, CUDA_VISIBLE_DEVICES and, in a"
-                                + " container, --gpus all";
+                                    + " container, --gpus all";
                     case CuError.STUB_LIBRARY ->
                             "the loader found the toolkit's stub libcuda.so.1: take the stubs"
-                                + " folder out of LD_LIBRARY_PATH";
+                                    + " folder out of LD_LIBRARY_PATH";
                     case CuError.SYSTEM_NOT_READY ->
                             "start the fabric manager, which GPUs behind NVSwitches need: sudo"
-                                + " systemctl start nvidia-fabricmanager";
+                                    + " systemctl start nvidia-fabricmanager";
                     case CuError.SYSTEM_DRIVER_MISMATCH ->
                             "libcuda.so.1 and the kernel module are of different versions: reboot"
-                                + " or reinstall the driver";
+                                    + " or reinstall the driver";
                     default ->
                             "check nvidia-smi and the kernel log (dmesg | grep NVRM), or stay on"
-                                + " the host (Device.host(), --backend host)";
+                                    + " the host (Device.host(), --backend host)";
                 };
         return new DeepEpUnavailableException(reason, cure, cause);
     }

@@ -4,7 +4,6 @@ import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.spi.CudaProvider;
-
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;

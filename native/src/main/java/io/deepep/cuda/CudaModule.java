@@ -12,6 +12,7 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.net.URL;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** Device code loaded into one context. */
@@ -44,27 +45,24 @@ public final class CudaModule implements AutoCloseable {
     }
 
     /**
-     * Loads a fatbin from the jar of {@code owner}.
+     * Loads a fatbin from a jar.
      *
-     * @param resource its name, relative to the class's package
-     * @throws DeepEpUnavailableException if the jar has no such resource, or the fatbin no code for
-     *     this GPU
+     * @param name for messages
+     * @param code where it lies, as a class of that jar finds it: others may not see into it; null
+     *     if it is not there
+     * @throws DeepEpUnavailableException if it is not there, or has no code for this GPU
      */
-    public static CudaModule loadResource(CudaContext context, Class<?> owner, String resource) {
-        try (InputStream in = owner.getResourceAsStream(resource)) {
-            if (in == null) {
-                throw new DeepEpUnavailableException(
-                        "device code "
-                                + resource
-                                + " of "
-                                + owner.getPackageName()
-                                + " is missing from the build",
-                        "build on a machine with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc",
-                        null);
-            }
-            return load(context, resource, in.readAllBytes());
+    public static CudaModule loadResource(CudaContext context, String name, URL code) {
+        if (code == null) {
+            throw new DeepEpUnavailableException(
+                    "device code " + name + " is missing from the build",
+                    "build on a machine with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc",
+                    null);
+        }
+        try (InputStream in = code.openStream()) {
+            return load(context, name, in.readAllBytes());
         } catch (IOException e) {
-            throw new UncheckedIOException("cannot read device code " + resource, e);
+            throw new UncheckedIOException("cannot read device code " + name, e);
         }
     }
 

@@ -8,7 +8,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
-
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**

@@ -1,5 +1,7 @@
 package io.deepep.cuda;
 
+import java.net.URL;
+
 /**
  * A library that kernels call to reach GPUs of other nodes, running in this process. Its numbers of
  * PEs are for kernels alone: Java speaks of ranks.
@@ -9,11 +11,11 @@ public interface NetworkLibrary {
      * Device code that calls the library, loaded onto this process's GPU and made part of it; the
      * same module for every caller. It stays loaded as long as the library runs.
      *
-     * @param owner whose jar has the code
-     * @param resource its name
+     * @param name of the code; the same name is the same module
+     * @param code where it lies, as a class of its jar finds it; null if it is not there
      * @throws io.deepep.error.DeepEpUnavailableException if the build has no such code
      */
-    CudaModule load(Class<?> owner, String resource);
+    CudaModule load(String name, URL code);
 
     /** The library's number of the rank on node 0 that has this rank's place in its node. */
     int firstPe();

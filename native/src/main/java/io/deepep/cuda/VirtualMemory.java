@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.posix.PosixFd;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 

@@ -29,7 +29,8 @@ final class CheckContext implements AutoCloseable {
     final CudaContext cuda = CudaContext.retain(CudaDevice.of(0));
     final CudaStream stream = CudaStream.create(cuda);
     final CudaModule module =
-            CudaModule.loadResource(cuda, CheckContext.class, "driver_checks.ptx");
+            CudaModule.loadResource(
+                    cuda, "driver_checks.ptx", CheckContext.class.getResource("driver_checks.ptx"));
     private final CudaFunction addValue = module.function("add_value");
 
     /** Enqueues {@code words[0..n) += value}. */

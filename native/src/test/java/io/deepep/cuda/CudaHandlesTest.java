@@ -10,7 +10,6 @@ import io.deepep.Stream;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.CudaProvider;
-
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 

@@ -159,7 +159,11 @@ final class LaunchChecks {
         expectThrows(
                 DeepEpUnavailableException.class,
                 e -> e.reason().contains("missing.fatbin") && e.cure().contains("nvcc"),
-                () -> CudaModule.loadResource(c.cuda, LaunchChecks.class, "missing.fatbin"));
+                () ->
+                        CudaModule.loadResource(
+                                c.cuda,
+                                "missing.fatbin",
+                                LaunchChecks.class.getResource("missing.fatbin")));
         String text = new String(CheckContext.image(), StandardCharsets.US_ASCII);
         expectThrows(
                 NativeCallException.class,

@@ -7,6 +7,7 @@ import static io.deepep.cuda.CheckContext.ints;
 import static io.deepep.cuda.CheckContext.write;
 
 import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.posix.PosixFd;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;

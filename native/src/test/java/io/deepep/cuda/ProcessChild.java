@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
+import io.deepep.spi.posix.PosixFd;
 import java.util.HexFormat;
 
 /** The other process of {@link ProcessChecks}. */

@@ -4,6 +4,7 @@ import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Network;
+import io.deepep.Stream;
 import io.deepep.Tensor;
 import java.util.Optional;
 
@@ -12,6 +13,9 @@ import java.util.Optional;
  * threads at once.
  */
 public interface TestBackend {
+    /** The name in reports, and in the properties that {@link TestBackends} reads. */
+    String name();
+
     /** The kind of device that tensors lie on. */
     Device.Kind kind();
 
@@ -36,9 +40,27 @@ public interface TestBackend {
     /** Overwrites the elements of a device tensor; ready when the call returns. */
     void write(Tensor hostTensor, Tensor deviceTensor);
 
+    /** A new stream of an engine. */
+    TestStream newStream(Device device);
+
+    /** Whether {@link #record} works. */
+    default boolean canRecord() {
+        return false;
+    }
+
+    /** Records what {@code calls} enqueue on the stream, and on streams that wait for it. */
+    default Recording record(Stream stream, Runnable calls) {
+        throw new UnsupportedOperationException(name() + " cannot record");
+    }
+
     /** Why the backend cannot be used on this machine; empty if it can. */
     default Optional<String> unavailabilityReason() {
         return Optional.empty();
+    }
+
+    /** Whether each rank needs a process of its own; otherwise ranks may be threads too. */
+    default boolean needsProcessPerRank() {
+        return false;
     }
 
     /** The network of groups of several nodes. */

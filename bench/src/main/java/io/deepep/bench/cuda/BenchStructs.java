@@ -17,18 +17,6 @@ final class BenchStructs {
     /** Rows that a warp of the exchange has in flight. */
     static final int STAGES = 2;
 
-    /** Threads of a block of the soak. */
-    static final int SOAK_THREADS = 256;
-
-    /** The most ranks of low-latency mode. */
-    static final int SOAK_RANKS = 32;
-
-    /** Formats of received rows, as the soak tells them apart. */
-    static final int NO_SCALES = 0;
-
-    static final int FLOAT_SCALES = 1;
-    static final int PACKED_SCALES = 2;
-
     static final KernelStruct GATE =
             KernelStruct.builder("GateParams", "See bench_gate.cu.")
                     .u64("flags", "u64 [num_ranks]: every rank's, as this GPU sees them")
@@ -56,32 +44,6 @@ final class BenchStructs {
                     .i32("reserved", "")
                     .build();
 
-    static final KernelStruct SOAK =
-            KernelStruct.builder("SoakParams", "See bench_soak.cu.")
-                    .u64("seed", "of the exchange")
-                    .u64("exchange", "its number")
-                    .u64("errors", "u64 [8]: complaints, then the first: exchange, what, where")
-                    .u64("x", "bf16 [max_tokens][hidden]")
-                    .u64("topk_idx", "i64 [max_tokens][topk]")
-                    .u64("topk_weights", "f32 [max_tokens][topk]")
-                    .u64("recv_x", "[local experts][num_ranks * max_tokens][hidden]")
-                    .u64("recv_scales", "[local experts][columns][num_ranks * max_tokens]")
-                    .u64("counts", "i32 [local experts]")
-                    .u64("src_info", "i32 [local experts][num_ranks * max_tokens]")
-                    .u64("layout_range", "i64 [local experts][num_ranks]")
-                    .u64("outputs", "bf16 [local experts][num_ranks * max_tokens][hidden]")
-                    .u64("combined", "bf16 [num_tokens][hidden]")
-                    .i32("num_tokens", "of every rank", SOAK_RANKS)
-                    .i32("step", "Step")
-                    .i32("format", "kNoScales, kFloatScales or kPackedScales")
-                    .i32("rank", "")
-                    .i32("num_ranks", "")
-                    .i32("max_tokens", "")
-                    .i32("hidden", "")
-                    .i32("topk", "")
-                    .i32("num_experts", "")
-                    .build();
-
     static final KernelStruct PUT =
             KernelStruct.builder("PutParams", "See bench_put.cu, _latency and _sparse.")
                     .struct("network", NetworkStructs.NETWORK)
@@ -104,15 +66,10 @@ final class BenchStructs {
                     .constant("kFlagStrideBytes", FLAG_STRIDE_BYTES)
                     .constant("kMaxWarps", MAX_WARPS)
                     .constant("kStages", STAGES)
-                    .constant("kSoakThreads", SOAK_THREADS)
-                    .constant("kNoScales", NO_SCALES)
-                    .constant("kFloatScales", FLOAT_SCALES)
-                    .constant("kPackedScales", PACKED_SCALES)
                     .struct(GATE)
                     .struct(EMPTY)
                     .struct(EXCHANGE)
-                    .struct(PUT)
-                    .struct(SOAK);
+                    .struct(PUT);
 
     private BenchStructs() {}
 }

@@ -5,7 +5,7 @@ import io.deepep.Event;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.measure.Stopwatch;
 import io.deepep.bench.measure.Timing;
-import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaContext;
@@ -65,7 +65,7 @@ public final class CudaStopwatch implements Stopwatch {
             flush = CudaMemory.allocate(context, 2L * context.cudaDevice().l2Bytes());
         }
 
-        void measure(int rank, Operation operation, int warmups, int repeats) {
+        void measure(int rank, CollectiveCall operation, int warmups, int repeats) {
             for (int i = 0; i < warmups; i++) {
                 operation.call(rank, CallOptions.async()).synchronize();
             }
@@ -80,7 +80,7 @@ public final class CudaStopwatch implements Stopwatch {
             }
         }
 
-        private void timeWork(int rank, Operation operation, int run) {
+        private void timeWork(int rank, CollectiveCall operation, int run) {
             stream.fillBytes(flush.address(), (byte) 0, flush.numBytes());
             gate.enqueue(stream, PAUSE);
             stream.record(start);
@@ -91,7 +91,7 @@ public final class CudaStopwatch implements Stopwatch {
             work[run] = Math.round(end.elapsedMicros(start) * NANOS_PER_MICRO);
         }
 
-        private void timeHost(int rank, Operation operation, int run) {
+        private void timeHost(int rank, CollectiveCall operation, int run) {
             gate.enqueue(stream, Duration.ZERO);
             stream.synchronize();
             long begin = System.nanoTime();
@@ -142,7 +142,7 @@ public final class CudaStopwatch implements Stopwatch {
     }
 
     /** A kernel that does nothing, launched {@code number} times, each followed by an event. */
-    public Operation bareLaunches(int number) {
+    public CollectiveCall bareLaunches(int number) {
         return (rank, options) -> {
             Lane lane = lanes.get(rank);
             CudaEvent last = CudaEvent.create(lane.stream.context());
@@ -155,7 +155,7 @@ public final class CudaStopwatch implements Stopwatch {
     }
 
     /** A kernel of a low-latency kernel's size that does nothing. */
-    public Operation emptyKernel(int numBlocks) {
+    public CollectiveCall emptyKernel(int numBlocks) {
         return (rank, options) -> {
             Lane lane = lanes.get(rank);
             CudaEvent done = CudaEvent.create(lane.stream.context());
@@ -171,7 +171,7 @@ public final class CudaStopwatch implements Stopwatch {
     }
 
     @Override
-    public Timing measure(Operation operation, int warmups, int repeats) {
+    public Timing measure(CollectiveCall operation, int warmups, int repeats) {
         // A first call allocates, which must not wait behind a gate that waits for it.
         team.run(operation.synchronous());
         team.run(rank -> lanes.get(rank).measure(rank, operation, warmups, repeats));

@@ -2,25 +2,25 @@ package io.deepep.bench.cuda;
 
 import io.deepep.CallOptions;
 import io.deepep.Event;
-import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.cuda.CudaGraph;
 import java.util.List;
 
 /** What an operation enqueues, captured once on every rank and replayed as a graph. */
-public final class GraphOperation implements Operation, AutoCloseable {
+public final class GraphOperation implements CollectiveCall, AutoCloseable {
     private final RankTeam team;
     private final CudaStopwatch stopwatch;
     private final List<CudaGraph> graphs;
 
     /** Captures an operation that has been called before. */
-    public GraphOperation(RankTeam team, CudaStopwatch stopwatch, Operation operation) {
+    public GraphOperation(RankTeam team, CudaStopwatch stopwatch, CollectiveCall operation) {
         this.team = team;
         this.stopwatch = stopwatch;
         this.graphs = team.ask(rank -> capture(rank, operation));
     }
 
-    private CudaGraph capture(int rank, Operation operation) {
+    private CudaGraph capture(int rank, CollectiveCall operation) {
         CudaGraph graph =
                 CudaGraph.capture(
                         stopwatch.stream(rank), () -> operation.call(rank, CallOptions.async()));

@@ -3,13 +3,14 @@ package io.deepep.bench.cuda;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.bench.measure.Ceiling;
-import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Session;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.LaunchConfig;
+import io.deepep.testkit.routing.Routing;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Collection;
@@ -25,7 +26,10 @@ import java.util.TreeMap;
  * <p>Bytes are those of a GPU: of all its ranks together.
  */
 public final class LinkCeiling {
+    /** Enough for a steady rate; a toy job is held against fewer. */
     private static final long BYTES_PER_RANK = 256L << 20;
+
+    private static final int TIMES_OF_JOB = 2048;
     private static final int RESERVED_SHARED_BYTES = 4096;
     private static final int WARMUPS = 2;
     private static final int REPEATS = 7;
@@ -42,7 +46,10 @@ public final class LinkCeiling {
         this.team = session.team();
         this.ranksPerGpu = session.job().placement().ranksPerGpu(team.size());
         this.rowBytes = rowBytes;
-        this.rows = (int) Math.max(1, BYTES_PER_RANK / numPeers() / rowBytes);
+        Routing routing = session.job().routing();
+        long ofJob = (long) routing.maxTokens() * routing.numTopk() * rowBytes;
+        long bytes = Math.min(BYTES_PER_RANK, TIMES_OF_JOB * ofJob);
+        this.rows = (int) Math.max(1, bytes / numPeers() / rowBytes);
         this.halfBytes = (long) team.size() * rows * rowBytes;
     }
 
@@ -91,7 +98,7 @@ public final class LinkCeiling {
             List<BenchModule> modules, PeerMemory memory, int sms, boolean pull) {
         List<Exchange> exchanges =
                 team.ask(rank -> new Exchange(modules.get(rank), memory, rank, sms, pull));
-        Operation exchange =
+        CollectiveCall exchange =
                 (rank, options) -> {
                     exchanges.get(rank).enqueue();
                     return stopwatch.stream(rank).record();

@@ -33,7 +33,8 @@ import java.util.Map;
 final class NvshmemPutRank implements PutRanks {
     private static final String KERNELS = "nvshmem/bench_put_nvshmem.fatbin";
     private static final String CURE =
-            "build with NVSHMEM_HOME set to a folder that has lib/libnvshmem_device.a and include/nvshmem.h";
+            "build with NVSHMEM_HOME set to a folder that has lib/libnvshmem_device.a and"
+                    + " include/nvshmem.h";
 
     /** Room for what a block posts before its first completions are there. */
     private static final int QP_DEPTH = 4096;
@@ -93,7 +94,7 @@ final class NvshmemPutRank implements PutRanks {
             throw new DeepEpUnavailableException(
                     "this build has no kernels over NVSHMEM", CURE, null);
         }
-        CudaModule module = heap.library().load(NvshmemPutRank.class, KERNELS);
+        CudaModule module = heap.library().load(KERNELS, NvshmemPutRank.class.getResource(KERNELS));
         BenchStructs.HEADER.requireSame(module);
         for (Pattern pattern : Pattern.values()) {
             kernels.put(pattern, module.function("deepep_bench_" + pattern.kernel()));

@@ -48,17 +48,13 @@ public final class PutBench {
             Network network, int ranks, int sms, List<Integer> sizes, int sparseRows) {
         /** Checks the values. */
         public Request {
-            if (ranks < 2) {
-                throw new UsageException("--ranks=" + ranks + ": puts take at least 2 ranks");
-            }
-            if (sms < 1 || sparseRows < 1) {
-                throw new UsageException(
-                        "--sms=" + sms + " and --rows=" + sparseRows + " must be at least 1");
-            }
+            UsageException.requireIn("--ranks", ranks, 2, 1024);
+            UsageException.requireIn("--sms", sms, 1, 1024);
+            UsageException.requireIn("--rows", sparseRows, 1, 1 << 16);
             for (int size : sizes) {
-                if (size < 16 || size % 16 != 0) {
-                    throw new UsageException(
-                            "--sizes: " + size + " is not a positive multiple of 16");
+                UsageException.requireIn("--sizes", size, 16, 1 << 30);
+                if (size % 16 != 0) {
+                    throw new UsageException("--sizes: " + size + " is not a multiple of 16");
                 }
             }
             sizes = List.copyOf(sizes);

@@ -1,19 +1,20 @@
 package io.deepep.bench.jmh;
 
 import io.deepep.Buffer;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.InProcessGroup;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-
+import java.lang.foreign.Arena;
+import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
@@ -27,12 +28,9 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
-import java.lang.foreign.Arena;
-import java.util.concurrent.TimeUnit;
-
 /**
  * What a warmed call costs beyond the rows that it moves: one rank on the host sends one short row
- * to itself, by requests that are used again. With and without an observer.
+ * to itself, by plans that are used again. With and without an observer.
  */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
@@ -50,9 +48,9 @@ public class BufferCallBenchmark {
     private long told;
     private InProcessGroup group;
     private Buffer buffer;
-    private DispatchRequest dispatch;
-    private CombineRequest combine;
-    private LowLatencyDispatchRequest lowLatencyDispatch;
+    private DispatchPlan dispatch;
+    private CombinePlan combine;
+    private LowLatencyDispatchPlan lowLatencyDispatch;
 
     /** Opens the buffer and makes each call once. */
     @Setup
@@ -66,11 +64,11 @@ public class BufferCallBenchmark {
         Arena arena = Arena.ofAuto();
         Tensor x = Tensor.allocate(arena, DType.BF16, 1, HIDDEN);
         Tensor topkIdx = Tensor.allocate(arena, DType.I64, 1, 1);
-        dispatch = DispatchRequest.builder(x).topk(topkIdx, null, 1).build();
+        dispatch = DispatchPlan.builder(x).topk(topkIdx, null, 1).build();
         DispatchResult received = buffer.dispatch(dispatch);
-        combine = CombineRequest.builder(received.recvX(), received.handle()).build();
+        combine = CombinePlan.builder(received.recvX(), received.handle()).build();
         lowLatencyDispatch =
-                LowLatencyDispatchRequest.builder(x, topkIdx).format(LowLatencyFormat.BF16).build();
+                LowLatencyDispatchPlan.builder(x, topkIdx).format(LowLatencyFormat.BF16).build();
     }
 
     /** Closes the buffer. */

@@ -22,7 +22,7 @@ import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 
 /**
- * What a warmed call with a reused request allocates on the Java heap: {@code deepep jmh
+ * What a warmed call with a reused plan allocates on the Java heap: {@code deepep jmh
  * HotPathAllocation -prof gc}, column {@code gc.alloc.rate.norm}. Operations are calls of single
  * ranks, so the figure is bytes per {@code Buffer} call.
  */

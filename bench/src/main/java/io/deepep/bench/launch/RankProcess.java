@@ -2,7 +2,6 @@ package io.deepep.bench.launch;
 
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.OutputStream;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -18,9 +17,10 @@ import java.util.stream.Stream;
 final class RankProcess {
     /**
      * Becomes the command, beside a watcher that ends it, and what it has started, when the
-     * launcher is gone: then the pipe at the watcher's input ends without the line that a launcher
-     * writes whose process has ended. The secret goes too. (A child's own death signal would need
-     * code in the child, and a group or session of its own would take it from the terminal.)
+     * launcher is gone: the pipe at the watcher's input ends then. It also ends when the command
+     * has, whose child the watcher is then no more. The secret goes too. (A child's own death
+     * signal would need code in the child, and a group or session of its own would take it from the
+     * terminal.)
      */
     private static final String WATCHED =
             """
@@ -33,8 +33,9 @@ final class RankProcess {
             }
             exec 3<&0
             (
-                read -r watcher _ < /proc/self/stat
-                read -r line <&3 && exit 0
+                read -r line <&3
+                read -r watcher _ _ parent _ < /proc/self/stat
+                [ "${parent:-$command}" = "$command" ] || exit 0
                 rm -f -- "$DEEPEP_SECRET_FILE"
                 end "$command"
             ) >/dev/null 2>&1 </dev/null &
@@ -69,7 +70,6 @@ final class RankProcess {
         ProcessBuilder builder = new ProcessBuilder(watched);
         variables.writeTo(builder.environment(), rank);
         Process process = builder.start();
-        process.onExit().thenRun(() -> dismissWatcher(process));
         String prefix = "[" + rank + "] ";
         return new RankProcess(
                 rank,
@@ -93,14 +93,6 @@ final class RankProcess {
 
     private static boolean isProgram(Path file) {
         return Files.isRegularFile(file) && Files.isExecutable(file);
-    }
-
-    private static void dismissWatcher(Process process) {
-        try (OutputStream input = process.getOutputStream()) {
-            input.write('\n');
-        } catch (IOException goneAlready) {
-            // It was ended together with the process.
-        }
     }
 
     private static Thread pump(BufferedReader lines, String prefix, PrintWriter to) {

@@ -1,9 +1,9 @@
 package io.deepep.bench.lowlatency;
 
 import io.deepep.Buffer;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
@@ -52,7 +52,7 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
                                     batches.get(batch)
                                             .combined(
                                                     rank,
-                                                    HomeRows.BF16,
+                                                    CombineRows.BF16,
                                                     combined.get(rank).get(batch));
                                 }
                             });
@@ -67,8 +67,7 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
             LowLatencyWorkload workload = batch.workload();
             results.add(
                     buffer.lowLatencyDispatch(
-                            LowLatencyDispatchRequest.builder(
-                                            workload.x(rank), workload.topkIdx(rank))
+                            LowLatencyDispatchPlan.builder(workload.x(rank), workload.topkIdx(rank))
                                     .format(format)
                                     .receiveHook(true)
                                     .build()));
@@ -84,7 +83,7 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
             LowLatencyWorkload workload = batches.get(batch).workload();
             results.add(
                     buffer.lowLatencyCombine(
-                            LowLatencyCombineRequest.builder(
+                            LowLatencyCombinePlan.builder(
                                             workload.outputs(rank),
                                             workload.topkIdx(rank),
                                             workload.topkWeights(rank),

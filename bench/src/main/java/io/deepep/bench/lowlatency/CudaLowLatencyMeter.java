@@ -46,7 +46,7 @@ final class CudaLowLatencyMeter extends LowLatencyMeter {
         for (long row :
                 new long[] {
                     bytes.dispatchWireRowBytes(LowLatencyFormat.FP8),
-                    bytes.combineRowBytes(HomeRows.BF16)
+                    bytes.combineRowBytes(CombineRows.BF16)
                 }) {
             ceilings.put(
                     row,

@@ -1,29 +1,27 @@
 package io.deepep.bench.lowlatency;
 
 import com.sun.management.ThreadMXBean;
-
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Event;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
-import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.Session;
-
 import java.lang.management.ManagementFactory;
 import java.util.IdentityHashMap;
 import java.util.List;
 
 /**
  * The layers of a decoding step, each a dispatch of FP8 rows and a combine of BF16 rows that lie in
- * the buffer, with reused requests. As by an engine whose kernels run on the buffer's stream: no
- * event lies between the calls.
+ * the buffer, with reused plans. As by an engine whose kernels run on the buffer's stream: no event
+ * lies between the calls.
  */
-final class DecodeLoop implements Operation {
+final class DecodeLoop implements CollectiveCall {
     /** Results are kept for two dispatches, so every second one finds the memory of the first. */
     private static final int NUM_PREPARED = 2;
 
@@ -40,14 +38,14 @@ final class DecodeLoop implements Operation {
         session.team().run(rank -> ranks.get(rank).run(NUM_PREPARED, CallOptions.sync()));
     }
 
-    /** One rank's requests and latest results. */
+    /** One rank's plans and latest results. */
     private final class Rank {
         private final int rank;
         private final Buffer buffer;
         private final CallOptions inOrder;
         private final int sms;
-        private final LowLatencyDispatchRequest dispatch;
-        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombineRequest> combines =
+        private final LowLatencyDispatchPlan dispatch;
+        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> combines =
                 new IdentityHashMap<>();
         private LowLatencyDispatchResult received;
         private LowLatencyCombineResult home;
@@ -58,7 +56,7 @@ final class DecodeLoop implements Operation {
             this.buffer = session.buffer(rank);
             this.inOrder = CallOptions.sync().on(buffer.communicationStream());
             this.dispatch =
-                    LowLatencyDispatchRequest.builder(
+                    LowLatencyDispatchPlan.builder(
                                     verifier.workload().x(rank), verifier.workload().topkIdx(rank))
                             .format(LowLatencyFormat.FP8)
                             .numSms(sms)
@@ -68,7 +66,7 @@ final class DecodeLoop implements Operation {
         void run(int number, CallOptions options) {
             for (int layer = 0; layer < number; layer++) {
                 received = buffer.lowLatencyDispatch(dispatch, options);
-                LowLatencyCombineRequest combine = combines.get(received.handle());
+                LowLatencyCombinePlan combine = combines.get(received.handle());
                 if (combine == null) {
                     combine = combineOf(received.handle());
                     combines.put(received.handle(), combine);
@@ -77,11 +75,11 @@ final class DecodeLoop implements Operation {
             }
         }
 
-        private LowLatencyCombineRequest combineOf(LowLatencyHandle handle) {
+        private LowLatencyCombinePlan combineOf(LowLatencyHandle handle) {
             LowLatencyWorkload workload = verifier.workload();
             var input = buffer.getLowLatencyCombineBuffer(handle);
             workload.copyOutputs(rank, input);
-            return LowLatencyCombineRequest.builder(
+            return LowLatencyCombinePlan.builder(
                             input, workload.topkIdx(rank), workload.topkWeights(rank), handle)
                     .numSms(sms)
                     .build();
@@ -126,6 +124,6 @@ final class DecodeLoop implements Operation {
         Rank mine = ranks.get(rank);
         mine.home.event().synchronize();
         verifier.dispatched(rank, LowLatencyFormat.FP8, mine.received);
-        verifier.combined(rank, HomeRows.BF16, mine.home.x());
+        verifier.combined(rank, CombineRows.BF16, mine.home.x());
     }
 }

@@ -54,9 +54,16 @@ public final class LowLatencyBench {
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             cases.add(of(setup, LowLatencyVariant.of(format)));
         }
-        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, Feature.ZERO_COPY)));
-        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, Feature.LOGFMT)));
-        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, Feature.PRE_REDUCED)));
+        cases.add(
+                of(
+                        setup,
+                        LowLatencyVariant.of(LowLatencyFormat.BF16, LowLatencyFeature.ZERO_COPY)));
+        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, LowLatencyFeature.LOGFMT)));
+        cases.add(
+                of(
+                        setup,
+                        LowLatencyVariant.of(
+                                LowLatencyFormat.BF16, LowLatencyFeature.PRE_REDUCED)));
         return cases;
     }
 
@@ -106,9 +113,9 @@ public final class LowLatencyBench {
         }
         if (!setup.job().placement().isCuda()) {
             // Kernels send rows from wherever they lie.
-            measured.add(sms -> operations.combine(false, HomeRows.BF16, sms));
+            measured.add(sms -> operations.combine(false, CombineRows.BF16, sms));
         }
-        for (HomeRows home : HomeRows.values()) {
+        for (CombineRows home : CombineRows.values()) {
             measured.add(sms -> operations.combine(true, home, sms));
         }
         return measured;

@@ -33,9 +33,9 @@ final class LowLatencyBytes {
     }
 
     /** Bytes of a row as it travels in a combine. */
-    long combineRowBytes(HomeRows home) {
+    long combineRowBytes(CombineRows home) {
         long hidden = job.hidden();
-        return home == HomeRows.LOGFMT
+        return home == CombineRows.LOGFMT
                 ? hidden * LOGFMT_BITS / 8
                         + LOGFMT_BLOCK_HEADER * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
                 : 2 * hidden;
@@ -60,8 +60,8 @@ final class LowLatencyBytes {
     }
 
     /** Rows that go home. */
-    Rows combineRows(HomeRows home) {
-        return home == HomeRows.PRE_REDUCED ? this::rowOfEachRank : this::rowOfEachSelection;
+    Rows combineRows(CombineRows home) {
+        return home == CombineRows.PRE_REDUCED ? this::rowOfEachRank : this::rowOfEachSelection;
     }
 
     private void rowOfEachRank(int rank, int token, long[][] sent) {
@@ -111,8 +111,8 @@ final class LowLatencyBytes {
     }
 
     /** Rows that go home to {@code rank}: one for each selection elsewhere, or for each rank. */
-    Traffic combineTraffic(int rank, HomeRows home) {
-        if (home == HomeRows.PRE_REDUCED) {
+    Traffic combineTraffic(int rank, CombineRows home) {
+        if (home == CombineRows.PRE_REDUCED) {
             return dispatchTraffic(rank); // as many as went out
         }
         EpTopology own = job.topology().withRank(rank);
@@ -149,7 +149,7 @@ final class LowLatencyBytes {
     }
 
     /** All ranks' bytes of a combine: BF16 rows are read, BF16 tokens are written. */
-    OperationBytes combine(HomeRows home) {
+    OperationBytes combine(CombineRows home) {
         Traffic all = new Traffic(0, 0);
         for (int rank = 0; rank < job.numRanks(); rank++) {
             all = all.plus(combineTraffic(rank, home));

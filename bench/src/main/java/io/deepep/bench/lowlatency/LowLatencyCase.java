@@ -4,9 +4,9 @@ import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.DType;
 import io.deepep.Event;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Case;
@@ -16,7 +16,6 @@ import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.OracleMismatch;
-
 import java.util.List;
 
 /** One variant on one workload: dispatch, check, combine, check, on all ranks. */
@@ -31,20 +30,20 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     public long run() {
         LowLatencyWorkload workload = verifier.workload();
         RankTeam team = session.team();
-        List<LowLatencyDispatchRequest> requests = team.ask(this::request);
+        List<LowLatencyDispatchPlan> plans = team.ask(this::plan);
         List<LowLatencyDispatchResult> received =
                 team.ask(
                         rank -> {
                             LowLatencyDispatchResult result =
                                     session.buffer(rank)
-                                            .lowLatencyDispatch(requests.get(rank), options());
+                                            .lowLatencyDispatch(plans.get(rank), options());
                             finish(result.event(), result.receiveHook());
                             return result;
                         });
         long nanos = team.slowestNanos();
         team.run(rank -> verifier.dispatched(rank, variant.format(), received.get(rank)));
-        team.run(rank -> checkStats(rank, requests.get(rank)));
-        List<LowLatencyCombineRequest> combines =
+        team.run(rank -> checkStats(rank, plans.get(rank)));
+        List<LowLatencyCombinePlan> combines =
                 team.ask(rank -> combine(rank, received.get(rank), workload));
         List<LowLatencyCombineResult> combined =
                 team.ask(
@@ -60,16 +59,16 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         return nanos;
     }
 
-    private LowLatencyDispatchRequest request(int rank) {
+    private LowLatencyDispatchPlan plan(int rank) {
         LowLatencyWorkload workload = verifier.workload();
-        LowLatencyDispatchRequest.Builder builder =
-                LowLatencyDispatchRequest.builder(workload.x(rank), workload.topkIdx(rank))
+        LowLatencyDispatchPlan.Builder builder =
+                LowLatencyDispatchPlan.builder(workload.x(rank), workload.topkIdx(rank))
                         .format(variant.format())
-                        .receiveHook(variant.has(Feature.HOOK));
-        if (variant.has(Feature.PRE_REDUCED)) {
+                        .receiveHook(variant.has(LowLatencyFeature.HOOK));
+        if (variant.has(LowLatencyFeature.PRE_REDUCED)) {
             builder.topkWeights(workload.topkWeights(rank));
         }
-        if (variant.has(Feature.STATS)) {
+        if (variant.has(LowLatencyFeature.STATS)) {
             builder.cumulativeStats(zeros(rank, DType.I32, workload.routing().numLocalExperts()))
                     .waitCostStats(zeros(rank, DType.I64, workload.routing().numRanks()));
         }
@@ -80,18 +79,18 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         return session.memory(rank).upload(HostTensors.allocate(dtype, size));
     }
 
-    private LowLatencyCombineRequest combine(
+    private LowLatencyCombinePlan combine(
             int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
         Buffer buffer = session.buffer(rank);
         Tensor input = workload.outputs(rank);
-        if (variant.has(Feature.ZERO_COPY)) {
+        if (variant.has(LowLatencyFeature.ZERO_COPY)) {
             input = buffer.getLowLatencyCombineBuffer(received.handle());
             workload.copyOutputs(rank, input);
         }
-        LowLatencyCombineRequest.Builder builder =
+        LowLatencyCombinePlan.Builder builder =
                 workload.combine(rank, input, received.handle(), variant.homeRows())
-                        .receiveHook(variant.has(Feature.HOOK));
-        if (variant.has(Feature.OUT)) {
+                        .receiveHook(variant.has(LowLatencyFeature.HOOK));
+        if (variant.has(LowLatencyFeature.OUT)) {
             Tensor stale =
                     Rows.expertOutputs(
                             workload.routing().numTokens(rank), session.job().hidden(), rank);
@@ -100,15 +99,15 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         return builder.build();
     }
 
-    private void checkStats(int rank, LowLatencyDispatchRequest request) {
-        if (!variant.has(Feature.STATS)) {
+    private void checkStats(int rank, LowLatencyDispatchPlan plan) {
+        if (!variant.has(LowLatencyFeature.STATS)) {
             return;
         }
         try (Downloads downloads = session.downloads(rank)) {
             checkStats(
                     rank,
-                    downloads.apply(request.cumulativeStats()),
-                    downloads.apply(request.waitCostStats()));
+                    downloads.apply(plan.cumulativeStats()),
+                    downloads.apply(plan.waitCostStats()));
         }
     }
 
@@ -136,7 +135,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     }
 
     private CallOptions options() {
-        return variant.has(Feature.ASYNC) ? CallOptions.async() : CallOptions.sync();
+        return variant.has(LowLatencyFeature.ASYNC) ? CallOptions.async() : CallOptions.sync();
     }
 
     private static void finish(Event event, Runnable receiveHook) {

@@ -7,7 +7,7 @@ import io.deepep.bench.run.RankTeam;
 
 /**
  * Ranks with everything that low-latency operations need, for benchmarks. Every operation reuses
- * its requests.
+ * its plans.
  */
 public final class LowLatencyFixture implements AutoCloseable {
     private final LowLatencySetup setup;
@@ -46,8 +46,8 @@ public final class LowLatencyFixture implements AutoCloseable {
                 .synchronous();
     }
 
-    private static HomeRows rows(boolean logFmt) {
-        return logFmt ? HomeRows.LOGFMT : HomeRows.BF16;
+    private static CombineRows rows(boolean logFmt) {
+        return logFmt ? CombineRows.LOGFMT : CombineRows.BF16;
     }
 
     /** Bytes of a dispatch. */

@@ -1,10 +1,10 @@
 package io.deepep.bench.lowlatency;
 
 import io.deepep.bench.measure.OperationBytes;
-import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.CollectiveCall;
 
-/** An operation of low-latency mode with reused requests, as it is measured. */
-abstract class LowLatencyOperation implements Operation {
+/** An operation of low-latency mode with reused plans, as it is measured. */
+abstract class LowLatencyOperation implements CollectiveCall {
     private final String name;
     private final String dtype;
     private final int sms;

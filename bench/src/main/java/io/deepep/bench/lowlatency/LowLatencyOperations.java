@@ -3,19 +3,18 @@ package io.deepep.bench.lowlatency;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Event;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Session;
-
 import java.util.List;
 import java.util.Locale;
 
-/** Operations of low-latency mode with reused requests, as they are measured. */
+/** Operations of low-latency mode with reused plans, as they are measured. */
 final class LowLatencyOperations {
     private final Session session;
     private final Verifier verifier;
@@ -27,12 +26,11 @@ final class LowLatencyOperations {
         workload = setup.verifier().workload();
     }
 
-    private List<LowLatencyDispatchRequest> requests(
-            LowLatencyFormat format, boolean weighted, int sms) {
+    private List<LowLatencyDispatchPlan> plans(LowLatencyFormat format, boolean weighted, int sms) {
         return session.team()
                 .ask(
                         rank ->
-                                LowLatencyDispatchRequest.builder(
+                                LowLatencyDispatchPlan.builder(
                                                 workload.x(rank), workload.topkIdx(rank))
                                         .format(format)
                                         .topkWeights(weighted ? workload.topkWeights(rank) : null)
@@ -48,11 +46,11 @@ final class LowLatencyOperations {
      * Combine of what experts computed. Dispatches once, for the handles; so it is to be measured
      * before the next dispatch is made.
      */
-    LowLatencyOperation combine(boolean zeroCopy, HomeRows home, int sms) {
+    LowLatencyOperation combine(boolean zeroCopy, CombineRows home, int sms) {
         return new Combine(zeroCopy, home, sms);
     }
 
-    private static String nameOf(boolean zeroCopy, HomeRows home) {
+    private static String nameOf(boolean zeroCopy, CombineRows home) {
         return switch (home) {
             case BF16 -> zeroCopy ? "ll-combine-zero-copy" : "ll-combine-staged";
             case LOGFMT -> "ll-combine-logfmt";
@@ -62,19 +60,19 @@ final class LowLatencyOperations {
 
     private final class Dispatch extends LowLatencyOperation {
         private final LowLatencyFormat format;
-        private final List<LowLatencyDispatchRequest> requests;
+        private final List<LowLatencyDispatchPlan> plans;
         private final LowLatencyDispatchResult[] latest =
                 new LowLatencyDispatchResult[session.job().numRanks()];
 
         Dispatch(LowLatencyFormat format, int sms) {
             super("ll-dispatch", format.name().toLowerCase(Locale.ROOT), sms);
             this.format = format;
-            this.requests = requests(format, false, sms);
+            this.plans = plans(format, false, sms);
         }
 
         @Override
         public Event call(int rank, CallOptions options) {
-            latest[rank] = session.buffer(rank).lowLatencyDispatch(requests.get(rank), options);
+            latest[rank] = session.buffer(rank).lowLatencyDispatch(plans.get(rank), options);
             return latest[rank].event();
         }
 
@@ -100,22 +98,22 @@ final class LowLatencyOperations {
     }
 
     private final class Combine extends LowLatencyOperation {
-        private final HomeRows home;
-        private final List<LowLatencyCombineRequest> requests;
+        private final CombineRows home;
+        private final List<LowLatencyCombinePlan> plans;
         private final LowLatencyCombineResult[] latest =
                 new LowLatencyCombineResult[session.job().numRanks()];
 
-        Combine(boolean zeroCopy, HomeRows home, int sms) {
+        Combine(boolean zeroCopy, CombineRows home, int sms) {
             super(nameOf(zeroCopy, home), "bf16", sms);
             this.home = home;
-            boolean weighted = home == HomeRows.PRE_REDUCED;
-            List<LowLatencyDispatchRequest> dispatches =
-                    LowLatencyOperations.this.requests(LowLatencyFormat.BF16, weighted, sms);
-            requests = session.team().ask(rank -> request(rank, dispatches.get(rank), zeroCopy));
+            boolean weighted = home == CombineRows.PRE_REDUCED;
+            List<LowLatencyDispatchPlan> dispatches =
+                    LowLatencyOperations.this.plans(LowLatencyFormat.BF16, weighted, sms);
+            plans = session.team().ask(rank -> plan(rank, dispatches.get(rank), zeroCopy));
         }
 
-        private LowLatencyCombineRequest request(
-                int rank, LowLatencyDispatchRequest dispatch, boolean zeroCopy) {
+        private LowLatencyCombinePlan plan(
+                int rank, LowLatencyDispatchPlan dispatch, boolean zeroCopy) {
             Buffer buffer = session.buffer(rank);
             LowLatencyDispatchResult received = buffer.lowLatencyDispatch(dispatch);
             Tensor input = workload.outputs(rank);
@@ -128,7 +126,7 @@ final class LowLatencyOperations {
 
         @Override
         public Event call(int rank, CallOptions options) {
-            latest[rank] = session.buffer(rank).lowLatencyCombine(requests.get(rank), options);
+            latest[rank] = session.buffer(rank).lowLatencyCombine(plans.get(rank), options);
             return latest[rank].event();
         }
 

@@ -56,11 +56,13 @@ public final class LowLatencyTest {
             cases.add(new LowLatencyCase(setup.session(), setup.verifier(), variant));
         }
         LowLatencyVariant rich =
-                LowLatencyVariant.of(LowLatencyFormat.BF16, Feature.STATS, Feature.OUT);
+                LowLatencyVariant.of(
+                        LowLatencyFormat.BF16, LowLatencyFeature.STATS, LowLatencyFeature.OUT);
         cases.add(new LowLatencyCase(setup.session(), setup.verifier(), rich));
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             LowLatencyVariant reduced =
-                    LowLatencyVariant.of(format, Feature.HOOK, Feature.PRE_REDUCED);
+                    LowLatencyVariant.of(
+                            format, LowLatencyFeature.HOOK, LowLatencyFeature.PRE_REDUCED);
             cases.add(new LowLatencyCase(setup.session(), setup.verifier(), reduced));
         }
         List<Verifier> specials = new ArrayList<>();
@@ -130,8 +132,8 @@ public final class LowLatencyTest {
                 console,
                 setup,
                 "combine (BF16) ",
-                operations.combine(true, HomeRows.BF16, sms).synchronous(),
-                bytes.combine(HomeRows.BF16));
+                operations.combine(true, CombineRows.BF16, sms).synchronous(),
+                bytes.combine(CombineRows.BF16));
     }
 
     private static void line(
@@ -154,7 +156,7 @@ public final class LowLatencyTest {
         String[][] rows = new String[job.numRanks()][];
         for (int rank = 0; rank < rows.length; rank++) {
             Traffic there = bytes.dispatchTraffic(rank);
-            Traffic back = bytes.combineTraffic(rank, HomeRows.BF16);
+            Traffic back = bytes.combineTraffic(rank, CombineRows.BF16);
             long row = bytes.rowBytes(LowLatencyFormat.BF16);
             rows[rank] =
                     new String[] {

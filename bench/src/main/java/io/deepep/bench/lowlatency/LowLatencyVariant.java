@@ -1,6 +1,7 @@
 package io.deepep.bench.lowlatency;
 
 import io.deepep.LowLatencyFormat;
+import io.deepep.bench.text.Names;
 import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
@@ -15,9 +16,9 @@ import java.util.stream.Collectors;
  * @param format what travels in the dispatch
  * @param features what is asked for
  */
-record LowLatencyVariant(String note, LowLatencyFormat format, Set<Feature> features) {
-    static LowLatencyVariant of(LowLatencyFormat format, Feature... features) {
-        Set<Feature> set = EnumSet.noneOf(Feature.class);
+record LowLatencyVariant(String note, LowLatencyFormat format, Set<LowLatencyFeature> features) {
+    static LowLatencyVariant of(LowLatencyFormat format, LowLatencyFeature... features) {
+        Set<LowLatencyFeature> set = EnumSet.noneOf(LowLatencyFeature.class);
         set.addAll(Set.of(features));
         return new LowLatencyVariant("", format, set);
     }
@@ -28,7 +29,12 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<Feature> feat
 
     /** Every format with every set of hook, async, zero-copy and LogFMT. */
     static List<LowLatencyVariant> matrix() {
-        Feature[] axes = {Feature.HOOK, Feature.ASYNC, Feature.ZERO_COPY, Feature.LOGFMT};
+        LowLatencyFeature[] axes = {
+            LowLatencyFeature.HOOK,
+            LowLatencyFeature.ASYNC,
+            LowLatencyFeature.ZERO_COPY,
+            LowLatencyFeature.LOGFMT
+        };
         List<LowLatencyVariant> variants = new ArrayList<>();
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             for (int chosen = 0; chosen < 1 << axes.length; chosen++) {
@@ -44,20 +50,21 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<Feature> feat
         return variants;
     }
 
-    HomeRows homeRows() {
-        if (has(Feature.PRE_REDUCED)) {
-            return HomeRows.PRE_REDUCED;
+    CombineRows homeRows() {
+        if (has(LowLatencyFeature.PRE_REDUCED)) {
+            return CombineRows.PRE_REDUCED;
         }
-        return has(Feature.LOGFMT) ? HomeRows.LOGFMT : HomeRows.BF16;
+        return has(LowLatencyFeature.LOGFMT) ? CombineRows.LOGFMT : CombineRows.BF16;
     }
 
-    boolean has(Feature feature) {
+    boolean has(LowLatencyFeature feature) {
         return features.contains(feature);
     }
 
     String name() {
-        String type = format.name().toLowerCase(Locale.ROOT).replace('_', '-');
-        String asked = features.stream().map(Feature::toString).collect(Collectors.joining(" "));
+        String type = Names.of(format);
+        String asked =
+                features.stream().map(LowLatencyFeature::toString).collect(Collectors.joining(" "));
         String special = note.isEmpty() ? "" : "(" + note + ")";
         return String.format(
                         Locale.ROOT, "%-16s %s", type, String.join(" ", asked, special).strip())

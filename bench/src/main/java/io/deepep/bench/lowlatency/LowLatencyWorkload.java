@@ -1,6 +1,6 @@
 package io.deepep.bench.lowlatency;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
@@ -147,12 +147,12 @@ final class LowLatencyWorkload {
     }
 
     /** A combine of {@code input}; pre-reduced, the dispatch was given {@link #topkWeights}. */
-    LowLatencyCombineRequest.Builder combine(
-            int rank, Tensor input, LowLatencyHandle handle, HomeRows home) {
-        return home == HomeRows.PRE_REDUCED
-                ? LowLatencyCombineRequest.preReduced(input, topkIdx(rank), handle)
-                : LowLatencyCombineRequest.builder(input, topkIdx(rank), topkWeights(rank), handle)
-                        .logFmt(home == HomeRows.LOGFMT);
+    LowLatencyCombinePlan.Builder combine(
+            int rank, Tensor input, LowLatencyHandle handle, CombineRows home) {
+        return home == CombineRows.PRE_REDUCED
+                ? LowLatencyCombinePlan.preReduced(input, topkIdx(rank), handle)
+                : LowLatencyCombinePlan.builder(input, topkIdx(rank), topkWeights(rank), handle)
+                        .logFmt(home == CombineRows.LOGFMT);
     }
 
     PreReducedCheck preReducedCheck() {

@@ -1,8 +1,8 @@
 package io.deepep.bench.lowlatency;
 
 import io.deepep.Buffer;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
@@ -52,7 +52,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
                 .run(
                         rank -> {
                             if (rank != absent) {
-                                verifier.combined(rank, HomeRows.BF16, combined.get(rank));
+                                verifier.combined(rank, CombineRows.BF16, combined.get(rank));
                             }
                             Buffer buffer = session.buffer(rank);
                             buffer.cleanLowLatencyBuffer();
@@ -66,7 +66,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
         LowLatencyWorkload workload = verifier.workload();
         return session.buffer(rank)
                 .lowLatencyDispatch(
-                        LowLatencyDispatchRequest.builder(workload.x(rank), workload.topkIdx(rank))
+                        LowLatencyDispatchPlan.builder(workload.x(rank), workload.topkIdx(rank))
                                 .format(LowLatencyFormat.BF16)
                                 .build());
     }
@@ -75,7 +75,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
             int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
         return session.buffer(rank)
                 .lowLatencyCombine(
-                        LowLatencyCombineRequest.builder(
+                        LowLatencyCombinePlan.builder(
                                         workload.outputs(rank),
                                         workload.topkIdx(rank),
                                         workload.topkWeights(rank),

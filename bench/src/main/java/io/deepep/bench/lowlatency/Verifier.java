@@ -53,7 +53,7 @@ final class Verifier {
     }
 
     /** Compares what came home to {@code rank}, on that rank's thread. */
-    void combined(int rank, HomeRows home, Tensor result) {
+    void combined(int rank, CombineRows home, Tensor result) {
         try (Downloads downloads = workload.downloads(rank)) {
             Tensor actual = downloads.apply(result);
             accept(
@@ -63,12 +63,12 @@ final class Verifier {
         }
     }
 
-    private void checkCombine(int rank, HomeRows home, Tensor actual) {
-        if (home == HomeRows.PRE_REDUCED) {
+    private void checkCombine(int rank, CombineRows home, Tensor actual) {
+        if (home == CombineRows.PRE_REDUCED) {
             workload.preReducedCheck().check(rank, actual);
             return;
         }
-        boolean logFmt = home == HomeRows.LOGFMT;
+        boolean logFmt = home == CombineRows.LOGFMT;
         workload.check(LowLatencyFormat.BF16)
                 .checkCombine(
                         rank,

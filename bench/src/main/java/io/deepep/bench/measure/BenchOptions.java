@@ -7,6 +7,8 @@ import picocli.CommandLine.Option;
 
 /** How often to measure, and where to write. */
 public final class BenchOptions {
+    private static final int MOST_RUNS = 1_000_000;
+
     @Option(
             names = "--json",
             paramLabel = "FILE",
@@ -34,12 +36,8 @@ public final class BenchOptions {
      * @throws UsageException if they cannot be
      */
     public void validate() {
-        if (warmups < 0) {
-            throw new UsageException("--warmups=" + warmups + " must be at least 0");
-        }
-        if (repeats < 1) {
-            throw new UsageException("--repeats=" + repeats + " must be at least 1");
-        }
+        UsageException.requireIn("--warmups", warmups, 0, MOST_RUNS);
+        UsageException.requireIn("--repeats", repeats, 1, MOST_RUNS);
         OutputFile.require("--json", json);
     }
 

@@ -1,10 +1,11 @@
 package io.deepep.bench.measure;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
-import java.io.IOException;
+import io.deepep.bench.text.TextTable;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.SortedMap;
@@ -59,7 +60,7 @@ public final class BenchReport {
                     "%d ranks share %d GPUs: rows between ranks of one GPU cross its memory and no link",
                     any.ranks(), gpu.gpus());
         }
-        Table table = times("%.1f");
+        TextTable<OperationRecord> table = times("%.1f");
         if (gpu.emptyKernelMicros() != null) {
             console.line(
                     "kernel: p50 less what an empty kernel of as many blocks takes between the same"
@@ -89,8 +90,8 @@ public final class BenchReport {
                                 .of(records));
     }
 
-    private static Table times(String format) {
-        return new Table()
+    private static TextTable<OperationRecord> times(String format) {
+        return new TextTable<OperationRecord>()
                 .text("operation", OperationRecord::op)
                 .text("dtype", OperationRecord::dtype)
                 .number("tokens", "%.0f", OperationRecord::tokens)
@@ -126,9 +127,9 @@ public final class BenchReport {
     /** Writes the records as a JSON array. */
     public static void write(Path file, List<?> records) {
         try {
-            JSON.writeValue(file.toFile(), records);
-        } catch (IOException unwritable) {
-            throw OutputFile.unwritable("--json", file, unwritable);
+            OutputFile.write("--json", file, JSON.writeValueAsBytes(records));
+        } catch (JsonProcessingException impossible) {
+            throw new IllegalStateException(impossible);
         }
     }
 }

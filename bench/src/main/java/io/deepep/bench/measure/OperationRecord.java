@@ -1,11 +1,11 @@
 package io.deepep.bench.measure;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
-
 import io.deepep.bench.run.Job;
-
 import java.time.Instant;
 import java.util.Locale;
+import java.util.Objects;
+import java.util.stream.Stream;
 
 /**
  * One measured operation. Times are of the slowest rank in each run; bytes are sums over the ranks,
@@ -46,8 +46,20 @@ public record OperationRecord(
         String jvm,
         String cpu,
         String time) {
+    private static final String ISO_DATE = "2026-01-01";
+
     /** What is measured: the operation's name, the dtype of its rows, its multiprocessors. */
     public record Subject(String op, String dtype, int sms) {}
+
+    /** Whether a record that was read has what reports need; they cannot go on without. */
+    public boolean hasWhatReportsNeed() {
+        return ranks > 0
+                && nodes > 0
+                && Stream.of(backend, dtype, op, commit, time).allMatch(Objects::nonNull)
+                && time.length() >= ISO_DATE.length()
+                && (gpu == null || (gpu.gpu() != null && gpu.driver() != null))
+                && (routing == null || routing.hasWhatReportsNeed());
+    }
 
     OperationRecord with(RoutingCounts counts) {
         return new OperationRecord(

@@ -4,6 +4,8 @@ import io.deepep.testkit.routing.Routing;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
+import java.util.stream.Stream;
 
 /**
  * Who sends how much to whom by the routing of a run.
@@ -33,6 +35,16 @@ public record RoutingCounts(List<List<Integer>> rows, List<Integer> expertTokens
         }
         return new RoutingCounts(
                 Arrays.stream(rows).map(RoutingCounts::list).toList(), list(expertTokens));
+    }
+
+    /** Whether there is a row for each rank, of as many numbers. */
+    boolean hasWhatReportsNeed() {
+        return rows != null
+                && expertTokens != null
+                && !rows.isEmpty()
+                && rows.stream().allMatch(row -> row != null && row.size() == rows.size())
+                && Stream.concat(rows.stream().flatMap(List::stream), expertTokens.stream())
+                        .allMatch(Objects::nonNull);
     }
 
     private static List<Integer> list(int[] counts) {

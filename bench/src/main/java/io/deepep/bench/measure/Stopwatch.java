@@ -1,6 +1,6 @@
 package io.deepep.bench.measure;
 
-import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.CollectiveCall;
 import io.deepep.bench.run.RankTeam;
 
 /** How operations of a backend are timed. */
@@ -11,7 +11,7 @@ public interface Stopwatch extends AutoCloseable {
      * @param warmups calls before those that count
      * @param repeats calls that count
      */
-    Timing measure(Operation operation, int warmups, int repeats);
+    Timing measure(CollectiveCall operation, int warmups, int repeats);
 
     @Override
     void close();
@@ -20,7 +20,7 @@ public interface Stopwatch extends AutoCloseable {
     static Stopwatch ofHost(RankTeam team) {
         return new Stopwatch() {
             @Override
-            public Timing measure(Operation operation, int warmups, int repeats) {
+            public Timing measure(CollectiveCall operation, int warmups, int repeats) {
                 Samples calls = Samples.measure(team, warmups, repeats, operation.synchronous());
                 return new Timing(calls, calls, calls);
             }

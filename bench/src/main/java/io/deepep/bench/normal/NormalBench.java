@@ -49,11 +49,12 @@ public final class NormalBench {
         List<NormalVariant> variants =
                 new ArrayList<>(
                         List.of(
-                                NormalVariant.of(BF16, Feature.TOPK),
-                                NormalVariant.of(BF16, Feature.TOPK, Feature.CACHED),
-                                NormalVariant.of(BF16, Feature.TOPK, Feature.COMBINE_BUFFER)));
+                                NormalVariant.of(BF16, NormalFeature.TOPK),
+                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.CACHED),
+                                NormalVariant.of(
+                                        BF16, NormalFeature.TOPK, NormalFeature.COMBINE_BUFFER)));
         if (setup.session().job().allowsFp8()) {
-            variants.add(NormalVariant.of(FP8_E4M3, Feature.TOPK));
+            variants.add(NormalVariant.of(FP8_E4M3, NormalFeature.TOPK));
         }
         List<Case> cases = new ArrayList<>();
         variants.forEach(variant -> cases.add(NormalTest.of(setup, setup.workload(), variant)));
@@ -70,11 +71,11 @@ public final class NormalBench {
         }
         measured.add(sms -> operations.dispatch(BF16, sms));
         measured.add(sms -> operations.cachedDispatch(BF16, sms));
-        measured.add(sms -> operations.combine(CombineInput.ELSEWHERE, sms));
+        measured.add(sms -> operations.combine(CombineSource.ELSEWHERE, sms));
         if (setup.session().job().placement().isCuda()) {
-            measured.add(sms -> operations.combine(CombineInput.PLAIN_MEMORY, sms));
+            measured.add(sms -> operations.combine(CombineSource.PLAIN_MEMORY, sms));
         }
-        measured.add(sms -> operations.combine(CombineInput.BUFFER, sms));
+        measured.add(sms -> operations.combine(CombineSource.BUFFER, sms));
         List<OperationRecord> records = new ArrayList<>();
         try (NormalMeter meter = NormalMeter.open(console, setup)) {
             for (IntFunction<NormalOperation> bySms : measured) {

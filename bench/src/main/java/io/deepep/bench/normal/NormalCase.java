@@ -2,22 +2,21 @@ package io.deepep.bench.normal;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.Downloads;
-import io.deepep.bench.run.Mirror;
 import io.deepep.bench.run.RankTeam;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
+import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.OracleMismatch;
 import io.deepep.testkit.routing.Tokens;
-
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
 import java.util.List;
@@ -57,64 +56,62 @@ final class NormalCase implements Case {
     @Override
     public long run() {
         nanos = 0;
-        List<DispatchRequest> requests = session.team().ask(this::request);
-        List<DispatchResult> received = dispatch(requests, check());
-        if (variant.has(Feature.CACHED)) {
+        List<DispatchPlan> plans = session.team().ask(this::plan);
+        List<DispatchResult> received = dispatch(plans, check());
+        if (variant.has(NormalFeature.CACHED)) {
             received = dispatch(cached(received), check().withoutTopk());
         }
         List<DispatchResult> toCombine = received;
-        List<Mirror> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
-        List<CombineRequest> combines =
+        List<TensorPair> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
+        List<CombinePlan> combines =
                 session.team().ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
         List<CombineResult> combined = combine(combines, outputs, received);
-        if (variant.has(Feature.REPEAT)) {
-            repeat(requests, received, combines, combined, outputs);
+        if (variant.has(NormalFeature.REPEAT)) {
+            repeat(plans, received, combines, combined, outputs);
         }
         return nanos;
     }
 
-    private DispatchRequest request(int rank) {
+    private DispatchPlan plan(int rank) {
         return placed(routed(rank))
                 .expertAlignment(variant.alignment())
-                .expanded(variant.has(Feature.EXPANDED))
-                .numWorstTokens(variant.has(Feature.WORST_CASE) ? worstRows : 0)
+                .expanded(variant.has(NormalFeature.EXPANDED))
+                .numWorstTokens(variant.has(NormalFeature.WORST_CASE) ? worstRows : 0)
                 .build();
     }
 
-    private DispatchRequest.Builder routed(int rank) {
+    private DispatchPlan.Builder routed(int rank) {
         Tensor idx = workload.topkIdx(rank);
         int numExperts = workload.routing().numExperts();
-        return variant.has(Feature.TOPK)
+        return variant.has(NormalFeature.TOPK)
                 ? bare(rank).topk(idx, workload.topkWeights(rank), numExperts)
                 : bare(rank).layout(session.buffer(rank).getDispatchLayout(idx, numExperts));
     }
 
-    private DispatchRequest.Tokens bare(int rank) {
+    private DispatchPlan.Tokens bare(int rank) {
         Tokens tokens = workload.tokens(rank, variant.dtype());
-        return DispatchRequest.builder(tokens.x(), tokens.scales());
+        return DispatchPlan.builder(tokens.x(), tokens.scales());
     }
 
-    private DispatchRequest.Builder placed(DispatchRequest.Builder request) {
-        return request.config(session.job().dispatchConfig())
+    private DispatchPlan.Builder placed(DispatchPlan.Builder plan) {
+        return plan.config(session.job().dispatchConfig())
                 .receive(
-                        variant.has(Feature.COPY)
-                                ? DispatchRequest.Receive.COPY
-                                : DispatchRequest.Receive.VIEW);
+                        variant.has(NormalFeature.COPY)
+                                ? DispatchPlan.Receive.COPY
+                                : DispatchPlan.Receive.VIEW);
     }
 
-    private List<DispatchRequest> cached(List<DispatchResult> first) {
+    private List<DispatchPlan> cached(List<DispatchResult> first) {
         return session.team()
                 .ask(rank -> placed(bare(rank).cached(first.get(rank).handle())).build());
     }
 
-    private List<DispatchResult> dispatch(
-            List<DispatchRequest> requests, NormalDispatchCheck check) {
+    private List<DispatchResult> dispatch(List<DispatchPlan> plans, NormalDispatchCheck check) {
         List<DispatchResult> results =
                 timed(
                         rank -> {
                             DispatchResult result =
-                                    session.buffer(rank)
-                                            .dispatch(requests.get(rank), options(rank));
+                                    session.buffer(rank).dispatch(plans.get(rank), options(rank));
                             result.event().synchronize();
                             return result;
                         });
@@ -131,25 +128,25 @@ final class NormalCase implements Case {
     private NormalDispatchCheck check() {
         NormalDispatchCheck check = workload.check(variant.dtype());
         check =
-                variant.has(Feature.EXPANDED)
+                variant.has(NormalFeature.EXPANDED)
                         ? check.expanded(variant.alignment())
                         : check.aligned(variant.alignment());
-        check = variant.has(Feature.WORST_CASE) ? check.worstCase(worstRows) : check;
-        return variant.has(Feature.TOPK) ? check : check.withoutTopk();
+        check = variant.has(NormalFeature.WORST_CASE) ? check.worstCase(worstRows) : check;
+        return variant.has(NormalFeature.TOPK) ? check : check.withoutTopk();
     }
 
     /** What this rank's experts give back for the rows it received. */
-    private Mirror outputs(int rank, DispatchResult received) {
-        if (variant.has(Feature.COMBINE_IN_PLACE)) {
-            return new Mirror(download(rank, received.recvX()), received.recvX());
+    private TensorPair outputs(int rank, DispatchResult received) {
+        if (variant.has(NormalFeature.COMBINE_IN_PLACE)) {
+            return new TensorPair(download(rank, received.recvX()), received.recvX());
         }
-        Mirror own = pool.outputs(rank, received.numRecvTokens());
-        if (!variant.has(Feature.COMBINE_BUFFER)) {
+        TensorPair own = pool.outputs(rank, received.numRecvTokens());
+        if (!variant.has(NormalFeature.COMBINE_BUFFER)) {
             return own;
         }
         Tensor inside = session.buffer(rank).getCombineBuffer(received.handle());
         session.memory(rank).copyRows(own.device(), inside, received.numRecvTokens());
-        return new Mirror(own.host(), inside);
+        return new TensorPair(own.host(), inside);
     }
 
     /** For all ranks' checks, so it stays until the case is over. */
@@ -157,21 +154,21 @@ final class NormalCase implements Case {
         return tensor == null ? null : session.memory(rank).download(tensor, Arena.ofAuto());
     }
 
-    private CombineRequest combine(int rank, DispatchResult received, Mirror outputs) {
-        CombineRequest.Builder builder =
-                CombineRequest.builder(outputs.device(), received.handle())
+    private CombinePlan combine(int rank, DispatchResult received, TensorPair outputs) {
+        CombinePlan.Builder builder =
+                CombinePlan.builder(outputs.device(), received.handle())
                         .config(session.job().combineConfig());
         int numTokens = workload.routing().numTokens(rank);
-        if (variant.has(Feature.WEIGHTS)) {
+        if (variant.has(NormalFeature.WEIGHTS)) {
             builder.topkWeights(received.recvTopkWeights());
         }
-        if (variant.has(Feature.TWO_BIASES)) {
+        if (variant.has(NormalFeature.TWO_BIASES)) {
             builder.bias(
                     pool.bias(rank, 0, numTokens).device(), pool.bias(rank, 1, numTokens).device());
-        } else if (variant.has(Feature.BIAS)) {
+        } else if (variant.has(NormalFeature.BIAS)) {
             builder.bias(pool.bias(rank, 0, numTokens).device());
         }
-        if (variant.has(Feature.OUT)) {
+        if (variant.has(NormalFeature.OUT)) {
             Tensor stale = Rows.expertOutputs(numTokens, session.job().hidden(), rank);
             builder.out(session.memory(rank).upload(stale));
         }
@@ -179,18 +176,18 @@ final class NormalCase implements Case {
     }
 
     private List<CombineResult> combine(
-            List<CombineRequest> requests, List<Mirror> outputs, List<DispatchResult> received) {
+            List<CombinePlan> plans, List<TensorPair> outputs, List<DispatchResult> received) {
         List<CombineResult> results =
                 timed(
                         rank -> {
                             CombineResult result =
-                                    session.buffer(rank).combine(requests.get(rank), options(rank));
+                                    session.buffer(rank).combine(plans.get(rank), options(rank));
                             result.event().synchronize();
                             return result;
                         });
         int nodeSize = session.job().topology().numNvlRanks();
         NormalCombineOracle oracle =
-                variant.has(Feature.EXPANDED)
+                variant.has(NormalFeature.EXPANDED)
                         ? NormalCombineOracle.ofExpanded(
                                 workload.oracle(), nodeSize, variant.alignment())
                         : NormalCombineOracle.of(workload.oracle(), nodeSize);
@@ -205,7 +202,7 @@ final class NormalCase implements Case {
                             CombineResult result = results.get(rank);
                             try (Downloads downloads = session.downloads(rank)) {
                                 oracle.check(rank, rows, biases(rank), downloads.apply(result.x()));
-                                if (variant.has(Feature.WEIGHTS)) {
+                                if (variant.has(NormalFeature.WEIGHTS)) {
                                     oracle.checkWeights(
                                             rank, weights, downloads.apply(result.topkWeights()));
                                 }
@@ -215,7 +212,8 @@ final class NormalCase implements Case {
     }
 
     private List<Tensor> biases(int rank) {
-        int number = variant.has(Feature.TWO_BIASES) ? 2 : variant.has(Feature.BIAS) ? 1 : 0;
+        int number =
+                variant.has(NormalFeature.TWO_BIASES) ? 2 : variant.has(NormalFeature.BIAS) ? 1 : 0;
         List<Tensor> biases = new ArrayList<>();
         for (int i = 0; i < number; i++) {
             biases.add(pool.bias(rank, i, workload.routing().numTokens(rank)).host());
@@ -225,13 +223,13 @@ final class NormalCase implements Case {
 
     /** Dispatches and combines once more; both must give the bits that they gave before. */
     private void repeat(
-            List<DispatchRequest> requests,
+            List<DispatchPlan> plans,
             List<DispatchResult> received,
-            List<CombineRequest> combines,
+            List<CombinePlan> combines,
             List<CombineResult> combined,
-            List<Mirror> outputs) {
+            List<TensorPair> outputs) {
         List<Long> before = fingerprints(received, combined);
-        List<DispatchResult> again = dispatch(requests, check());
+        List<DispatchResult> again = dispatch(plans, check());
         List<CombineResult> combinedAgain = combine(combines, outputs, again);
         List<Long> after = fingerprints(again, combinedAgain);
         session.team()
@@ -259,8 +257,9 @@ final class NormalCase implements Case {
     }
 
     private CallOptions options(int rank) {
-        CallOptions options = variant.has(Feature.ASYNC) ? CallOptions.async() : CallOptions.sync();
-        return variant.has(Feature.PREVIOUS_EVENT)
+        CallOptions options =
+                variant.has(NormalFeature.ASYNC) ? CallOptions.async() : CallOptions.sync();
+        return variant.has(NormalFeature.PREVIOUS_EVENT)
                 ? options.after(Buffer.capture(session.buffer(rank).communicationStream()))
                 : options;
     }

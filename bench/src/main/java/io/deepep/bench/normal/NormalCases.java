@@ -35,10 +35,10 @@ final class NormalCases {
                 for (boolean async : new boolean[] {false, true}) {
                     for (boolean previous : new boolean[] {false, true}) {
                         NormalVariant variant = NormalVariant.of(dtype);
-                        variant.features().add(topk ? Feature.TOPK : Feature.CACHED);
-                        add(variant, Feature.ASYNC, async);
-                        add(variant, Feature.PREVIOUS_EVENT, previous);
-                        add(variant, Feature.WEIGHTS, topk);
+                        variant.features().add(topk ? NormalFeature.TOPK : NormalFeature.CACHED);
+                        add(variant, NormalFeature.ASYNC, async);
+                        add(variant, NormalFeature.PREVIOUS_EVENT, previous);
+                        add(variant, NormalFeature.WEIGHTS, topk);
                         variants.add(variant);
                     }
                 }
@@ -47,7 +47,7 @@ final class NormalCases {
         return variants;
     }
 
-    private static void add(NormalVariant variant, Feature feature, boolean on) {
+    private static void add(NormalVariant variant, NormalFeature feature, boolean on) {
         if (on) {
             variant.features().add(feature);
         }
@@ -58,39 +58,61 @@ final class NormalCases {
         List<NormalVariant> variants =
                 new ArrayList<>(
                         List.of(
-                                NormalVariant.of(BF16, Feature.TOPK, Feature.COPY),
-                                NormalVariant.of(BF16, Feature.TOPK, Feature.COMBINE_IN_PLACE),
-                                NormalVariant.of(BF16, Feature.TOPK, Feature.COMBINE_BUFFER),
-                                NormalVariant.of(BF16, Feature.TOPK, Feature.CACHED, Feature.COPY),
-                                NormalVariant.of(BF16, Feature.TOPK, Feature.WORST_CASE),
+                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.COPY),
+                                NormalVariant.of(
+                                        BF16, NormalFeature.TOPK, NormalFeature.COMBINE_IN_PLACE),
+                                NormalVariant.of(
+                                        BF16, NormalFeature.TOPK, NormalFeature.COMBINE_BUFFER),
                                 NormalVariant.of(
                                         BF16,
-                                        Feature.TOPK,
-                                        Feature.WORST_CASE,
-                                        Feature.ASYNC,
-                                        Feature.COPY),
-                                NormalVariant.of(BF16, Feature.TOPK).aligned(32),
+                                        NormalFeature.TOPK,
+                                        NormalFeature.CACHED,
+                                        NormalFeature.COPY),
                                 NormalVariant.of(
-                                        BF16, Feature.TOPK, Feature.EXPANDED, Feature.WEIGHTS),
-                                NormalVariant.of(BF16, Feature.TOPK, Feature.EXPANDED, Feature.COPY)
+                                        BF16, NormalFeature.TOPK, NormalFeature.WORST_CASE),
+                                NormalVariant.of(
+                                        BF16,
+                                        NormalFeature.TOPK,
+                                        NormalFeature.WORST_CASE,
+                                        NormalFeature.ASYNC,
+                                        NormalFeature.COPY),
+                                NormalVariant.of(BF16, NormalFeature.TOPK).aligned(32),
+                                NormalVariant.of(
+                                        BF16,
+                                        NormalFeature.TOPK,
+                                        NormalFeature.EXPANDED,
+                                        NormalFeature.WEIGHTS),
+                                NormalVariant.of(
+                                                BF16,
+                                                NormalFeature.TOPK,
+                                                NormalFeature.EXPANDED,
+                                                NormalFeature.COPY)
                                         .aligned(16),
-                                NormalVariant.of(BF16, Feature.TOPK, Feature.BIAS),
+                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.BIAS),
                                 NormalVariant.of(
                                         BF16,
-                                        Feature.TOPK,
-                                        Feature.TWO_BIASES,
-                                        Feature.WEIGHTS,
-                                        Feature.OUT),
+                                        NormalFeature.TOPK,
+                                        NormalFeature.TWO_BIASES,
+                                        NormalFeature.WEIGHTS,
+                                        NormalFeature.OUT),
                                 NormalVariant.of(
-                                        BF16, Feature.TOPK, Feature.WEIGHTS, Feature.REPEAT)));
+                                        BF16,
+                                        NormalFeature.TOPK,
+                                        NormalFeature.WEIGHTS,
+                                        NormalFeature.REPEAT)));
         if (fp8) {
             variants.addAll(
                     List.of(
-                            NormalVariant.of(FP8_E4M3, Feature.TOPK, Feature.COPY),
-                            NormalVariant.of(FP8_E4M3, Feature.TOPK, Feature.WORST_CASE),
-                            NormalVariant.of(FP8_E4M3, Feature.TOPK, Feature.EXPANDED).aligned(8),
+                            NormalVariant.of(FP8_E4M3, NormalFeature.TOPK, NormalFeature.COPY),
                             NormalVariant.of(
-                                    FP8_E4M3, Feature.TOPK, Feature.ASYNC, Feature.REPEAT)));
+                                    FP8_E4M3, NormalFeature.TOPK, NormalFeature.WORST_CASE),
+                            NormalVariant.of(FP8_E4M3, NormalFeature.TOPK, NormalFeature.EXPANDED)
+                                    .aligned(8),
+                            NormalVariant.of(
+                                    FP8_E4M3,
+                                    NormalFeature.TOPK,
+                                    NormalFeature.ASYNC,
+                                    NormalFeature.REPEAT)));
         }
         return variants;
     }
@@ -117,6 +139,6 @@ final class NormalCases {
 
     /** The variant that the special routings run with. */
     static NormalVariant ofRouting(String note) {
-        return NormalVariant.of(BF16, Feature.TOPK, Feature.WEIGHTS).noted(note);
+        return NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.WEIGHTS).noted(note);
     }
 }

@@ -8,7 +8,7 @@ import java.util.Map;
 
 /**
  * Ranks with everything that normal-mode operations need, for benchmarks. Every operation reuses
- * its requests.
+ * its plans.
  */
 public final class NormalFixture implements AutoCloseable {
     private final NormalSetup setup;
@@ -49,7 +49,7 @@ public final class NormalFixture implements AutoCloseable {
     public RankTeam.Work combine(boolean inBuffer) {
         return operations
                 .combine(
-                        inBuffer ? CombineInput.BUFFER : CombineInput.ELSEWHERE,
+                        inBuffer ? CombineSource.BUFFER : CombineSource.ELSEWHERE,
                         setup.session().job().combineConfig().numSms())
                 .synchronous();
     }

@@ -1,10 +1,10 @@
 package io.deepep.bench.normal;
 
 import io.deepep.DType;
-import io.deepep.bench.run.Operation;
+import io.deepep.bench.run.CollectiveCall;
 
-/** An operation of normal mode with reused requests, as it is measured. */
-abstract class NormalOperation implements Operation {
+/** An operation of normal mode with reused plans, as it is measured. */
+abstract class NormalOperation implements CollectiveCall {
     private final String name;
     private final DType dtype;
     private final int sms;

@@ -1,21 +1,20 @@
 package io.deepep.bench.normal;
 
 import io.deepep.CallOptions;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Downloads;
-import io.deepep.bench.run.Mirror;
 import io.deepep.bench.run.Session;
+import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Tokens;
-
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -39,7 +38,7 @@ final class NormalOperations {
         workload = setup.workload();
     }
 
-    private DispatchRequest request(int rank, DType dtype, int sms) {
+    private DispatchPlan plan(int rank, DType dtype, int sms) {
         return bare(rank, dtype)
                 .topk(
                         workload.topkIdx(rank),
@@ -49,9 +48,9 @@ final class NormalOperations {
                 .build();
     }
 
-    private DispatchRequest.Tokens bare(int rank, DType dtype) {
+    private DispatchPlan.Tokens bare(int rank, DType dtype) {
         Tokens tokens = workload.tokens(rank, dtype);
-        return DispatchRequest.builder(tokens.x(), tokens.scales());
+        return DispatchPlan.builder(tokens.x(), tokens.scales());
     }
 
     private Config config(int sms) {
@@ -60,13 +59,13 @@ final class NormalOperations {
 
     /** Dispatch with top-k. */
     NormalOperation dispatch(DType dtype, int sms) {
-        List<DispatchRequest> requests = session.team().ask(rank -> request(rank, dtype, sms));
-        return new Dispatch("dispatch", dtype, sms, requests, workload.check(dtype));
+        List<DispatchPlan> plans = session.team().ask(rank -> plan(rank, dtype, sms));
+        return new Dispatch("dispatch", dtype, sms, plans, workload.check(dtype));
     }
 
     /** Dispatch with the routing of an earlier one. Dispatches once, for the handles. */
     NormalOperation cachedDispatch(DType dtype, int sms) {
-        List<DispatchRequest> requests =
+        List<DispatchPlan> plans =
                 session.team()
                         .ask(
                                 rank ->
@@ -75,23 +74,23 @@ final class NormalOperations {
                                                 .config(config(sms))
                                                 .build());
         return new Dispatch(
-                "dispatch-cached", dtype, sms, requests, workload.check(dtype).withoutTopk());
+                "dispatch-cached", dtype, sms, plans, workload.check(dtype).withoutTopk());
     }
 
     private DispatchResult received(int rank, DType dtype, int sms) {
-        return session.buffer(rank).dispatch(request(rank, dtype, sms));
+        return session.buffer(rank).dispatch(plan(rank, dtype, sms));
     }
 
     /** Combine of BF16 rows. Dispatches once, for the handles. */
-    NormalOperation combine(CombineInput input, int sms) {
+    NormalOperation combine(CombineSource input, int sms) {
         List<DispatchResult> received = session.team().ask(rank -> received(rank, DType.BF16, sms));
-        List<Mirror> outputs =
+        List<TensorPair> outputs =
                 session.team().ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));
-        List<CombineRequest> requests =
+        List<CombinePlan> plans =
                 session.team()
                         .ask(
                                 rank ->
-                                        CombineRequest.builder(
+                                        CombinePlan.builder(
                                                         place(rank, input, received, outputs),
                                                         received.get(rank).handle())
                                                 .config(
@@ -102,12 +101,15 @@ final class NormalOperations {
         return new Combine(
                 input.operation(),
                 sms,
-                requests,
+                plans,
                 session.gather(session.team().ask(rank -> outputs.get(rank).host())));
     }
 
     private Tensor place(
-            int rank, CombineInput input, List<DispatchResult> received, List<Mirror> outputs) {
+            int rank,
+            CombineSource input,
+            List<DispatchResult> received,
+            List<TensorPair> outputs) {
         Tensor own = outputs.get(rank).device();
         return switch (input) {
             case ELSEWHERE -> own;
@@ -130,7 +132,7 @@ final class NormalOperations {
     }
 
     private final class Dispatch extends NormalOperation {
-        private final List<DispatchRequest> requests;
+        private final List<DispatchPlan> plans;
         private final DispatchResult[] results;
         private final NormalDispatchCheck check;
 
@@ -138,11 +140,11 @@ final class NormalOperations {
                 String name,
                 DType dtype,
                 int sms,
-                List<DispatchRequest> requests,
+                List<DispatchPlan> plans,
                 NormalDispatchCheck check) {
             super(name, dtype, sms);
-            this.requests = requests;
-            this.results = new DispatchResult[requests.size()];
+            this.plans = plans;
+            this.results = new DispatchResult[plans.size()];
             this.check = check;
         }
 
@@ -153,7 +155,7 @@ final class NormalOperations {
 
         @Override
         public Event call(int rank, CallOptions options) {
-            results[rank] = session.buffer(rank).dispatch(requests.get(rank), options);
+            results[rank] = session.buffer(rank).dispatch(plans.get(rank), options);
             return results[rank].event();
         }
 
@@ -170,14 +172,14 @@ final class NormalOperations {
     }
 
     private final class Combine extends NormalOperation {
-        private final List<CombineRequest> requests;
+        private final List<CombinePlan> plans;
         private final CombineResult[] results;
         private final List<Tensor> outputs;
 
-        Combine(String name, int sms, List<CombineRequest> requests, List<Tensor> outputs) {
+        Combine(String name, int sms, List<CombinePlan> plans, List<Tensor> outputs) {
             super(name, DType.BF16, sms);
-            this.requests = requests;
-            this.results = new CombineResult[requests.size()];
+            this.plans = plans;
+            this.results = new CombineResult[plans.size()];
             this.outputs = outputs;
         }
 
@@ -188,7 +190,7 @@ final class NormalOperations {
 
         @Override
         public Event call(int rank, CallOptions options) {
-            results[rank] = session.buffer(rank).combine(requests.get(rank), options);
+            results[rank] = session.buffer(rank).combine(plans.get(rank), options);
             return results[rank].event();
         }
 

@@ -3,9 +3,9 @@ package io.deepep.bench.normal;
 import io.deepep.DType;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.text.Decimals;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Locale;
 import java.util.function.IntFunction;
 
 /**
@@ -36,7 +36,7 @@ final class NormalSpeed {
                     console,
                     meter,
                     "combine (BF16) ",
-                    sms -> operations.combine(CombineInput.BUFFER, sms));
+                    sms -> operations.combine(CombineSource.BUFFER, sms));
         }
     }
 
@@ -63,29 +63,25 @@ final class NormalSpeed {
         StringBuilder text = new StringBuilder();
         if (each.nodes() > 1) {
             text.append(
-                    format("%.2f GB/s (RDMA), ", perSecond(each, each.rdmaBytes()) / each.ranks()));
+                    Decimals.of(
+                            "%.2f GB/s (RDMA), ",
+                            perSecond(each, each.rdmaBytes()) / each.ranks()));
         }
         if (each.gpu() != null) {
+            text.append(Decimals.of("%.1f GB/s (links), ", each.gpu().linkBytesPerSecond() / GIGA));
             text.append(
-                    format(
-                            "%.1f GB/s (links), %.0f %% of the best bare copy, ",
-                            each.gpu().linkBytesPerSecond() / GIGA,
-                            100 * each.gpu().ceilingShare()));
+                    Decimals.of(
+                            "%.0f %% of the best bare copy, ", 100 * each.gpu().ceilingShare()));
         }
         return text.append(
-                        format(
-                                "%.2f GB/s (received rows), %.0f us",
-                                perSecond(each, each.logicalBytes()) / each.ranks(),
-                                each.p50Micros()))
+                        Decimals.of(
+                                "%.2f GB/s (received rows), ",
+                                perSecond(each, each.logicalBytes()) / each.ranks()))
+                .append(Decimals.of("%.0f us", each.p50Micros()))
                 .toString();
     }
 
     private static double perSecond(OperationRecord each, long bytes) {
         return bytes / each.p50Micros() * MICROS_PER_SECOND / GIGA;
-    }
-
-    @SuppressWarnings("AnnotateFormatMethod") // the annotation would be a dependency for this alone
-    private static String format(String format, Object... values) {
-        return String.format(Locale.ROOT, format, values);
     }
 }

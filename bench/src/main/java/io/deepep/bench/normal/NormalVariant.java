@@ -14,9 +14,9 @@ import java.util.stream.Collectors;
  * @param features what is asked for
  * @param alignment of the counts per expert
  */
-record NormalVariant(String note, DType dtype, Set<Feature> features, int alignment) {
-    static NormalVariant of(DType dtype, Feature... features) {
-        Set<Feature> set = EnumSet.noneOf(Feature.class);
+record NormalVariant(String note, DType dtype, Set<NormalFeature> features, int alignment) {
+    static NormalVariant of(DType dtype, NormalFeature... features) {
+        Set<NormalFeature> set = EnumSet.noneOf(NormalFeature.class);
         set.addAll(Set.of(features));
         return new NormalVariant("", dtype, set, 1);
     }
@@ -29,13 +29,14 @@ record NormalVariant(String note, DType dtype, Set<Feature> features, int alignm
         return new NormalVariant(note, dtype, features, rows);
     }
 
-    boolean has(Feature feature) {
+    boolean has(NormalFeature feature) {
         return features.contains(feature);
     }
 
     String name() {
         String type = dtype == DType.FP8_E4M3 ? "fp8 " : "bf16";
-        String asked = features.stream().map(Feature::toString).collect(Collectors.joining(" "));
+        String asked =
+                features.stream().map(NormalFeature::toString).collect(Collectors.joining(" "));
         String rows = alignment == 1 ? "" : String.format(Locale.ROOT, " align-%d", alignment);
         return (type + " " + asked + rows + (note.isEmpty() ? "" : " (" + note + ")"))
                 .stripTrailing();

@@ -2,9 +2,9 @@ package io.deepep.bench.normal;
 
 import io.deepep.DType;
 import io.deepep.Tensor;
-import io.deepep.bench.run.Mirror;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
+import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.foreign.Arena;
 import java.util.List;
@@ -26,9 +26,9 @@ final class TokenPool implements AutoCloseable {
     private final long seed;
     private final List<Placed> bf16;
     private final List<Placed> fp8;
-    private final List<Mirror> biases;
+    private final List<TensorPair> biases;
     private final Arena arena = Arena.ofShared();
-    private final Mirror[] outputs;
+    private final TensorPair[] outputs;
     private final Tensor[] plain;
 
     TokenPool(Session session, int maxTokens) {
@@ -44,11 +44,11 @@ final class TokenPool implements AutoCloseable {
                 session.team()
                         .ask(
                                 rank ->
-                                        Mirror.of(
+                                        TensorPair.of(
                                                 Rows.expertOutputs(
                                                         maxTokens + 1, hidden, seed + 1000 + rank),
                                                 session.memory(rank)));
-        this.outputs = new Mirror[session.job().numRanks()];
+        this.outputs = new TensorPair[session.job().numRanks()];
         this.plain = new Tensor[session.job().numRanks()];
     }
 
@@ -78,7 +78,7 @@ final class TokenPool implements AutoCloseable {
     }
 
     /** One of two biases, BF16 [numTokens, H]. */
-    Mirror bias(int rank, int which, int numTokens) {
+    TensorPair bias(int rank, int which, int numTokens) {
         return biases.get(rank).slice(which, numTokens);
     }
 
@@ -86,10 +86,10 @@ final class TokenPool implements AutoCloseable {
      * What the experts of {@code rank} are said to compute, BF16 [rows, H]. Called on the thread of
      * that rank.
      */
-    Mirror outputs(int rank, int rows) {
+    TensorPair outputs(int rank, int rows) {
         if (outputs[rank] == null || outputs[rank].host().size(0) < rows) {
             Tensor host = Rows.expertOutputs(arena, rows, hidden, seed + 77L * rank);
-            outputs[rank] = Mirror.of(host, session.memory(rank));
+            outputs[rank] = TensorPair.of(host, session.memory(rank));
         }
         return outputs[rank].first(rows);
     }

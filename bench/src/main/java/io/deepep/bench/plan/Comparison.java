@@ -1,57 +1,64 @@
 package io.deepep.bench.plan;
 
-import io.deepep.bench.plan.Reference.Outcome;
-import java.util.ArrayList;
+import io.deepep.bench.text.Decimals;
+import io.deepep.bench.text.MarkdownTable;
+import io.deepep.planner.Reference;
+import io.deepep.planner.Reference.Outcome;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.DoubleStream;
 
 /** Predictions beside measured times, as the Markdown table of docs/guides/planning.md. */
 final class Comparison {
+    private static final List<String> HEAD =
+            List.of(
+                    "measured by",
+                    "mode",
+                    "ranks",
+                    "tokens",
+                    "routing",
+                    "operation",
+                    "measured",
+                    "in µs",
+                    "predicted µs",
+                    "error",
+                    "bottleneck");
+
     private Comparison() {}
 
     /** The table and a line that sums it up. */
-    static List<String> markdown(List<Outcome> outcomes) {
-        List<String> lines = new ArrayList<>();
-        lines.add(
-                "| measured by | mode | ranks | tokens | routing | operation | measured | in µs | predicted µs | error | bottleneck |");
-        lines.add("|---|---|---|---|---|---|---|---|---|---|---|");
-        outcomes.forEach(outcome -> lines.add(row(outcome)));
-        lines.add("");
-        lines.add(
-                "Fitted: "
-                        + errors(outcomes.stream().filter(each -> each.time().fitted()).toList())
-                        + ". Predicted: "
-                        + errors(outcomes.stream().filter(each -> !each.time().fitted()).toList())
-                        + ".");
-        return lines;
+    static String markdown(List<Outcome> outcomes) {
+        MarkdownTable table = new MarkdownTable(HEAD.size(), HEAD);
+        outcomes.forEach(outcome -> table.row(row(outcome)));
+        return table
+                + "\nFitted: "
+                + errors(outcomes.stream().filter(each -> each.time().fitted()).toList())
+                + ". Predicted: "
+                + errors(outcomes.stream().filter(each -> !each.time().fitted()).toList())
+                + ".\n";
     }
 
-    private static String row(Outcome outcome) {
+    private static String[] row(Outcome outcome) {
         Reference reference = outcome.reference();
         Reference.Time time = outcome.time();
-        return String.format(
-                Locale.ROOT,
-                "| %s | %s | %d | %d | %s | %s %s | %s %s | %s | %s | %+.1f %%%s | %s |",
-                reference.source(),
-                reference.mode(),
-                reference.topology().numRanks(),
-                reference.shape().numTokens(),
-                RoutingChoice.describe(reference.gate()),
-                time.op(),
-                time.dtype(),
-                number(time.figure()),
-                time.bandwidth() ? "GB/s" : "µs",
-                number(outcome.measuredMicros()),
-                number(outcome.predictedMicros()),
-                tenths(percent(outcome)),
-                time.fitted() ? " (fitted)" : "",
-                outcome.plan().bottleneck());
+        return new String[] {
+            reference.source(),
+            reference.mode().toString(),
+            "" + reference.topology().numRanks(),
+            "" + reference.shape().numTokens(),
+            RoutingChoice.describe(reference.gate()),
+            time.op() + " " + time.dtype(),
+            number(time.figure()) + (time.bandwidth() ? " GB/s" : " µs"),
+            number(outcome.measuredMicros()),
+            number(outcome.predictedMicros()),
+            Decimals.of("%+.1f %%", tenths(percent(outcome))) + (time.fitted() ? " (fitted)" : ""),
+            outcome.plan().bottleneck().toString()
+        };
     }
 
     /** Three digits at least. */
     private static String number(double value) {
-        return String.format(Locale.ROOT, value < 100 ? "%.1f" : "%.0f", value);
+        return Decimals.of(value < 100 ? "%.1f" : "%.0f", value);
     }
 
     /** Rounded, and never a negative zero. */

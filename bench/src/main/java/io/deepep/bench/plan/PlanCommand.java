@@ -1,13 +1,14 @@
 package io.deepep.bench.plan;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.SerializationFeature;
+import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.Progress;
 import io.deepep.bench.run.UsageException;
-import java.io.IOException;
+import io.deepep.planner.ModePlan;
+import io.deepep.planner.Reference;
+import io.deepep.planner.References;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -75,7 +76,8 @@ public final class PlanCommand implements Runnable {
             PlanReport.print(console, plans, routing);
         }
         if (json != null) {
-            write(PlanRecord.of(plans, routing, options.routing.seed(), Build.current()));
+            BenchReport.write(
+                    json, PlanRecord.of(plans, routing, options.routing.seed(), Build.current()));
         }
         if (plot != null) {
             SweepPlot.write(plot, plans);
@@ -98,16 +100,6 @@ public final class PlanCommand implements Runnable {
         }
     }
 
-    private void write(List<PlanRecord> records) {
-        try {
-            new ObjectMapper()
-                    .enable(SerializationFeature.INDENT_OUTPUT)
-                    .writeValue(json.toFile(), records);
-        } catch (IOException unwritable) {
-            throw OutputFile.unwritable("--json", json, unwritable);
-        }
-    }
-
     /** What starting costs. */
     @Command(
             name = "start",
@@ -125,7 +117,7 @@ public final class PlanCommand implements Runnable {
 
         @Override
         public void run() {
-            StartTable.markdown().forEach(console.out()::println);
+            console.print(StartTable.markdown());
         }
     }
 
@@ -153,7 +145,7 @@ public final class PlanCommand implements Runnable {
                     progress.step();
                 }
             }
-            Comparison.markdown(outcomes).forEach(console.out()::println);
+            console.print(Comparison.markdown(outcomes));
         }
     }
 }

@@ -6,6 +6,14 @@ import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyLimits;
 import io.deepep.bench.routing.RecordedRouting;
 import io.deepep.bench.run.UsageException;
+import io.deepep.planner.BufferBytes;
+import io.deepep.planner.Cluster;
+import io.deepep.planner.Mode;
+import io.deepep.planner.ModePlan;
+import io.deepep.planner.Profile;
+import io.deepep.planner.RowRule;
+import io.deepep.planner.Shape;
+import io.deepep.planner.TokenSource;
 import io.deepep.testkit.routing.Routing;
 import java.util.List;
 import java.util.function.Supplier;
@@ -44,7 +52,6 @@ final class PlanOptions {
     @Option(
             names = "--mode",
             paramLabel = "NAME",
-            converter = Names.Modes.class,
             description = "normal, low-latency or both (default: both).")
     private ModeChoice mode = ModeChoice.BOTH;
 
@@ -81,7 +88,6 @@ final class PlanOptions {
     @Option(
             names = "--dtype",
             paramLabel = "NAME",
-            converter = Names.RowTypes.class,
             description =
                     "What a dispatch ships: fp8 or bf16; a combine ships bf16 (default: fp8).")
     private RowType dtype = RowType.FP8;
@@ -89,7 +95,6 @@ final class PlanOptions {
     @Option(
             names = "--low-latency-rows",
             paramLabel = "NAME",
-            converter = Names.Rows.class,
             description =
                     "A low-latency dispatch sends a token once per-rank, as this library does, or once per-selection, as DeepEP V1 does"
                             + " (default: per-rank).")
@@ -127,7 +132,6 @@ final class PlanOptions {
     @Option(
             names = "--profile",
             paramLabel = "NAME",
-            converter = Names.Profiles.class,
             description =
                     "What links cost: h200, or h800-deepep-v1 (default: h200); docs/guides/planning.md has the numbers.")
     private Profile profile = Profile.H200;
@@ -159,12 +163,10 @@ final class PlanOptions {
      * @throws UsageException if the options do not go together
      */
     List<Job> jobs() {
-        if (numExperts > LARGEST_EXPERTS) {
-            throw new UsageException(
-                    "--num-experts="
-                            + numExperts
-                            + " are more than can be planned, "
-                            + LARGEST_EXPERTS);
+        UsageException.requireIn("--num-experts", numExperts, 1, LARGEST_EXPERTS);
+        UsageException.requireIn("--gpus-per-node", gpusPerNode, 1, EpTopology.MAX_NVL_RANKS);
+        if (nodes != null) {
+            UsageException.requireIn("--nodes", nodes, 1, LARGEST);
         }
         if (sweep && nodes != null) {
             throw new UsageException(

@@ -2,6 +2,12 @@ package io.deepep.bench.plan;
 
 import io.deepep.EpTopology;
 import io.deepep.bench.measure.Build;
+import io.deepep.planner.BufferBytes;
+import io.deepep.planner.Cluster;
+import io.deepep.planner.ModePlan;
+import io.deepep.planner.Op;
+import io.deepep.planner.OperationPlan;
+import io.deepep.planner.Shape;
 import java.time.Instant;
 import java.util.List;
 import java.util.Locale;

@@ -1,15 +1,18 @@
 package io.deepep.bench.plan;
 
-import com.github.freva.asciitable.AsciiTable;
-import com.github.freva.asciitable.Column;
-import com.github.freva.asciitable.ColumnData;
-import com.github.freva.asciitable.HorizontalAlign;
 import io.deepep.EpTopology;
 import io.deepep.bench.run.Console;
+import io.deepep.bench.text.TextTable;
+import io.deepep.planner.BufferBytes;
+import io.deepep.planner.Cluster;
+import io.deepep.planner.Mode;
+import io.deepep.planner.ModePlan;
+import io.deepep.planner.Op;
+import io.deepep.planner.OperationPlan;
+import io.deepep.planner.Shape;
 import java.math.BigDecimal;
 import java.util.List;
 import java.util.Locale;
-import java.util.function.Function;
 import java.util.stream.Stream;
 
 /** Plans as tables for people. */
@@ -17,6 +20,8 @@ final class PlanReport {
     private static final double MEGA = 1e6;
     private static final double GIGA = 1e9;
     private static final double GIB = 1 << 30;
+
+    private static final String MEGABYTES = "%.2f";
 
     private PlanReport() {}
 
@@ -32,23 +37,18 @@ final class PlanReport {
     /** Everything about one cluster. */
     static void print(Console console, List<ModePlan> plans, String routing) {
         plans.forEach(plan -> describe(console, plan, routing));
-        console.out()
-                .println(
-                        AsciiTable.getTable(
-                                AsciiTable.BASIC_ASCII_NO_DATA_SEPARATORS,
-                                Line.of(plans),
-                                List.of(
-                                        left("mode", line -> line.plan().mode().toString()),
-                                        operation(),
-                                        right("NVLink MB", line -> mega(nvlink(line).mean())),
-                                        right("busiest", line -> mega(nvlink(line).max())),
-                                        right("RDMA MB", line -> mega(rdma(line).mean())),
-                                        right("busiest", line -> mega(rdma(line).max())),
-                                        bottleneck(),
-                                        right(
-                                                "typical us",
-                                                line -> micros(line.operation().typicalMicros())),
-                                        slowest())));
+        console.print(
+                new TextTable<Line>()
+                        .text("mode", line -> line.plan().mode().toString())
+                        .text("operation", PlanReport::operation)
+                        .number("NVLink MB", MEGABYTES, line -> nvlink(line).mean() / MEGA)
+                        .number("busiest", MEGABYTES, line -> nvlink(line).max() / MEGA)
+                        .number("RDMA MB", MEGABYTES, line -> rdma(line).mean() / MEGA)
+                        .number("busiest", MEGABYTES, line -> rdma(line).max() / MEGA)
+                        .text("bottleneck", line -> line.operation().bottleneck().toString())
+                        .number("typical us", "%.0f", line -> line.operation().typicalMicros())
+                        .number("slowest us", "%.0f", line -> line.operation().slowestMicros())
+                        .of(Line.of(plans)));
         footer(console, plans);
     }
 
@@ -96,31 +96,22 @@ final class PlanReport {
                 any.shape().numTopk(),
                 routing,
                 any.shape().numExperts());
-        console.out()
-                .println(
-                        AsciiTable.getTable(
-                                AsciiTable.BASIC_ASCII_NO_DATA_SEPARATORS,
-                                Line.of(plans),
-                                List.of(
-                                        left("mode", line -> line.plan().mode().toString()),
-                                        right("ranks", line -> ranks(line)),
-                                        right(
-                                                "experts",
-                                                line -> "" + line.plan().shape().numExperts()),
-                                        right(
-                                                "tokens",
-                                                line -> "" + line.plan().shape().numTokens()),
-                                        right(
-                                                "simulated",
-                                                line -> "" + line.plan().sampledTokens()),
-                                        operation(),
-                                        right("NVL GiB", line -> gib(buffers(line).nvl())),
-                                        right("needed", line -> gib(buffers(line).nvlForRouting())),
-                                        right("RDMA GiB", line -> gib(buffers(line).rdma())),
-                                        right("NVLink MB", line -> mega(nvlink(line).mean())),
-                                        right("RDMA MB", line -> mega(rdma(line).mean())),
-                                        bottleneck(),
-                                        slowest())));
+        console.print(
+                new TextTable<Line>()
+                        .text("mode", line -> line.plan().mode().toString())
+                        .number("ranks", "%.0f", line -> ranks(line))
+                        .number("experts", "%.0f", line -> line.plan().shape().numExperts())
+                        .number("tokens", "%.0f", line -> line.plan().shape().numTokens())
+                        .number("simulated", "%.0f", line -> line.plan().sampledTokens())
+                        .text("operation", PlanReport::operation)
+                        .number("NVL GiB", "%.2f", line -> buffers(line).nvl() / GIB)
+                        .number("needed", "%.2f", line -> buffers(line).nvlForRouting() / GIB)
+                        .number("RDMA GiB", "%.2f", line -> buffers(line).rdma() / GIB)
+                        .number("NVLink MB", MEGABYTES, line -> nvlink(line).mean() / MEGA)
+                        .number("RDMA MB", MEGABYTES, line -> rdma(line).mean() / MEGA)
+                        .text("bottleneck", line -> line.operation().bottleneck().toString())
+                        .number("slowest us", "%.0f", line -> line.operation().slowestMicros())
+                        .of(Line.of(plans)));
         console.line(
                 "NVL GiB: no routing overflows it; needed: with maxRecvTokens at what this routing brings.");
         footer(console, plans);
@@ -153,24 +144,9 @@ final class PlanReport {
         return BigDecimal.valueOf(value).stripTrailingZeros().toPlainString();
     }
 
-    private static ColumnData<Line> operation() {
-        return left(
-                "operation",
-                line ->
-                        line.operation().op()
-                                + " "
-                                + line.plan()
-                                        .dtype(line.operation().op())
-                                        .name()
-                                        .toLowerCase(Locale.ROOT));
-    }
-
-    private static ColumnData<Line> bottleneck() {
-        return left("bottleneck", line -> line.operation().bottleneck().toString());
-    }
-
-    private static ColumnData<Line> slowest() {
-        return right("slowest us", line -> micros(line.operation().slowestMicros()));
+    private static String operation(Line line) {
+        Op op = line.operation().op();
+        return op + " " + line.plan().dtype(op).name().toLowerCase(Locale.ROOT);
     }
 
     private static OperationPlan.LinkBytes nvlink(Line line) {
@@ -185,27 +161,7 @@ final class PlanReport {
         return line.plan().buffers();
     }
 
-    private static String ranks(Line line) {
-        return Integer.toString(line.plan().cluster().topology().numRanks());
-    }
-
-    private static String mega(double bytes) {
-        return String.format(Locale.ROOT, "%.2f", bytes / MEGA);
-    }
-
-    private static String gib(long bytes) {
-        return String.format(Locale.ROOT, "%.2f", bytes / GIB);
-    }
-
-    private static String micros(double micros) {
-        return String.format(Locale.ROOT, "%.0f", micros);
-    }
-
-    private static ColumnData<Line> left(String header, Function<Line, String> value) {
-        return new Column().header(header).dataAlign(HorizontalAlign.LEFT).with(value);
-    }
-
-    private static ColumnData<Line> right(String header, Function<Line, String> value) {
-        return new Column().header(header).dataAlign(HorizontalAlign.RIGHT).with(value);
+    private static int ranks(Line line) {
+        return line.plan().cluster().topology().numRanks();
     }
 }

@@ -1,18 +1,16 @@
 package io.deepep.bench.plan;
 
+import io.deepep.bench.GateOptions;
+import io.deepep.bench.GateOptions.Distribution;
 import io.deepep.bench.routing.RecordedRouting;
 import io.deepep.bench.run.UsageException;
 import io.deepep.testkit.routing.Gate;
 import java.nio.file.Path;
-import java.util.Objects;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** How tokens come to their experts: by a gate, or as recorded. */
 final class RoutingChoice {
-    private static final double ZIPF_EXPONENT = 1;
-    private static final int DEFAULT_GROUPS = 8;
-    private static final int DEFAULT_TOPK_GROUPS = 4;
-
     @Option(
             names = "--routing",
             paramLabel = "NAME|FILE",
@@ -21,29 +19,7 @@ final class RoutingChoice {
                             + " .safetensors: [T,K], split among the ranks, or [R,T,K] (default: ${DEFAULT-VALUE}).")
     private String routing = "uniform";
 
-    @Option(
-            names = "--num-groups",
-            paramLabel = "G",
-            description =
-                    "Groups that experts form, with group-limited (default: "
-                            + DEFAULT_GROUPS
-                            + ").")
-    private Integer numGroups;
-
-    @Option(
-            names = "--num-topk-groups",
-            paramLabel = "G",
-            description =
-                    "Groups that a token may use, with group-limited (default: "
-                            + DEFAULT_TOPK_GROUPS
-                            + ").")
-    private Integer numTopkGroups;
-
-    @Option(
-            names = "--seed",
-            paramLabel = "N",
-            description = "Seed of the simulation (default: ${DEFAULT-VALUE}).")
-    private long seed;
+    @Mixin private GateOptions gate = new GateOptions();
 
     /**
      * The gate, or null where a file is to be read.
@@ -51,23 +27,13 @@ final class RoutingChoice {
      * @throws UsageException if groups are given for a routing that has none
      */
     Gate gate() {
-        boolean hasGroups = numGroups != null || numTopkGroups != null;
-        if (hasGroups && !routing.equals("group-limited")) {
-            throw new UsageException(
-                    "--num-groups and --num-topk-groups do not go with --routing="
-                            + routing
-                            + "; use --routing group-limited");
+        for (Distribution each : Distribution.values()) {
+            if (each.toString().equals(routing)) {
+                return gate.gate("--routing", each);
+            }
         }
-        return switch (routing) {
-            case "uniform" -> new Gate.Uniform();
-            case "zipf" -> new Gate.Zipf(ZIPF_EXPONENT);
-            case "group-limited" ->
-                    new Gate.GroupLimited(
-                            Objects.requireNonNullElse(numGroups, DEFAULT_GROUPS),
-                            Objects.requireNonNullElse(numTopkGroups, DEFAULT_TOPK_GROUPS),
-                            false);
-            default -> null;
-        };
+        gate.requireNoGroups("--routing", routing);
+        return null;
     }
 
     /**
@@ -86,7 +52,7 @@ final class RoutingChoice {
     }
 
     long seed() {
-        return seed;
+        return gate.seed();
     }
 
     /** Its name in tables and records. */

@@ -1,11 +1,13 @@
 package io.deepep.bench.plan;
 
 import io.deepep.EpTopology;
-import java.util.ArrayList;
+import io.deepep.bench.text.Decimals;
+import io.deepep.bench.text.MarkdownTable;
+import io.deepep.planner.Shape;
+import io.deepep.planner.StartCost;
 import java.util.List;
-import java.util.Locale;
 
-/** What starting costs, by number of nodes, as the Markdown table of docs/internode.md. */
+/** What starting costs, by number of nodes, as the Markdown table of docs/networks.md. */
 final class StartTable {
     private static final List<Integer> NODES = List.of(2, 4, 8, 16, 32, 64, 128, 256);
     private static final int TOKENS = 4096;
@@ -16,36 +18,44 @@ final class StartTable {
     private static final double GIB = 1 << 30;
     private static final double KIB = 1 << 10;
 
+    private static final List<String> HEAD =
+            List.of(
+                    "nodes",
+                    "ranks",
+                    "queue pairs of a rank",
+                    "their depth",
+                    "their memory MiB",
+                    "NVL buffer GiB",
+                    "RDMA buffer GiB",
+                    "heap GiB",
+                    "messages of a rank",
+                    "KiB");
+
     private StartTable() {}
 
-    static List<String> markdown() {
-        List<String> lines = new ArrayList<>();
-        lines.add(
-                "| nodes | ranks | queue pairs of a rank | their depth | their memory MiB | NVL buffer GiB | RDMA buffer GiB"
-                        + " | heap GiB | messages of a rank | KiB |");
-        lines.add("|---|---|---|---|---|---|---|---|---|---|");
+    static String markdown() {
+        MarkdownTable table = new MarkdownTable(HEAD.size(), HEAD);
         for (int nodes : NODES) {
             int numRanks = nodes * EpTopology.MAX_NVL_RANKS;
             Shape shape = new Shape(TOKENS, HIDDEN, TOPK, Math.max(EXPERTS, numRanks));
             EpTopology topology = new EpTopology(0, numRanks, EpTopology.MAX_NVL_RANKS);
-            lines.add(row(StartCost.of(topology, shape)));
+            table.row(row(StartCost.of(topology, shape)));
         }
-        return lines;
+        return table.toString();
     }
 
-    private static String row(StartCost cost) {
-        return String.format(
-                Locale.ROOT,
-                "| %d | %d | %d | %d | %.1f | %.2f | %.2f | %.1f | %d | %.1f |",
-                cost.topology().numRdmaRanks(),
-                cost.topology().numRanks(),
-                cost.numQps(),
-                cost.queues().qpDepth(),
-                cost.queueBytes() / MIB,
-                cost.buffers().nvlForRouting() / GIB,
-                cost.buffers().rdma() / GIB,
-                cost.heapBytes() / GIB,
-                cost.messages(),
-                cost.messageBytes() / KIB);
+    private static String[] row(StartCost cost) {
+        return new String[] {
+            "" + cost.topology().numRdmaRanks(),
+            "" + cost.topology().numRanks(),
+            "" + cost.numQps(),
+            "" + cost.queues().qpDepth(),
+            Decimals.of("%.1f", cost.queueBytes() / MIB),
+            Decimals.of("%.2f", cost.buffers().nvlForRouting() / GIB),
+            Decimals.of("%.2f", cost.buffers().rdma() / GIB),
+            Decimals.of("%.1f", cost.heapBytes() / GIB),
+            "" + cost.messages(),
+            Decimals.of("%.1f", cost.messageBytes() / KIB)
+        };
     }
 }

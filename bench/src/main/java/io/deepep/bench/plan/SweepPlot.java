@@ -1,10 +1,12 @@
 package io.deepep.bench.plan;
 
 import io.deepep.bench.run.OutputFile;
+import io.deepep.planner.ModePlan;
+import io.deepep.planner.OperationPlan;
 import java.awt.Color;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.OutputStream;
-import java.nio.file.Files;
+import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -41,11 +43,13 @@ final class SweepPlot {
                 .setChartBackgroundColor(Color.WHITE)
                 .setLegendPosition(Styler.LegendPosition.OutsideE);
         lines(plans).forEach((name, line) -> chart.addSeries(name, line.ranks(), line.micros()));
-        try (OutputStream out = Files.newOutputStream(file)) {
-            ChartEncoder.saveChart(chart, out, "png");
-        } catch (IOException unwritable) {
-            throw OutputFile.unwritable("--plot", file, unwritable);
+        ByteArrayOutputStream png = new ByteArrayOutputStream();
+        try {
+            ChartEncoder.saveChart(chart, png, "png");
+        } catch (IOException impossible) {
+            throw new UncheckedIOException(impossible);
         }
+        OutputFile.write("--plot", file, png.toByteArray());
     }
 
     /** The points of one operation. */

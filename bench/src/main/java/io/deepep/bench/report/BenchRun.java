@@ -37,8 +37,13 @@ record BenchRun(String name, List<OperationRecord> records) {
                                 + " holds no records of operations, as bench normal and bench low-latency"
                                 + " write by --json");
             }
-            return new BenchRun(
-                    stem(file), List.of(JSON.readValue(file.toFile(), OperationRecord[].class)));
+            List<OperationRecord> records =
+                    List.of(JSON.readValue(file.toFile(), OperationRecord[].class));
+            if (!records.stream().allMatch(OperationRecord::hasWhatReportsNeed)) {
+                throw new UsageException(
+                        file + " is not what deepep bench --json writes: a record lacks fields");
+            }
+            return new BenchRun(stem(file), records);
         } catch (JsonProcessingException malformed) {
             throw new UsageException(
                     file

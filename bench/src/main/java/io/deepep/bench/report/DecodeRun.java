@@ -1,6 +1,7 @@
 package io.deepep.bench.report;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import io.deepep.bench.text.MarkdownTable;
 import java.nio.file.Path;
 import java.util.List;
 
@@ -46,21 +47,19 @@ record DecodeRun(String name, List<JsonNode> records) {
     }
 
     String markdown() {
-        StringBuilder out = new StringBuilder("| " + String.join(" | ", COLUMNS) + " |\n|");
-        out.append("--:|".repeat(COLUMNS.size())).append('\n');
-        for (JsonNode each : records) {
-            out.append("| ").append(String.join(" | ", row(each))).append(" |\n");
-        }
-        return out.toString();
+        MarkdownTable table = new MarkdownTable(0, COLUMNS);
+        records.forEach(each -> table.row(row(each)));
+        return table.toString();
     }
 
-    void addTo(Page page) {
+    void addTo(ReportPage page) {
         JsonNode any = records.getFirst();
         String where =
                 any.has("gpu")
                         ? any.path("gpus").asText() + " x " + any.path("gpu").asText()
                         : "Host backend";
-        Page.Grid grid = new Page.Grid("Microseconds per layer, medians of the slowest rank");
+        ReportPage.Grid grid =
+                new ReportPage.Grid("Microseconds per layer, medians of the slowest rank");
         COLUMNS.forEach(grid::number);
         records.forEach(each -> grid.row(false, row(each).toArray()));
         page.section(

@@ -1,8 +1,9 @@
 package io.deepep.bench.report;
 
-import io.deepep.bench.report.Page.Grid;
-import io.deepep.bench.report.Page.Plot;
-import io.deepep.bench.report.Page.Section;
+import io.deepep.bench.report.ReportPage.Grid;
+import io.deepep.bench.report.ReportPage.Plot;
+import io.deepep.bench.report.ReportPage.Section;
+import io.deepep.bench.text.Decimals;
 import java.util.Arrays;
 
 /** The section about how tokens spread over experts, and over the ranks that hold them. */
@@ -10,7 +11,7 @@ final class ExpertLoad {
     private ExpertLoad() {}
 
     static void add(
-            Page page, String title, String file, String text, long[] tokens, int numRanks) {
+            ReportPage page, String title, String file, String text, long[] tokens, int numRanks) {
         Section section = page.section(title, text + " " + imbalance("expert", tokens));
         section.plots.add(
                 new Plot(
@@ -34,7 +35,6 @@ final class ExpertLoad {
         long most = Arrays.stream(tokens).max().orElse(0);
         return mean == 0
                 ? "No tokens."
-                : RunReport.format(
-                        "The busiest " + what + " has %.2f times the mean.", most / mean);
+                : Decimals.of("The busiest " + what + " has %.2f times the mean.", most / mean);
     }
 }

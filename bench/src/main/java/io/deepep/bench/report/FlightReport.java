@@ -1,8 +1,9 @@
 package io.deepep.bench.report;
 
-import io.deepep.bench.report.Page.Grid;
-import io.deepep.bench.report.Page.Plot;
-import io.deepep.bench.report.Page.Section;
+import io.deepep.bench.report.ReportPage.Grid;
+import io.deepep.bench.report.ReportPage.Plot;
+import io.deepep.bench.report.ReportPage.Section;
+import io.deepep.bench.text.Decimals;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -14,7 +15,7 @@ final class FlightReport {
 
     private FlightReport() {}
 
-    static void add(Page page, FlightSummary flight) {
+    static void add(ReportPage page, FlightSummary flight) {
         addTimes(page, flight);
         addWaits(page, flight);
         flight.traffic().forEach((operation, bytes) -> addTraffic(page, operation, bytes));
@@ -31,7 +32,7 @@ final class FlightReport {
                                         numRanks));
     }
 
-    private static void addTimes(Page page, FlightSummary flight) {
+    private static void addTimes(ReportPage page, FlightSummary flight) {
         Section section =
                 page.section(
                         "Flight recording: time by operation",
@@ -62,11 +63,11 @@ final class FlightReport {
                                     calls.count(),
                                     calls.failed(),
                                     calls.unfinished(),
-                                    RunReport.format(ONE_DIGIT, calls.hostMicros(50)),
-                                    RunReport.format(ONE_DIGIT, calls.hostMicros(99)),
-                                    RunReport.format(ONE_DIGIT, calls.deviceMicros(50)),
-                                    RunReport.format(ONE_DIGIT, calls.nvlinkBytes() / MEGA),
-                                    RunReport.format(ONE_DIGIT, calls.rdmaBytes() / MEGA));
+                                    Decimals.of(ONE_DIGIT, calls.hostMicros(50)),
+                                    Decimals.of(ONE_DIGIT, calls.hostMicros(99)),
+                                    Decimals.of(ONE_DIGIT, calls.deviceMicros(50)),
+                                    Decimals.of(ONE_DIGIT, calls.nvlinkBytes() / MEGA),
+                                    Decimals.of(ONE_DIGIT, calls.rdmaBytes() / MEGA));
                         });
         section.plots.add(
                 new Plot(
@@ -81,7 +82,7 @@ final class FlightReport {
     }
 
     /** Rows are those who waited, columns those who kept them. */
-    private static void addWaits(Page page, FlightSummary flight) {
+    private static void addWaits(ReportPage page, FlightSummary flight) {
         long[][] waits = flight.waits();
         if (waits.length == 0) {
             page.section(
@@ -108,7 +109,7 @@ final class FlightReport {
                                 + " whose end the host saw. "
                                 + (all == 0
                                         ? "Nobody waited."
-                                        : RunReport.format(
+                                        : Decimals.of(
                                                 "Rank "
                                                         + slowest
                                                         + " kept the others longest: %.0f %% of all waits.",
@@ -125,13 +126,13 @@ final class FlightReport {
             grid.row(
                     false,
                     rank,
-                    RunReport.format(ONE_DIGIT, Arrays.stream(millis[rank]).sum()),
-                    RunReport.format(ONE_DIGIT, caused[rank]));
+                    Decimals.of(ONE_DIGIT, Arrays.stream(millis[rank]).sum()),
+                    Decimals.of(ONE_DIGIT, caused[rank]));
         }
         section.tables.add(grid);
     }
 
-    private static void addTraffic(Page page, String operation, long[][] bytes) {
+    private static void addTraffic(ReportPage page, String operation, long[][] bytes) {
         Section section =
                 page.section(
                         "Flight recording: traffic matrix of " + operation,

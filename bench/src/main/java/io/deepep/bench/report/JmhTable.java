@@ -2,9 +2,10 @@ package io.deepep.bench.report;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.MissingNode;
+import io.deepep.bench.text.MarkdownTable;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.StringJoiner;
 
 /** Markdown of what JMH recorded. */
@@ -17,37 +18,40 @@ final class JmhTable {
     static String markdown(Path file) {
         List<JsonNode> results = JsonRecords.read(file, "benchmark", "deepep jmh -rf json");
         boolean garbage = results.stream().anyMatch(each -> !garbageOf(each).isMissingNode());
-        StringBuilder out = new StringBuilder();
-        out.append("| benchmark | parameters | score | error |");
-        out.append(garbage ? " bytes per call |\n" : "\n");
-        out.append("|---|---|--:|--:|").append(garbage ? "--:|\n" : "\n");
-        for (JsonNode each : results) {
-            String path = each.path("benchmark").asText();
-            int method = path.lastIndexOf('.');
-            JsonNode metric = each.path("primaryMetric");
-            out.append(
-                    String.format(
-                            Locale.ROOT,
-                            "| `%s` | %s | %s %s | ± %s |",
-                            path.substring(path.lastIndexOf('.', method - 1) + 1),
-                            parameters(each.path("params")),
-                            JsonRecords.number(metric.path("score"), 1),
-                            metric.path("scoreUnit").asText().replace("us/", "µs/"),
-                            JsonRecords.number(metric.path("scoreError"), 1)));
-            if (garbage) {
-                JsonNode bytes = garbageOf(each);
-                out.append(' ');
-                out.append(
-                        bytes.isMissingNode()
-                                ? ""
-                                : JsonRecords.number(bytes.path("score"), 1)
-                                        + " ± "
-                                        + JsonRecords.number(bytes.path("scoreError"), 1));
-                out.append(" |");
-            }
-            out.append('\n');
+        List<String> head = new ArrayList<>(List.of("benchmark", "parameters", "score", "error"));
+        if (garbage) {
+            head.add("bytes per call");
         }
-        return out.toString();
+        MarkdownTable table = new MarkdownTable(2, head);
+        for (JsonNode each : results) {
+            JsonNode metric = each.path("primaryMetric");
+            List<String> cells = new ArrayList<>();
+            cells.add("`" + name(each.path("benchmark").asText()) + "`");
+            cells.add(parameters(each.path("params")));
+            cells.add(
+                    JsonRecords.number(metric.path("score"), 1)
+                            + " "
+                            + metric.path("scoreUnit").asText().replace("us/", "µs/"));
+            cells.add("± " + JsonRecords.number(metric.path("scoreError"), 1));
+            if (garbage) {
+                cells.add(bytes(garbageOf(each)));
+            }
+            table.row(cells);
+        }
+        return table.toString();
+    }
+
+    /** Class and method. */
+    private static String name(String path) {
+        return path.substring(path.lastIndexOf('.', path.lastIndexOf('.') - 1) + 1);
+    }
+
+    private static String bytes(JsonNode garbage) {
+        return garbage.isMissingNode()
+                ? ""
+                : JsonRecords.number(garbage.path("score"), 1)
+                        + " ± "
+                        + JsonRecords.number(garbage.path("scoreError"), 1);
     }
 
     /** JMH's profilers once began their names with a dot of their own. */

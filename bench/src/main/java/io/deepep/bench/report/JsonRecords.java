@@ -4,11 +4,11 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Decimals;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 
 /** Reads arrays of JSON records that have no class of their own here. */
 final class JsonRecords {
@@ -61,8 +61,6 @@ final class JsonRecords {
 
     /** A number with so many digits after the point; nothing where there is none. */
     static String number(JsonNode value, int digits) {
-        return value.isNumber()
-                ? String.format(Locale.ROOT, "%." + digits + "f", value.asDouble())
-                : "";
+        return value.isNumber() ? Decimals.of("%." + digits + "f", value.asDouble()) : "";
     }
 }

@@ -1,6 +1,9 @@
 package io.deepep.bench.report;
 
 import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Decimals;
+import io.deepep.bench.text.MarkdownTable;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -20,24 +23,22 @@ final class MarkdownTables {
     /** Where a figure comes from: the machine, its driver, the commit, the shape. */
     static String facts(BenchRun run) {
         OperationRecord any = run.any();
-        StringBuilder out = new StringBuilder("| | |\n|---|---|\n");
-        line(out, "Machine", run.machine());
+        MarkdownTable out = new MarkdownTable(2, List.of("", ""));
+        out.row("Machine", run.machine());
         if (any.gpu() != null) {
-            line(out, "Driver", any.gpu().driver());
+            out.row("Driver", any.gpu().driver());
         }
-        line(out, "Commit", "`" + any.commit() + "`");
-        line(out, "Shape", run.shape());
-        line(out, "Runs", any.repeats() + " of each operation, " + any.time().substring(0, 10));
+        out.row("Commit", "`" + any.commit() + "`");
+        out.row("Shape", run.shape());
+        out.row("Runs", any.repeats() + " of each operation, " + any.time().substring(0, 10));
         if (any.gpu() != null) {
-            line(
-                    out,
+            out.row(
                     "Best bare copy",
-                    RunReport.format("%.0f GB/s", any.gpu().ceilingBytesPerSecond() / GIGA));
+                    Decimals.of("%.0f GB/s", any.gpu().ceilingBytesPerSecond() / GIGA));
         } else if (any.memoryCopyBytesPerSecond() != null) {
-            line(
-                    out,
+            out.row(
                     "Memory copy",
-                    RunReport.format("%.1f GB/s", any.memoryCopyBytesPerSecond() / GIGA)
+                    Decimals.of("%.1f GB/s", any.memoryCopyBytesPerSecond() / GIGA)
                             + " read and written");
         }
         return out.toString();
@@ -45,41 +46,46 @@ final class MarkdownTables {
 
     /** The records of one number of multiprocessors, or of each operation the fastest. */
     static List<OperationRecord> chosen(BenchRun run, String sms) {
-        return sms.equals(BEST) ? run.fastest() : run.withSms(Integer.parseInt(sms));
+        if (sms.equals(BEST)) {
+            return run.fastest();
+        }
+        if (!sms.matches("[0-9]{1,4}")) {
+            throw new UsageException("sms=" + sms + " is neither a number nor " + BEST);
+        }
+        return run.withSms(Integer.parseInt(sms));
     }
 
     /** Time, bandwidth and share of the ceiling by operation. */
     static String times(BenchRun run, String sms) {
         boolean gpu = run.any().gpu() != null;
-        StringBuilder out = new StringBuilder();
-        line(
-                out,
-                "operation",
-                "SMs",
-                "time",
-                gpu ? "rows that cross links" : "rows read and written",
-                gpu ? "of the best bare copy" : "of a memory copy");
-        line(out, "---", "--:", "--:", "--:", "--:");
+        MarkdownTable out =
+                new MarkdownTable(
+                        1,
+                        List.of(
+                                "operation",
+                                "SMs",
+                                "time",
+                                gpu ? "rows that cross links" : "rows read and written",
+                                gpu ? "of the best bare copy" : "of a memory copy"));
         for (OperationRecord each : chosen(run, sms)) {
             double perSecond =
                     gpu
                             ? each.gpu().linkBytesPerSecond()
                             : each.movedBytes() / each.p50Micros() * 1e6;
-            line(
-                    out,
+            out.row(
                     OperationNames.of(each),
                     Integer.toString(each.sms()),
                     time(each),
-                    RunReport.format(gpu ? "%.0f GB/s" : "%.1f GB/s", perSecond / GIGA),
-                    RunReport.format("%.0f %%", 100 * BenchRun.share(each)));
+                    Decimals.of(gpu ? "%.0f GB/s" : "%.1f GB/s", perSecond / GIGA),
+                    Decimals.of("%.0f %%", 100 * BenchRun.share(each)));
         }
         return out.toString();
     }
 
     static String time(OperationRecord each) {
         return each.p50Micros() < 10_000
-                ? RunReport.format("%.0f µs", each.p50Micros())
-                : RunReport.format("%.1f ms", each.p50Micros() / 1e3);
+                ? Decimals.of("%.0f µs", each.p50Micros())
+                : Decimals.of("%.1f ms", each.p50Micros() / 1e3);
     }
 
     /** Microseconds, and the share of the ceiling, by operation and number of multiprocessors. */
@@ -91,11 +97,9 @@ final class MarkdownTables {
             byName.computeIfAbsent(OperationNames.of(each), name -> new LinkedHashMap<>())
                     .put(each.sms(), each);
         }
-        StringBuilder out = new StringBuilder();
         List<String> head = new ArrayList<>(List.of("SMs"));
         numbers.forEach(number -> head.add(number.toString()));
-        line(out, head.toArray(String[]::new));
-        rule(out, head.size());
+        MarkdownTable out = new MarkdownTable(1, head);
         byName.forEach(
                 (name, bySms) -> {
                     List<String> cells = new ArrayList<>(List.of(name));
@@ -104,11 +108,11 @@ final class MarkdownTables {
                         cells.add(
                                 each == null
                                         ? ""
-                                        : RunReport.format("%.0f", each.p50Micros())
-                                                + RunReport.format(
+                                        : Decimals.of("%.0f", each.p50Micros())
+                                                + Decimals.of(
                                                         " (%.0f %%)", 100 * BenchRun.share(each)));
                     }
-                    line(out, cells.toArray(String[]::new));
+                    out.row(cells);
                 });
         return out.toString();
     }
@@ -118,11 +122,9 @@ final class MarkdownTables {
         Set<String> operations = new LinkedHashSet<>();
         runs.forEach(
                 run -> chosen(run, sms).forEach(each -> operations.add(OperationNames.of(each))));
-        StringBuilder out = new StringBuilder();
         List<String> head = new ArrayList<>(List.of("run", "tokens, ranks"));
         head.addAll(operations);
-        line(out, head.toArray(String[]::new));
-        rule(out, head.size());
+        MarkdownTable out = new MarkdownTable(1, head);
         for (BenchRun run : runs) {
             Map<String, OperationRecord> byName = new LinkedHashMap<>();
             chosen(run, sms).forEach(each -> byName.put(OperationNames.of(each), each));
@@ -135,10 +137,9 @@ final class MarkdownTables {
                         each == null
                                 ? ""
                                 : time(each)
-                                        + RunReport.format(
-                                                ", %.0f %%", 100 * BenchRun.share(each)));
+                                        + Decimals.of(", %.0f %%", 100 * BenchRun.share(each)));
             }
-            line(out, cells.toArray(String[]::new));
+            out.row(cells);
         }
         return out.toString();
     }
@@ -151,11 +152,9 @@ final class MarkdownTables {
             names.add(OperationNames.of(each));
             byTokens.computeIfAbsent(each.tokens(), number -> new ArrayList<>()).add(each);
         }
-        StringBuilder out = new StringBuilder();
         List<String> head = new ArrayList<>(List.of("tokens"));
         names.forEach(name -> head.add(name.replaceFirst("^low-latency ", "")));
-        line(out, head.toArray(String[]::new));
-        rule(out, head.size());
+        MarkdownTable out = new MarkdownTable(1, head);
         byTokens.forEach(
                 (tokens, records) -> {
                     Map<String, Double> micros = new HashMap<>();
@@ -167,18 +166,10 @@ final class MarkdownTables {
                     List<String> cells = new ArrayList<>(List.of(tokens.toString()));
                     for (String name : names) {
                         Double time = micros.get(name);
-                        cells.add(time == null ? "" : RunReport.format("%.1f", time));
+                        cells.add(time == null ? "" : Decimals.of("%.1f", time));
                     }
-                    line(out, cells.toArray(String[]::new));
+                    out.row(cells);
                 });
         return out.toString();
-    }
-
-    private static void rule(StringBuilder out, int columns) {
-        out.append("|---").append("|--:".repeat(columns - 1)).append("|\n");
-    }
-
-    private static void line(StringBuilder out, String... cells) {
-        out.append("| ").append(String.join(" | ", cells)).append(" |\n");
     }
 }

@@ -3,6 +3,7 @@ package io.deepep.bench.report;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
+import io.deepep.bench.text.Decimals;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -164,7 +165,7 @@ final class ReadmeCommand implements Callable<Integer> {
                                         OperationNames.of(each)
                                                 + " "
                                                 + (share
-                                                        ? RunReport.format(
+                                                        ? Decimals.of(
                                                                 "%.0f %%",
                                                                 100 * BenchRun.share(each))
                                                         : MarkdownTables.time(each)))

@@ -5,6 +5,7 @@ import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -79,44 +80,56 @@ public final class ReportCommand implements Runnable {
                 runs.add(BenchRun.read(file));
             }
         }
-        Page page = page(runs, loops, recordings);
-        write(page);
-        console.line(
-                "%s (%d sections, %d plots)",
-                out.resolve("report.html"), page.sections.size(), page.plots().size());
+        FlightSummary flight = flight(recordings);
+        Path html = makeFolder();
+        ReportPage page = page(runs, loops, flight);
+        write(html, page);
+        console.line("%s (%d sections, %d plots)", html, page.sections.size(), page.plots().size());
     }
 
-    private static Page page(List<BenchRun> runs, List<DecodeRun> loops, List<Path> recordings) {
+    private static FlightSummary flight(List<Path> recordings) {
+        FlightSummary flight = new FlightSummary();
+        recordings.forEach(flight::add);
+        if (!recordings.isEmpty() && flight.calls().isEmpty()) {
+            throw new UsageException(
+                    recordings
+                            + " hold no io.deepep.Operation events; record with --jfr, or with"
+                            + " io.deepep.Operation#enabled=true");
+        }
+        return flight;
+    }
+
+    private static ReportPage page(
+            List<BenchRun> runs, List<DecodeRun> loops, FlightSummary flight) {
         Build build = Build.current();
-        Page page =
-                new Page(
+        ReportPage page =
+                new ReportPage(
                         "deepep report",
                         "Made by deepep " + build.version() + ", commit " + build.commit());
         runs.forEach(run -> RunReport.add(page, run));
         loops.forEach(loop -> loop.addTo(page));
-        if (!recordings.isEmpty()) {
-            FlightSummary flight = new FlightSummary();
-            recordings.forEach(flight::add);
-            if (flight.calls().isEmpty()) {
-                throw new UsageException(
-                        recordings
-                                + " hold no io.deepep.Operation events; record with --jfr, or with"
-                                + " io.deepep.Operation#enabled=true");
-            }
+        if (!flight.calls().isEmpty()) {
             FlightReport.add(page, flight);
         }
         return page;
     }
 
-    private void write(Page page) {
+    /** Where the page goes, which can be written. */
+    private Path makeFolder() {
+        Path html = out.resolve("report.html");
         try {
             Files.createDirectories(out);
-            Files.writeString(out.resolve("report.html"), page.html());
-            for (Page.Plot plot : page.plots()) {
-                Files.write(out.resolve(plot.file), plot.png);
-            }
-        } catch (IOException unwritable) {
-            throw OutputFile.unwritable("--out", out, unwritable);
+        } catch (IOException refused) {
+            throw OutputFile.unwritable("--out", out, refused);
+        }
+        OutputFile.require("--out", html);
+        return html;
+    }
+
+    private void write(Path html, ReportPage page) {
+        OutputFile.write("--out", html, page.html().getBytes(StandardCharsets.UTF_8));
+        for (ReportPage.Plot plot : page.plots()) {
+            OutputFile.write("--out", out.resolve(plot.file), plot.png);
         }
     }
 

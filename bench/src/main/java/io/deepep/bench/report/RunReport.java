@@ -2,26 +2,26 @@ package io.deepep.bench.report;
 
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.RoutingCounts;
-import io.deepep.bench.report.Page.Grid;
-import io.deepep.bench.report.Page.Plot;
-import io.deepep.bench.report.Page.Section;
+import io.deepep.bench.report.ReportPage.Grid;
+import io.deepep.bench.report.ReportPage.Plot;
+import io.deepep.bench.report.ReportPage.Section;
+import io.deepep.bench.text.Decimals;
 import java.util.List;
-import java.util.Locale;
 
 /** The sections about a run of a bench. */
 final class RunReport {
     private static final double GIGA = 1e9;
     private static final double MEGA = 1e6;
 
-    private final Page page;
+    private final ReportPage page;
     private final BenchRun run;
 
-    private RunReport(Page page, BenchRun run) {
+    private RunReport(ReportPage page, BenchRun run) {
         this.page = page;
         this.run = run;
     }
 
-    static void add(Page page, BenchRun run) {
+    static void add(ReportPage page, BenchRun run) {
         RunReport report = new RunReport(page, run);
         report.addTimes();
         report.addShares();
@@ -73,13 +73,13 @@ final class RunReport {
                     !best.contains(each),
                     OperationNames.of(each),
                     each.sms(),
-                    format("%.1f", each.p50Micros()),
-                    format("%.1f", each.p99Micros()),
-                    format("%.1f", each.maxMicros()),
-                    format("%.1f", each.nvlinkBytes() / MEGA),
-                    format("%.1f", each.rdmaBytes() / MEGA),
-                    format("%.1f", bandwidth(each)),
-                    format("%.0f", 100 * BenchRun.share(each)));
+                    Decimals.of("%.1f", each.p50Micros()),
+                    Decimals.of("%.1f", each.p99Micros()),
+                    Decimals.of("%.1f", each.maxMicros()),
+                    Decimals.of("%.1f", each.nvlinkBytes() / MEGA),
+                    Decimals.of("%.1f", each.rdmaBytes() / MEGA),
+                    Decimals.of("%.1f", bandwidth(each)),
+                    Decimals.of("%.0f", 100 * BenchRun.share(each)));
         }
         section.tables.add(grid);
     }
@@ -169,10 +169,5 @@ final class RunReport {
                 "Selections of each expert by the tokens of all ranks.",
                 tokens,
                 counts.rows().size());
-    }
-
-    @SuppressWarnings("AnnotateFormatMethod") // the annotation would be a dependency for this alone
-    static String format(String pattern, double value) {
-        return Double.isNaN(value) ? "" : String.format(Locale.ROOT, pattern, value);
     }
 }

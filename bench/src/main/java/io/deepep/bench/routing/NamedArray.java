@@ -1,5 +1,6 @@
 package io.deepep.bench.routing;
 
+import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
@@ -39,14 +40,14 @@ final class NamedArray {
         this.type = type;
         this.shape = shape.clone();
         this.data = data.slice().order(ByteOrder.LITTLE_ENDIAN);
-        long needed = type.bytes;
+        BigInteger needed = BigInteger.valueOf(type.bytes);
         for (long size : shape) {
             if (size < 0) {
                 throw new RoutingFileException(this + " has a negative size");
             }
-            needed = Math.multiplyExact(needed, size);
+            needed = needed.multiply(BigInteger.valueOf(size));
         }
-        if (data.remaining() != needed) {
+        if (!needed.equals(BigInteger.valueOf(data.remaining()))) {
             throw new RoutingFileException(
                     this + " needs " + needed + " bytes of data, the file has " + data.remaining());
         }
@@ -77,6 +78,10 @@ final class NamedArray {
     /** Element {@code at} of the flattened array. */
     float floatAt(int at) {
         return data.getFloat(4 * at);
+    }
+
+    int numElements() {
+        return data.limit() / type.bytes;
     }
 
     boolean hasShapeOf(NamedArray other) {

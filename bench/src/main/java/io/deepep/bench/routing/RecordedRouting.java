@@ -1,11 +1,15 @@
 package io.deepep.bench.routing;
 
+import io.deepep.NormalLimits;
+import io.deepep.bench.run.MemoryNeed;
+import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.UsageException;
 import io.deepep.testkit.routing.Routing;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.file.NoSuchFileException;
+import java.nio.channels.FileChannel.MapMode;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.function.Predicate;
@@ -18,6 +22,9 @@ import java.util.function.Predicate;
  * only ones of integers and of floats.
  */
 public final class RecordedRouting {
+    /** An array's header and the reference to it. */
+    private static final int ARRAY_BYTES = 24;
+
     private final String name;
     private final NamedArray idx;
     private final NamedArray weights;
@@ -37,31 +44,29 @@ public final class RecordedRouting {
     public static RecordedRouting read(Path file, Path weightsFile) {
         try {
             return check(load(file, weightsFile));
-        } catch (NoSuchFileException missing) {
-            throw new UsageException("--routing: there is no file " + missing.getMessage());
-        } catch (IOException unreadable) {
-            throw new UsageException(
-                    "--routing: cannot read " + file + ": " + unreadable.getMessage());
-        } catch (RoutingFileException | ArithmeticException wrong) {
+        } catch (RoutingFileException wrong) {
             throw new UsageException("--routing: " + wrong.getMessage());
         }
     }
 
-    private static RecordedRouting load(Path file, Path weightsFile) throws IOException {
+    private static RecordedRouting load(Path file, Path weightsFile) {
         String name = file.toString();
         if (name.endsWith(".npy")) {
             NamedArray weights =
                     weightsFile == null
                             ? null
-                            : NpyReader.read(weightsFile.toString(), bytes(weightsFile));
-            return new RecordedRouting(name, NpyReader.read(name, bytes(file)), weights);
+                            : NpyReader.read(
+                                    weightsFile.toString(),
+                                    bytes("--routing-weights", weightsFile));
+            return new RecordedRouting(
+                    name, NpyReader.read(name, bytes("--routing", file)), weights);
         }
         if (name.endsWith(".safetensors")) {
             if (weightsFile != null) {
                 throw new RoutingFileException(
                         "--routing-weights goes with a .npy file; put topk_weights into " + name);
             }
-            List<NamedArray> arrays = SafetensorsReader.read(name, bytes(file));
+            List<NamedArray> arrays = SafetensorsReader.read(name, bytes("--routing", file));
             NamedArray idx = pick(arrays, "topk_idx", array -> array.type().isInteger());
             if (idx == null) {
                 throw new RoutingFileException(
@@ -83,19 +88,20 @@ public final class RecordedRouting {
                 .orElse(candidates.size() == 1 ? candidates.getFirst() : null);
     }
 
-    private static ByteBuffer bytes(Path file) throws IOException {
+    /** The file's bytes, mapped: it may be larger than the heap. */
+    private static ByteBuffer bytes(String option, Path file) {
+        if (!Files.isRegularFile(file)) {
+            throw new UsageException(option + ": there is no file " + file);
+        }
         try (FileChannel channel = FileChannel.open(file)) {
             if (channel.size() > Integer.MAX_VALUE) {
-                throw new RoutingFileException(
-                        file + " has " + channel.size() + " bytes; at most 2 GiB are read");
+                throw new UsageException(
+                        "%s: %s has %d bytes; at most 2 GiB are read"
+                                .formatted(option, file, channel.size()));
             }
-            ByteBuffer bytes = ByteBuffer.allocate((int) channel.size());
-            while (bytes.hasRemaining()) {
-                if (channel.read(bytes) < 0) {
-                    break;
-                }
-            }
-            return bytes.flip();
+            return channel.map(MapMode.READ_ONLY, 0, channel.size());
+        } catch (IOException unreadable) {
+            throw OutputFile.failed(option + ": cannot read", file, unreadable);
         }
     }
 
@@ -104,8 +110,13 @@ public final class RecordedRouting {
         if (!idx.type().isInteger()) {
             throw new RoutingFileException(idx + " has no integers; indices are I64 or I32");
         }
-        if (idx.rank() < 2 || idx.rank() > 3 || read.numTopk() < 1) {
+        if (idx.rank() < 2 || idx.rank() > 3) {
             throw new RoutingFileException(idx + " is neither [T,K] nor [R,T,K]");
+        }
+        long numTopk = idx.shape()[idx.rank() - 1];
+        if (numTopk < 1 || numTopk > NormalLimits.MAX_TOPK) {
+            throw new RoutingFileException(
+                    "%s: K=%d is not in [1, %d]".formatted(idx, numTopk, NormalLimits.MAX_TOPK));
         }
         NamedArray weights = read.weights;
         if (weights != null && (weights.type().isInteger() || !weights.hasShapeOf(idx))) {
@@ -135,6 +146,7 @@ public final class RecordedRouting {
                             + " ranks, the group has numRanks="
                             + numRanks);
         }
+        requireHeap();
         long[][][] experts = new long[numRanks][][];
         float[][][] factors = new float[numRanks][][];
         for (int rank = 0; rank < numRanks; rank++) {
@@ -157,6 +169,13 @@ public final class RecordedRouting {
         }
     }
 
+    /** For a row of indices and one of weights of each token, once while they are copied. */
+    private void requireHeap() {
+        double tokens = (double) idx.numElements() / numTopk();
+        double perToken = 2 * (2 * ARRAY_BYTES + numTopk() * (Long.BYTES + Float.BYTES));
+        MemoryNeed.requireHeap("the tokens of --routing=" + name, tokens * perToken);
+    }
+
     /**
      * The first row, counted over all ranks, that belongs to {@code rank}: tokens of [T,K] are
      * split as evenly as they can.
@@ -171,6 +190,11 @@ public final class RecordedRouting {
             int at = row * experts.length + k;
             experts[k] = idx.integerAt(at);
             factors[k] = weights == null ? 1f / experts.length : weights.floatAt(at);
+            if (experts[k] >= 0 && !Float.isFinite(factors[k])) {
+                throw new UsageException(
+                        "--routing: weights %s: token %d, selection %d is %s, which is not finite"
+                                .formatted(weights, row, k, factors[k]));
+            }
         }
     }
 }

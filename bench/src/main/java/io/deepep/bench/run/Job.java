@@ -6,7 +6,6 @@ import io.deepep.Fp8E4m3;
 import io.deepep.Network;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.RoutingSpec;
-
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;

@@ -88,7 +88,7 @@ public final class LaunchedGroup implements AutoCloseable {
                             + communicator.size()
                             + " processes that were launched, one rank each");
         }
-        return new ProcessRanks(communicator);
+        return new LaunchedRanks(communicator);
     }
 
     /**

@@ -1,14 +1,10 @@
 package io.deepep.bench.run;
 
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import io.deepep.spi.posix.AvailableMemory;
 import java.util.Locale;
 
 /** Refuses jobs whose memory cannot fit, before they make the machine swap or die. */
 public final class MemoryNeed {
-    private static final Path MEMINFO = Path.of("/proc/meminfo");
-    private static final String AVAILABLE = "MemAvailable:";
     private static final double GIB = 1L << 30;
 
     private MemoryNeed() {}
@@ -20,8 +16,8 @@ public final class MemoryNeed {
      * @throws UsageException if all ranks together need more than is available
      */
     public static void require(int numRanks, long perRank) {
-        long needed = Math.multiplyExact(perRank, (long) numRanks);
-        long available = availableBytes();
+        double needed = (double) perRank * numRanks; // may be more than a long holds
+        long available = AvailableMemory.bytes();
         if (needed > available) {
             throw new UsageException(
                     String.format(
@@ -44,7 +40,7 @@ public final class MemoryNeed {
      */
     public static void requireOnGpus(Placement placement, int numRanks, long perRank) {
         int ranks = placement.ranksPerGpu(numRanks);
-        long needed = Math.multiplyExact(perRank, (long) ranks);
+        double needed = (double) perRank * ranks;
         long has = placement.gpu().memoryBytes();
         if (needed > has) {
             throw new UsageException(
@@ -61,14 +57,24 @@ public final class MemoryNeed {
         }
     }
 
-    private static long availableBytes() {
-        try (var lines = Files.lines(MEMINFO)) {
-            return lines.filter(line -> line.startsWith(AVAILABLE))
-                    .mapToLong(line -> 1024 * Long.parseLong(line.replaceAll("[^0-9]", "")))
-                    .findFirst()
-                    .orElse(Long.MAX_VALUE);
-        } catch (IOException noProc) {
-            return Long.MAX_VALUE;
+    /**
+     * Checks that arrays fit the Java heap.
+     *
+     * @param what they hold, for the complaint
+     * @throws UsageException if they do not
+     */
+    public static void requireHeap(String what, double needed) {
+        Runtime runtime = Runtime.getRuntime();
+        long has = runtime.maxMemory() - runtime.totalMemory() + runtime.freeMemory();
+        if (needed > has) {
+            throw new UsageException(
+                    String.format(
+                            Locale.ROOT,
+                            "%s take %.1f GiB of Java heap, there are %.1f GiB left;"
+                                    + " raise it by DEEPEP_JAVA_OPTS=-Xmx...",
+                            what,
+                            needed / GIB,
+                            has / GIB));
         }
     }
 }

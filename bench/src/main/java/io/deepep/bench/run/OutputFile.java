@@ -1,20 +1,34 @@
 package io.deepep.bench.run;
 
+import static java.nio.file.StandardOpenOption.CREATE_NEW;
+import static java.nio.file.StandardOpenOption.DELETE_ON_CLOSE;
+import static java.nio.file.StandardOpenOption.WRITE;
+
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.FileSystemException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 
 /** Files that options name for results. */
 public final class OutputFile {
+    /** What a disk must have room for before a command starts: no record is larger. */
+    private static final int PROBE_BYTES = 1 << 16;
+
     private OutputFile() {}
 
     /**
-     * Refuses what cannot be written, before a command works for an hour to fill it.
+     * Refuses what cannot be written, before a command works for an hour to fill it. Leaves no
+     * trace.
      *
      * @param option its name, as {@code --json}
      * @param file what the user gave, or null
-     * @throws UsageException if its folder is not there, or it is a folder itself
+     * @throws UsageException if its folder is not there, it is a folder itself, or may not or
+     *     cannot be written
      */
     public static void require(String option, Path file) {
         if (file == null) {
@@ -27,11 +41,61 @@ public final class OutputFile {
         if (!Files.isDirectory(folder)) {
             throw new UsageException(option + "=" + file + ": there is no folder " + folder);
         }
+        try {
+            probe(file);
+        } catch (IOException refused) {
+            throw unwritable(option, file, refused);
+        }
+    }
+
+    private static void probe(Path file) throws IOException {
+        if (Files.isRegularFile(file)) {
+            FileChannel.open(file, WRITE).close();
+        } else if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
+            try (FileChannel channel = FileChannel.open(file, CREATE_NEW, WRITE, DELETE_ON_CLOSE)) {
+                channel.write(ByteBuffer.allocate(PROBE_BYTES));
+            } catch (FileAlreadyExistsException otherProcess) {
+                // Another rank of the job looks at the same moment.
+            }
+        } else if (Files.exists(file) && !Files.isWritable(file)) {
+            throw new AccessDeniedException(file.toString(), null, "permission denied");
+        }
+    }
+
+    /**
+     * Writes it whole, or leaves no file where there was none.
+     *
+     * @throws UsageException if it cannot be written
+     */
+    public static void write(String option, Path file, byte[] content) {
+        boolean isNew = Files.notExists(file, LinkOption.NOFOLLOW_LINKS);
+        try {
+            Files.write(file, content);
+        } catch (IOException full) {
+            if (isNew) {
+                discard(file);
+            }
+            throw unwritable(option, file, full);
+        }
+    }
+
+    /** Deletes a file that holds nothing of use, if it can. */
+    public static void discard(Path file) {
+        try {
+            Files.deleteIfExists(file);
+        } catch (IOException kept) {
+            // The complaint about what made it useless comes next.
+        }
     }
 
     /** What to say when it could not be written after all, as on a full disk. */
     public static UsageException unwritable(String option, Path file, IOException why) {
-        return new UsageException(option + ": cannot write " + file + ": " + reason(why));
+        return failed(option + ": cannot write", file, why);
+    }
+
+    /** What to say when something could not be done with a file. */
+    public static UsageException failed(String what, Path file, IOException why) {
+        return new UsageException(what + " " + file + ": " + reason(why));
     }
 
     /** The message of a file system's exception may be no more than the file again. */

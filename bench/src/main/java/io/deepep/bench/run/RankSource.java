@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /** The ranks that this process runs, and how they reach all others. */
-public interface RankSource extends AutoCloseable, RoundEnd {
+public interface RankSource extends AutoCloseable, RoundAgreement {
     /** R, ranks of other processes included. */
     int numRanks();
 
@@ -22,7 +22,7 @@ public interface RankSource extends AutoCloseable, RoundEnd {
 
     @Override
     default long meet(long nanos, RankFailure failure) {
-        return RoundEnd.LOCAL.meet(nanos, failure);
+        return RoundAgreement.LOCAL.meet(nanos, failure);
     }
 
     /**

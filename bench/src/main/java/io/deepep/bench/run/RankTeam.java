@@ -27,7 +27,7 @@ public final class RankTeam implements AutoCloseable {
     private final List<Integer> localRanks;
     private final Object starting = new Object();
     private final Object finishing = new Object();
-    private final RoundEnd roundEnd;
+    private final RoundAgreement roundEnd;
     private final long[] nanos;
     private long slowestNanos;
     private Work work;
@@ -36,7 +36,7 @@ public final class RankTeam implements AutoCloseable {
     private int running;
     private RankFailure failure;
 
-    private RankTeam(int numRanks, List<Integer> localRanks, RoundEnd roundEnd) {
+    private RankTeam(int numRanks, List<Integer> localRanks, RoundAgreement roundEnd) {
         this.numRanks = numRanks;
         this.localRanks = localRanks;
         this.roundEnd = roundEnd;
@@ -45,7 +45,7 @@ public final class RankTeam implements AutoCloseable {
 
     /** Starts a thread for each of {@code numRanks} ranks. */
     public static RankTeam start(int numRanks) {
-        return start(numRanks, IntStream.range(0, numRanks).boxed().toList(), RoundEnd.LOCAL);
+        return start(numRanks, IntStream.range(0, numRanks).boxed().toList(), RoundAgreement.LOCAL);
     }
 
     /**
@@ -55,7 +55,7 @@ public final class RankTeam implements AutoCloseable {
      * @param localRanks those of this one
      * @param roundEnd how processes meet after a round
      */
-    static RankTeam start(int numRanks, List<Integer> localRanks, RoundEnd roundEnd) {
+    static RankTeam start(int numRanks, List<Integer> localRanks, RoundAgreement roundEnd) {
         RankTeam team = new RankTeam(numRanks, localRanks, roundEnd);
         for (int rank : localRanks) {
             int mine = rank;

@@ -4,7 +4,6 @@ import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpUnavailableException;
-
 import java.util.List;
 import java.util.function.Consumer;
 

@@ -4,16 +4,11 @@ import io.deepep.Communicator;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.spi.Meeting;
+import io.deepep.spi.posix.JobMemory;
+import io.deepep.spi.posix.SharedMemory;
 import io.deepep.testkit.HostTensors;
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
-import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
-import java.nio.channels.FileChannel.MapMode;
-import java.nio.file.Files;
-import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -22,13 +17,10 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 
 /**
- * Shows the processes of one host each other's host tensors: each writes its own to a file in
- * memory, which the others map.
+ * Shows the processes of one host each other's host tensors: each copies its own into memory that
+ * the others map.
  */
 final class TensorExchange {
-    private static final Path FOLDER = Path.of("/dev/shm");
-    private static final long PIECE_BYTES = 1L << 30;
-
     private final int rank;
     private final Meeting meeting;
     private Arena arena = Arena.ofShared();
@@ -40,32 +32,34 @@ final class TensorExchange {
                         communicator,
                         timeout,
                         "the processes cannot compare their results",
-                        "give "
-                                + FOLDER
-                                + " more room (docker run --shm-size), or lower --num-tokens");
+                        "run them in one PID namespace, or lower --num-tokens");
     }
 
-    /** Where a tensor lies; no path for a rank that has none. */
-    private record Place(String path, DType dtype, List<Long> shape) {
-        static Place of(String path, Tensor tensor) {
-            return new Place(path, tensor.dtype(), LongStream.of(tensor.shape()).boxed().toList());
+    /** Where a tensor lies; no memory for a rank that has none, or one without elements. */
+    private record SharedTensor(String offer, DType dtype, List<Long> shape) {
+        static final SharedTensor NONE = new SharedTensor("none", DType.BF16, List.of(0L));
+
+        static SharedTensor of(Tensor tensor) {
+            return new SharedTensor(
+                    "", tensor.dtype(), LongStream.of(tensor.shape()).boxed().toList());
+        }
+
+        SharedTensor in(SharedMemory memory) {
+            return new SharedTensor(JobMemory.offer(memory), dtype, shape);
         }
 
         String encode() {
-            return path
-                    + " "
-                    + dtype
-                    + " "
-                    + shape.stream().map(String::valueOf).collect(Collectors.joining("x"));
+            String sizes = shape.stream().map(String::valueOf).collect(Collectors.joining("x"));
+            return dtype + " " + sizes + " " + offer;
         }
 
-        static Place decode(String text) {
+        static SharedTensor decode(String text) {
             String[] words = text.split(" ", 3);
             List<Long> shape =
-                    words[2].isEmpty()
+                    words[1].isEmpty()
                             ? List.of()
-                            : Arrays.stream(words[2].split("x", -1)).map(Long::valueOf).toList();
-            return new Place(words[0], DType.valueOf(words[1]), shape);
+                            : Arrays.stream(words[1].split("x", -1)).map(Long::valueOf).toList();
+            return new SharedTensor(words[2], DType.valueOf(words[0]), shape);
         }
 
         long[] dimensions() {
@@ -84,82 +78,58 @@ final class TensorExchange {
      * @return valid until {@link #release}
      */
     List<Tensor> gather(Tensor mine) {
-        Place[] own = new Place[1];
+        SharedMemory[] own = new SharedMemory[1];
         try {
+            JobMemory job = JobMemory.agree(meeting, () -> {});
             List<String> places =
                     meeting.together(
                             () -> {
-                                own[0] = write(mine);
-                                return own[0].encode();
+                                SharedTensor place =
+                                        mine == null ? SharedTensor.NONE : SharedTensor.of(mine);
+                                if (place.numBytes() > 0) {
+                                    own[0] = job.create(rank, place.numBytes());
+                                    place = place.in(own[0]);
+                                    copy(mine, own[0]);
+                                }
+                                return place.encode();
                             });
             List<Tensor> tensors = new ArrayList<>();
             meeting.together(
                     () -> {
                         for (int peer = 0; peer < places.size(); peer++) {
-                            tensors.add(peer == rank ? mine : map(Place.decode(places.get(peer))));
+                            SharedTensor place = SharedTensor.decode(places.get(peer));
+                            tensors.add(peer == rank ? mine : map(job, peer, place));
                         }
                         return "";
                     });
             return tensors;
         } finally {
             if (own[0] != null) {
-                delete(own[0].path());
+                own[0].close();
             }
         }
     }
 
-    private static Place write(Tensor tensor) {
-        if (tensor == null) {
-            return new Place("", DType.BF16, List.of());
-        }
+    private static void copy(Tensor tensor, SharedMemory memory) {
         Tensor whole = tensor.isContiguous() ? tensor : HostTensors.copyOf(tensor);
-        try {
-            Path file = Files.createTempFile(FOLDER, "deepep-bench-", null);
-            Place place = Place.of(file.toString(), whole);
-            try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
-                long bytes = place.numBytes();
-                for (long at = 0; at < bytes; at += PIECE_BYTES) {
-                    long length = Math.min(PIECE_BYTES, bytes - at);
-                    ByteBuffer piece = whole.segment().asSlice(at, length).asByteBuffer();
-                    while (piece.hasRemaining()) {
-                        channel.write(piece);
-                    }
-                }
-            } catch (IOException full) {
-                Files.delete(file);
-                throw full;
-            }
-            return place;
-        } catch (IOException failure) {
-            throw new UncheckedIOException(failure);
+        try (Arena brief = Arena.ofConfined()) {
+            long bytes = whole.numElements() * whole.dtype().sizeBytes();
+            MemorySegment.copy(whole.segment(), 0, memory.map(0, bytes, brief), 0, bytes);
         }
     }
 
-    private Tensor map(Place place) {
-        if (place.path().isEmpty()) {
+    private Tensor map(JobMemory job, int peer, SharedTensor place) {
+        if (place.equals(SharedTensor.NONE)) {
             return null;
         }
         if (place.numBytes() == 0) {
             return Tensor.allocate(arena, place.dtype(), place.dimensions());
         }
-        try (FileChannel channel =
-                FileChannel.open(Path.of(place.path()), StandardOpenOption.READ)) {
+        try (SharedMemory memory = job.open(peer, place.offer(), place.numBytes())) {
             return Tensor.of(
-                    channel.map(MapMode.READ_ONLY, 0, place.numBytes(), arena),
+                    memory.map(0, place.numBytes(), arena).asReadOnly(),
                     place.dtype(),
                     place.dimensions());
-        } catch (IOException failure) {
-            throw new UncheckedIOException(failure);
-        }
-    }
-
-    private static void delete(String path) {
-        if (!path.isEmpty()) {
-            try {
-                Files.deleteIfExists(Path.of(path));
-            } catch (IOException failure) {
-                throw new UncheckedIOException(failure);
-            }
         }
     }
 

@@ -11,6 +11,14 @@ public final class UsageException extends RuntimeException {
         super(message);
     }
 
+    /** Refuses a number outside of what an option allows, both ends included. */
+    public static void requireIn(String option, long value, long least, long most) {
+        if (value < least || value > most) {
+            throw new UsageException(
+                    option + "=" + value + " is not in [" + least + ", " + most + "]");
+        }
+    }
+
     /** Repeats what the library said about the user's values. */
     public static UsageException of(RuntimeException refusal) {
         UsageException usage = new UsageException(refusal.getMessage());

@@ -2,21 +2,31 @@ package io.deepep.bench.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.cuda.KernelHeader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import org.junit.jupiter.api.Test;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 
-/** The committed header is the one that Java's definition gives. */
+/** The committed headers are those that Java's definitions give. */
 class BenchStructsTest {
-    @Test
-    void headerIsCurrent() throws IOException {
-        Path file = Path.of("src/main/cuda/bench_structs.cuh");
+    static Stream<Arguments> headers() {
+        return Stream.of(
+                Arguments.of(Path.of("src/main/cuda/bench_structs.cuh"), BenchStructs.HEADER),
+                Arguments.of(Path.of("src/test/cuda/soak_structs.cuh"), SoakStructs.HEADER));
+    }
+
+    @ParameterizedTest
+    @MethodSource("headers")
+    void headerIsCurrent(Path file, KernelHeader header) throws IOException {
         if (Boolean.getBoolean("deepep.writeHeaders")) {
-            Files.writeString(file, BenchStructs.HEADER.text());
+            Files.writeString(file, header.text());
         }
         assertThat(file)
                 .as("write it again with -Ddeepep.writeHeaders=true")
-                .hasContent(BenchStructs.HEADER.text());
+                .hasContent(header.text());
     }
 }

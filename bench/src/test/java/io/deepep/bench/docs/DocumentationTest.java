@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 class DocumentationTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
-    private static final List<Page> PAGES = Page.all(ROOT);
+    private static final List<MarkdownPage> PAGES = MarkdownPage.all(ROOT);
     private static final Pattern WEB = Pattern.compile("https?://.*");
 
     /** A line of a shell block that starts the command, up to a comment, a pipe or what follows. */
@@ -39,14 +39,14 @@ class DocumentationTest {
 
     private static final Pattern CLASS = Pattern.compile("public class (\\w+)");
 
-    static List<Page> pages() {
+    static List<MarkdownPage> pages() {
         return PAGES;
     }
 
     static List<String> commands() {
         List<String> found = new ArrayList<>();
-        for (Page page : PAGES) {
-            for (Page.Block block : page.blocks()) {
+        for (MarkdownPage page : PAGES) {
+            for (MarkdownPage.Block block : page.blocks()) {
                 for (String line : block.text().split("\n", -1)) {
                     Matcher command = COMMAND.matcher(line);
                     if (command.matches()) {
@@ -59,7 +59,7 @@ class DocumentationTest {
     }
 
     /** Java of all pages but those about engines, which need engines to compile. */
-    static Stream<Page.Block> java() {
+    static Stream<MarkdownPage.Block> java() {
         return PAGES.stream()
                 .filter(page -> !page.path().endsWith("docs/guides/engines.md"))
                 .flatMap(page -> page.blocks().stream())
@@ -74,7 +74,7 @@ class DocumentationTest {
 
     @ParameterizedTest
     @MethodSource("pages")
-    void linksLeadSomewhere(Page page) {
+    void linksLeadSomewhere(MarkdownPage page) {
         List<String> broken = new ArrayList<>();
         for (String link : page.links()) {
             if (!WEB.matcher(link).matches() && !exists(page, link)) {
@@ -84,7 +84,7 @@ class DocumentationTest {
         assertThat(broken).isEmpty();
     }
 
-    private static boolean exists(Page from, String link) {
+    private static boolean exists(MarkdownPage from, String link) {
         int hash = link.indexOf('#');
         String file = hash < 0 ? link : link.substring(0, hash);
         Path target = file.isEmpty() ? from.path() : from.path().resolveSibling(file).normalize();
@@ -123,7 +123,7 @@ class DocumentationTest {
 
     @ParameterizedTest
     @MethodSource("java")
-    void javaCompiles(Page.Block block, @TempDir Path folder) throws Exception {
+    void javaCompiles(MarkdownPage.Block block, @TempDir Path folder) throws Exception {
         Matcher name = CLASS.matcher(block.text());
         assertThat(name.find()).as("a whole class, not a piece of one: %s", block.text()).isTrue();
         Path source = Files.writeString(folder.resolve(name.group(1) + ".java"), block.text());

@@ -61,6 +61,15 @@ class LaunchTest {
         assertThat(Path.of(outcome.out().get(1).substring(4))).doesNotExist();
     }
 
+    /** The end of one rank is not the end of the launcher. */
+    @Test
+    void aRankThatHasEndedTakesNothingAway() {
+        Outcome outcome =
+                launch(2, "[ $RANK = 0 ] || { sleep 1; cat $DEEPEP_SECRET_FILE >/dev/null; }");
+        assertThat(outcome.exitCode()).isZero();
+        assertThat(outcome.err()).isEmpty();
+    }
+
     @Test
     void theFirstFailureEndsAll() {
         Outcome outcome =

@@ -10,6 +10,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.bench.Main;
 import io.deepep.bench.routing.RoutingFiles;
+import io.deepep.planner.WireFormat;
 import java.awt.image.BufferedImage;
 import java.io.File;
 import java.io.PrintWriter;
@@ -218,21 +219,21 @@ final class PlanCommandTest {
             delimiter = '|',
             value = {
                 "plan --nodes 3 | deepep: numExperts=256 is not a multiple of numRanks=24",
-                "plan --gpus-per-node 9 | deepep: numNvlRanks=9 is not in [1, 8]",
-                "plan --nodes 0 | deepep: numRanks=0 must be at least 1",
-                "plan --nodes 1000000000 | deepep: --nodes=1000000000 x --gpus-per-node=8 are more ranks than can be planned, 2048",
-                "plan --experts 100000 | deepep: --num-experts=100000 are more than can be planned, 65536",
+                "plan --gpus-per-node 9 | deepep: --gpus-per-node=9 is not in [1, 8]",
+                "plan --nodes 0 | deepep: --nodes=0 is not in [1, 2048]",
+                "plan --nodes 2000 | deepep: --nodes=2000 x --gpus-per-node=8 are more ranks than can be planned, 2048",
+                "plan --experts 100000 | deepep: --num-experts=100000 is not in [1, 65536]",
                 "plan --mode normal --tokens 0 | deepep: maxTokens=0 must be at least 1",
                 "plan --mode low-latency --tokens 2000 | deepep: maxTokens=2000 is not in [1, 1024]",
                 "plan --tokens 2000 | deepep: --num-tokens=2000 is more than low-latency mode allows, 1024; use --mode normal",
                 "plan --mode normal --tokens 2000000000 | deepep: 2000000000 tokens of 8 ranks are more rows than a buffer can have,"
-                        + " 2147483647; lower --num-tokens",
+                        + " 2147483647; lower numTokens",
                 "plan --topk 33 | deepep: maxTopk=33 is not in [1, 32]",
                 "plan --hidden 200 | deepep: --hidden=200 is not a multiple of 128, which FP8 needs; use --dtype bf16",
                 "plan --mode normal --dtype bf16 --hidden 20 | deepep: hidden=20 is not a positive multiple of 8",
-                "plan --nic-gbps 0 | deepep: --nic-gbps=0.0 is not a positive number",
-                "plan --nics-per-gpu -1 | deepep: --nics-per-gpu=-1.0 is not a positive number",
-                "plan --nvlink-gbs -3 | deepep: --nvlink-gbs=-3.0 is not a positive number",
+                "plan --nic-gbps 0 | deepep: nicGbps=0.0 is not in [0.001, 1000000.0]",
+                "plan --nics-per-gpu -1 | deepep: nicsPerGpu=-1.0 is not in [0.001, 1000000.0]",
+                "plan --nvlink-gbs -3 | deepep: nvlinkGbs=-3.0 is not in [0.001, 1000000.0]",
                 "plan --mode fast | deepep: Invalid value for option '--mode': 'fast' is not one of [normal, low-latency, both]"
                         + "; see deepep plan --help",
                 "plan --profile b200 | deepep: Invalid value for option '--profile': 'b200' is not one of [h200, h800-deepep-v1]"

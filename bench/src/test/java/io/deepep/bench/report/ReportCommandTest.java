@@ -130,6 +130,23 @@ class ReportCommandTest {
         requireRefused("as a flight recording", noRecording);
     }
 
+    /** A report would end in a stack trace if it took them. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "[{\"p50Micros\": 1}]",
+                "[{\"p50Micros\": 1, \"ranks\": 2, \"nodes\": 1, \"backend\": \"host\", \"op\": \"dispatch\"}]",
+                "[{\"p50Micros\": 1, \"ranks\": 2, \"nodes\": 1, \"backend\": \"host\", \"op\": \"dispatch\","
+                        + " \"dtype\": \"bf16\", \"commit\": \"c\", \"time\": \"2026-01-01\", \"routing\": {}}]",
+                "[{\"p50Micros\": 1, \"ranks\": 2, \"nodes\": 1, \"backend\": \"host\", \"op\": \"dispatch\","
+                        + " \"dtype\": \"bf16\", \"commit\": \"c\", \"time\": \"2026-01-01\","
+                        + " \"routing\": {\"rows\": [[1], [2]], \"expertTokens\": [null]}}]"
+            })
+    void recordsThatLackFieldsAreRefused(String records, @TempDir Path other) throws IOException {
+        requireRefused(
+                "a record lacks fields", Files.writeString(other.resolve("r.json"), records));
+    }
+
     private static void requireRefused(String complaint, Path file) {
         ReportFixture.Outcome outcome = run("report", file, "--out", folder.resolve("none"));
         assertThat(outcome.exitCode()).isEqualTo(2);

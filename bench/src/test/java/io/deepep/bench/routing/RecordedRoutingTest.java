@@ -6,8 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.bench.run.UsageException;
 import io.deepep.testkit.routing.Routing;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -83,6 +86,63 @@ final class RecordedRoutingTest {
     }
 
     @Test
+    void shapesThatOverflowAreRefused() throws IOException {
+        long[] huge = {1L << 31, 1L << 31, 1L << 31};
+        Path numpy = npy("h.npy", "<i4", huge, RoutingFiles.i32(0));
+        assertThatThrownBy(() -> RecordedRouting.read(numpy, null))
+                .hasMessageContaining("needs 39614081257132168796771975168 bytes of data");
+        Path tensors =
+                Files.write(
+                        folder.resolve("h.safetensors"),
+                        RoutingFiles.safetensors(
+                                """
+                        {"topk_idx": {"dtype": "I32", "shape": [18446744073709551617, 1], "data_offsets": [0, 4]}}""",
+                                RoutingFiles.i32(1)));
+        assertThatThrownBy(() -> RecordedRouting.read(tensors, null))
+                .hasMessageContaining("has a negative size");
+    }
+
+    @Test
+    void weightsThatAreNotFiniteAreRefused() throws IOException {
+        Path idx = RoutingFiles.npyI64(folder.resolve("i.npy"), new long[] {2, 2}, -1, 1, 0, 1);
+        Path unused = npy("u.npy", "<f4", new long[] {2, 2}, RoutingFiles.f32(Float.NaN, 1, 1, 1));
+        assertThat(RecordedRouting.read(idx, unused).forRanks(1, 2).weight(0, 0, 0)).isNaN();
+        for (float bad : new float[] {Float.NaN, Float.NEGATIVE_INFINITY}) {
+            Path weights = npy("w.npy", "<f4", new long[] {2, 2}, RoutingFiles.f32(1, 1, 1, bad));
+            assertThatThrownBy(() -> RecordedRouting.read(idx, weights).forRanks(1, 2))
+                    .isInstanceOf(UsageException.class)
+                    .hasMessage(
+                            "--routing: weights %s: F32[2, 2]: token 1, selection 1 is %s, which is not finite"
+                                    .formatted(weights, bad));
+        }
+    }
+
+    /** The file has holes: it takes no room on the disk. */
+    @Test
+    void aFileLargerThanTheHeapIsRefused() throws IOException {
+        int tokens = 1 << 26;
+        Path file = npy("large.npy", "<i8", new long[] {tokens, 2}, new byte[0]);
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+            channel.write(ByteBuffer.allocate(1), channel.size() + 16L * tokens - 1);
+        }
+        RecordedRouting routing = RecordedRouting.read(file, null);
+        assertThatThrownBy(() -> routing.forRanks(2, 4))
+                .isInstanceOf(UsageException.class)
+                .hasMessageContaining("GiB of Java heap")
+                .hasMessageContaining("DEEPEP_JAVA_OPTS");
+    }
+
+    @Test
+    void theOptionOfAMissingFileIsNamed() throws IOException {
+        Path idx = RoutingFiles.npyI64(folder.resolve("i.npy"), new long[] {1, 1}, 0);
+        Path none = folder.resolve("none.npy");
+        assertThatThrownBy(() -> RecordedRouting.read(idx, none))
+                .hasMessage("--routing-weights: there is no file " + none);
+        assertThatThrownBy(() -> RecordedRouting.read(folder, null))
+                .hasMessageContaining("ends neither in .npy");
+    }
+
+    @Test
     void whatIsNoRoutingIsRefused() throws IOException {
         Path floats = npy("f.npy", "<f4", new long[] {1, 1}, RoutingFiles.f32(1));
         assertThatThrownBy(() -> RecordedRouting.read(floats, null))
@@ -96,6 +156,9 @@ final class RecordedRoutingTest {
         Path text = Files.writeString(folder.resolve("r.txt"), "0 1");
         assertThatThrownBy(() -> RecordedRouting.read(text, null))
                 .hasMessageContaining("ends neither in .npy");
+        Path wide = npy("k.npy", "<i4", new long[] {1, 33}, new byte[4 * 33]);
+        assertThatThrownBy(() -> RecordedRouting.read(wide, null))
+                .hasMessageContaining("K=33 is not in [1, 32]");
         Path empty = RoutingFiles.npyI64(folder.resolve("e.npy"), new long[] {0, 2});
         assertThatThrownBy(() -> RecordedRouting.read(empty, null).forRanks(1, 2))
                 .hasMessageContaining("has no tokens");

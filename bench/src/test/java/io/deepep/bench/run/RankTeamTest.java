@@ -67,7 +67,7 @@ final class RankTeamTest {
 
     @Test
     void ranksOfOtherProcessesHaveAPlaceButNoAnswer() {
-        try (RankTeam team = RankTeam.start(4, List.of(1, 3), RoundEnd.LOCAL)) {
+        try (RankTeam team = RankTeam.start(4, List.of(1, 3), RoundAgreement.LOCAL)) {
             assertThat(team.ask(rank -> 10 * rank)).containsExactly(null, 10, null, 30);
             assertThat(team.size()).isEqualTo(4);
         }

@@ -2,7 +2,7 @@ package io.deepep.buffer.parity;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.testkit.HostTestBackend;
+import io.deepep.buffer.HostTestBackend;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;

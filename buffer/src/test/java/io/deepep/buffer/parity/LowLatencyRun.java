@@ -2,9 +2,9 @@ package io.deepep.buffer.parity;
 
 import io.deepep.Buffer;
 import io.deepep.DType;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
@@ -34,12 +34,12 @@ final class LowLatencyRun {
         absent.forEach(rank -> buffer.lowLatencyUpdateMask(rank, true));
         Tensor topkIdx = memory.device("topk_idx");
         Tensor stats = memory.device("cumulative_stats");
-        LowLatencyDispatchRequest request =
-                LowLatencyDispatchRequest.builder(memory.device("x"), topkIdx)
+        LowLatencyDispatchPlan plan =
+                LowLatencyDispatchPlan.builder(memory.device("x"), topkIdx)
                         .format(parity.format())
                         .cumulativeStats(stats)
                         .build();
-        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(request);
+        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan);
         result.event().synchronize();
         Tensor count = memory.download(result.recvCount());
         outputs.put("recv_count", count);
@@ -63,15 +63,15 @@ final class LowLatencyRun {
                         HostTensors.copy(
                                 rows.slice(0, from, number),
                                 x.select(0, expert).slice(0, 0, number)));
-        LowLatencyCombineRequest request =
-                LowLatencyCombineRequest.builder(
+        LowLatencyCombinePlan plan =
+                LowLatencyCombinePlan.builder(
                                 memory.upload(x),
                                 topkIdx,
                                 memory.device("topk_weights"),
                                 result.handle())
                         .logFmt(parity.flag("logfmt"))
                         .build();
-        LowLatencyCombineResult combined = buffer.lowLatencyCombine(request);
+        LowLatencyCombineResult combined = buffer.lowLatencyCombine(plan);
         combined.event().synchronize();
         outputs.put("combined_x", memory.download(combined.x()));
     }

@@ -3,11 +3,11 @@ package io.deepep.buffer.parity;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
@@ -39,14 +39,14 @@ final class NormalRun {
         Tensor topkIdx = memory.device("topk_idx");
         Tensor topkWeights = memory.device("topk_weights");
         layout(topkIdx);
-        DispatchRequest request =
-                DispatchRequest.builder(x, scales)
+        DispatchPlan plan =
+                DispatchPlan.builder(x, scales)
                         .topk(topkIdx, topkWeights, numExperts)
                         .expertAlignment(expertAlignment)
                         .numWorstTokens(numWorstTokens)
                         .expanded(expanded)
                         .build();
-        DispatchResult result = buffer.dispatch(request);
+        DispatchResult result = buffer.dispatch(plan);
         result.event().synchronize();
         received(result);
         if (!expanded && numWorstTokens == 0) {
@@ -83,7 +83,7 @@ final class NormalRun {
     /** A dispatch with the routing of the first gives the same rows. */
     private void dispatchAgain(Tensor x, Tensor scales, DispatchResult first) {
         DispatchResult cached =
-                buffer.dispatch(DispatchRequest.builder(x, scales).cached(first.handle()).build());
+                buffer.dispatch(DispatchPlan.builder(x, scales).cached(first.handle()).build());
         cached.event().synchronize();
         Tensor again = memory.download(cached.recvX());
         assertThat(HostTensors.firstDifference(again, outputs.get("recv_x")))
@@ -92,21 +92,21 @@ final class NormalRun {
     }
 
     private void combine(DispatchResult result) {
-        CombineRequest.Builder request =
-                CombineRequest.builder(
+        CombinePlan.Builder plan =
+                CombinePlan.builder(
                         memory.upload(allRows(memory.host("expert_output"))), result.handle());
         Tensor weights = outputs.get("recv_topk_weights");
         if (weights != null) {
-            request.topkWeights(memory.upload(allRows(weights)));
+            plan.topkWeights(memory.upload(allRows(weights)));
         }
         Tensor bias0 = memory.device("bias0");
         Tensor bias1 = memory.device("bias1");
         if (bias1 != null) {
-            request.bias(bias0, bias1);
+            plan.bias(bias0, bias1);
         } else if (bias0 != null) {
-            request.bias(bias0);
+            plan.bias(bias0);
         }
-        CombineResult combined = buffer.combine(request.build());
+        CombineResult combined = buffer.combine(plan.build());
         combined.event().synchronize();
         put("combined_x", combined.x());
         put("combined_topk_weights", combined.topkWeights());

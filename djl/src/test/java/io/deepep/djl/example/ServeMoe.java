@@ -29,7 +29,7 @@ public final class ServeMoe implements AutoCloseable {
     private final MoeService service;
     private final HttpServer server;
 
-    /** A request's body. */
+    /** A plan's body. */
     private record Generate(List<List<Long>> prompts, int maxNewTokens) {
         void check() {
             if (prompts == null
@@ -37,7 +37,8 @@ public final class ServeMoe implements AutoCloseable {
                     || prompts.stream().anyMatch(List::isEmpty)
                     || maxNewTokens < 1) {
                 throw new IllegalArgumentException(
-                        "give prompts, each with at least one token, and maxNewTokens of at least 1");
+                        "give prompts, each with at least one token, and maxNewTokens of at least"
+                                + " 1");
             }
             int vocabulary = ModelSize.SMALL.vocabulary();
             prompts.stream()
@@ -76,7 +77,8 @@ public final class ServeMoe implements AutoCloseable {
         ServeMoe serving =
                 new ServeMoe(new MoeService(folder, ModelSize.SMALL, NUM_RANKS, false), port);
         System.out.printf(
-                "%d ranks serve the model in %s; try%n  curl http://localhost:%d/generate -d '%s'%n",
+                "%d ranks serve the model in %s; try%n  curl http://localhost:%d/generate -d"
+                        + " '%s'%n",
                 NUM_RANKS,
                 folder,
                 serving.port(),
@@ -93,15 +95,15 @@ public final class ServeMoe implements AutoCloseable {
             try {
                 String body =
                         new String(http.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
-                Generate request = JSON.fromJson(body, Generate.class);
-                if (request == null) {
-                    throw new IllegalArgumentException("the request has no body");
+                Generate plan = JSON.fromJson(body, Generate.class);
+                if (plan == null) {
+                    throw new IllegalArgumentException("the plan has no body");
                 }
-                request.check();
+                plan.check();
                 answer(
                         http,
                         200,
-                        Map.of("tokens", service.generate(request.prompts, request.maxNewTokens)));
+                        Map.of("tokens", service.generate(plan.prompts, plan.maxNewTokens)));
             } catch (IllegalArgumentException | JsonParseException wrong) {
                 answer(http, 400, Map.of("error", String.valueOf(wrong.getMessage())));
             } catch (RuntimeException failure) {

@@ -2,7 +2,7 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.DType;
 import io.deepep.Event;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
 import io.deepep.cuda.CallEvent;
@@ -26,7 +26,7 @@ import java.util.Objects;
  */
 final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResult> {
     private final CudaLowLatencyState state;
-    private final LowLatencyCombineRequest request;
+    private final LowLatencyCombinePlan plan;
     private final CudaLowLatencyHandle handle;
     private final CudaBank bank;
     private final boolean hooked;
@@ -37,27 +37,27 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     private final RunLaunches launches;
     private LowLatencyCombineResult result;
 
-    CudaLowLatencyCombine(CudaLowLatencyState state, LowLatencyCombineRequest request) {
-        this.handle = CudaLowLatencyHandle.of(request.handle(), state);
+    CudaLowLatencyCombine(CudaLowLatencyState state, LowLatencyCombinePlan plan) {
+        this.handle = CudaLowLatencyHandle.of(plan.handle(), state);
         this.bank = handle.bank();
-        state.checks.combine(request, handle.weighted());
+        state.checks.combine(plan, handle.weighted());
         this.state = state;
-        this.request = request;
-        this.hooked = request.receiveHook();
-        CudaFunction kernel = state.gpu.combine(request);
+        this.plan = plan;
+        this.hooked = plan.receiveHook();
+        CudaFunction kernel = state.gpu.combine(plan);
         this.event = new CallEvent(state.stream);
         this.status = state.newStatus(this, event, Kind.COMBINE);
-        this.out = request.out() != null ? request.out() : allocate();
+        this.out = plan.out() != null ? plan.out() : allocate();
         this.launches =
                 new RunLaunches(
                         state,
                         kernel,
-                        request.numSms(),
-                        LowLatencyStructs.combineSharedBytes(request),
+                        plan.numSms(),
+                        LowLatencyStructs.combineSharedBytes(plan),
                         event,
                         hooked,
                         this::params,
-                        new RunTrace.Source(request.topkIdx(), request.waitCostStats(), false));
+                        new RunTrace.Source(plan.topkIdx(), plan.waitCostStats(), false));
     }
 
     private Tensor allocate() {
@@ -71,7 +71,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         Params params = LowLatencyStructs.COMBINE.allocate(arena);
         state.setGroup(params, status, phases);
         LowLatencyLayout layout = state.layout;
-        Tensor x = request.x();
+        Tensor x = plan.x();
         long elementBytes = DType.BF16.sizeBytes();
         params.set("flag_offset", layout.combineFlags().offset())
                 .set("flag_parity_stride", layout.combineFlags().stride0())
@@ -89,20 +89,20 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .set("sent_topk_idx", bank.sentTopkIdx.address())
                 .set("row_selections", bank.rowSelections.address())
                 .set("row_tokens", bank.rowTokens.address())
-                .set("topk_idx", request.topkIdx().address())
-                .set("topk_weights", request.isPreReduced() ? 0 : request.topkWeights().address())
+                .set("topk_idx", plan.topkIdx().address())
+                .set("topk_weights", plan.isPreReduced() ? 0 : plan.topkWeights().address())
                 .set("out", out.address())
                 .set("out_stride", out.stride(0) * elementBytes)
                 .set(
                         "wait_stats",
-                        request.waitCostStats() == null ? 0 : request.waitCostStats().address());
+                        plan.waitCostStats() == null ? 0 : plan.waitCostStats().address());
         return params.setInt("run", run)
                 .setInt("num_tokens", handle.numTokens())
                 .setInt("topk", handle.numTopk())
                 .setInt("num_experts", state.limits.numExperts())
                 .setInt("experts_per_rank", state.limits.numLocalExperts(state.topology.numRanks()))
                 .setInt("hidden", state.limits.hidden())
-                .setInt("row_format", LowLatencyFormats.combineCode(request))
+                .setInt("row_format", LowLatencyFormats.combineCode(plan))
                 .setInt("max_tokens", state.limits.maxTokens())
                 .setInt("max_topk", state.limits.maxTopk());
     }
@@ -137,7 +137,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        LowLatencyRows.combine(facts, request.logFmt(), state.limits.hidden());
+        LowLatencyRows.combine(facts, plan.logFmt(), state.limits.hidden());
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 
@@ -151,10 +151,10 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         return (facts, completed) -> {
             describe(facts, completed);
             if (trace.isKnown()) {
-                boolean reduced = request.isPreReduced();
+                boolean reduced = plan.isPreReduced();
                 int[] home = reduced ? trace.ownRows() : trace.ownSelections();
                 int[] sent = reduced ? trace.receivedRows() : trace.receivedSelections();
-                facts.tokens(request.topkIdx().size(0), Arrays.stream(home).sum())
+                facts.tokens(plan.topkIdx().size(0), Arrays.stream(home).sum())
                         .peers(sent, home)
                         .directLinks(home)
                         .waits(trace.waits());

@@ -1,7 +1,7 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.Event;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
@@ -23,14 +23,14 @@ import java.util.Objects;
 
 /**
  * A dispatch on a GPU: one launch, or with a hook one for each half. Parameters are filled when the
- * request is prepared, for either bank; a run only launches.
+ * plan is prepared, for either bank; a run only launches.
  */
 final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchResult> {
     private static final int BANKS = 2;
     private static final long VECTOR_BYTES = 16;
 
     private final CudaLowLatencyState state;
-    private final LowLatencyDispatchRequest request;
+    private final LowLatencyDispatchPlan plan;
     private final boolean hooked;
     private final int numTokens;
     private final int numTopk;
@@ -49,14 +49,14 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
 
     private int latestBank;
 
-    CudaLowLatencyDispatch(CudaLowLatencyState state, LowLatencyDispatchRequest request) {
-        state.checks.dispatch(request);
+    CudaLowLatencyDispatch(CudaLowLatencyState state, LowLatencyDispatchPlan plan) {
+        state.checks.dispatch(plan);
         this.state = state;
-        this.request = request;
-        this.hooked = request.receiveHook();
-        this.numTokens = (int) request.x().size(0);
-        this.numTopk = (int) request.topkIdx().size(1);
-        boolean fp8 = request.format().isFp8();
+        this.plan = plan;
+        this.hooked = plan.receiveHook();
+        this.numTokens = (int) plan.x().size(0);
+        this.numTopk = (int) plan.topkIdx().size(1);
+        boolean fp8 = plan.format().isFp8();
         CudaFunction kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
         this.event = new CallEvent(state.stream);
         this.status = state.newStatus(this, event, Kind.DISPATCH);
@@ -65,23 +65,23 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         for (int i = 0; i < BANKS; i++) {
             CudaBank bank = state.bank(i);
             handles[i] = newHandle(i);
-            recvX[i] = bank.recvX(request.format());
-            recvScales[i] = bank.recvScales(request.format());
+            recvX[i] = bank.recvX(plan.format());
+            recvScales[i] = bank.recvScales(plan.format());
         }
         this.launches =
                 new RunLaunches(
                         state,
                         kernel,
-                        request.numSms(),
+                        plan.numSms(),
                         sharedBytes,
                         event,
                         hooked,
                         this::params,
-                        new RunTrace.Source(request.topkIdx(), request.waitCostStats(), true));
+                        new RunTrace.Source(plan.topkIdx(), plan.waitCostStats(), true));
     }
 
     private CudaLowLatencyHandle newHandle(int bankIdx) {
-        return new CudaLowLatencyHandle(state, state.bank(bankIdx), request.topkWeights() != null);
+        return new CudaLowLatencyHandle(state, state.bank(bankIdx), plan.topkWeights() != null);
     }
 
     private int hidden() {
@@ -129,8 +129,8 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         state.setGroup(params, status, phases);
         LowLatencyLayout layout = state.layout;
         CudaBank bank = state.bank(bankIdx);
-        LowLatencyFormat format = request.format();
-        boolean weighted = request.topkWeights() != null;
+        LowLatencyFormat format = plan.format();
+        boolean weighted = plan.topkWeights() != null;
         RowFormat rows = LowLatencyLayout.rows(format, hidden());
         params.set("flag_offset", layout.dispatchFlags().offset())
                 .set("flag_parity_stride", layout.dispatchFlags().stride0())
@@ -138,10 +138,10 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .set("row_offset", layout.dispatchRows().offset())
                 .set("row_parity_stride", layout.dispatchRows().stride0())
                 .set("row_rank_stride", layout.dispatchRows().stride1())
-                .set("x", request.x().address())
-                .set("x_stride", request.x().stride(0) * request.x().dtype().sizeBytes())
-                .set("topk_idx", request.topkIdx().address())
-                .setTensor("topk_weights", request.topkWeights())
+                .set("x", plan.x().address())
+                .set("x_stride", plan.x().stride(0) * plan.x().dtype().sizeBytes())
+                .set("topk_idx", plan.topkIdx().address())
+                .setTensor("topk_weights", plan.topkWeights())
                 .set("bank", bank.struct.address())
                 .set("selections", bank.selections.address())
                 .set("sent_topk_idx", bank.sentTopkIdx.address())
@@ -152,8 +152,8 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .set("out_src_info", bank.srcInfo.address())
                 .set("out_layout_range", bank.layoutRange.address())
                 .set("out_counts", bank.count.address())
-                .set("cumulative_stats", addressOf(request.cumulativeStats()))
-                .set("wait_stats", addressOf(request.waitCostStats()));
+                .set("cumulative_stats", addressOf(plan.cumulativeStats()))
+                .set("wait_stats", addressOf(plan.waitCostStats()));
         return params.setInt("num_tokens", numTokens)
                 .setInt("topk", numTopk)
                 .setInt("num_experts", state.limits.numExperts())
@@ -212,7 +212,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     /** What arrives is counted in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        LowLatencyRows.dispatch(facts, request.format(), hidden());
+        LowLatencyRows.dispatch(facts, plan.format(), hidden());
         facts.tokens(numTokens, RecordedFacts.UNKNOWN);
     }
 

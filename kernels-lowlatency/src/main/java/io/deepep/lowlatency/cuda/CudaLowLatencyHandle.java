@@ -6,7 +6,7 @@ import io.deepep.spi.CallOrderException;
 
 /**
  * Names one dispatch: the bank that holds its routing, and the dispatch that must still be in it.
- * Once that was combined, the object may stand for the request's next dispatch in that bank.
+ * Once that was combined, the object may stand for the plan's next dispatch in that bank.
  */
 final class CudaLowLatencyHandle implements LowLatencyHandle {
     private final CudaLowLatencyState owner;

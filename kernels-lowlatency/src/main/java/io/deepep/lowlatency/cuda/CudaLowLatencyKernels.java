@@ -1,9 +1,9 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.EpTopology;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
@@ -116,13 +116,13 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     }
 
     @Override
-    public Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchRequest request) {
-        return new CudaLowLatencyDispatch(state, request);
+    public Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchPlan plan) {
+        return new CudaLowLatencyDispatch(state, plan);
     }
 
     @Override
-    public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombineRequest request) {
-        return new CudaLowLatencyCombine(state, request);
+    public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombinePlan plan) {
+        return new CudaLowLatencyCombine(state, plan);
     }
 
     @Override

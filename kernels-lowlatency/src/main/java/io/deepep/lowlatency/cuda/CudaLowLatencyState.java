@@ -164,7 +164,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     /**
      * How many blocks a launch has.
      *
-     * @param wanted multiprocessors that the request asks for, 0 for this rank's share of the GPU
+     * @param wanted multiprocessors that the plan asks for, 0 for this rank's share of the GPU
      * @throws IllegalArgumentException if the ranks of this GPU cannot all have that many at once:
      *     they wait for each other
      */
@@ -199,7 +199,8 @@ final class CudaLowLatencyState implements AutoCloseable {
             throw new CallOrderException(
                     "dispatch "
                             + bank.dispatch
-                            + " has been sent but not received; run its receive hook before the second next dispatch");
+                            + " has been sent but not received; run its receive hook before the"
+                            + " second next dispatch");
         }
         numDispatches++;
         bank.dispatch = numDispatches;
@@ -216,7 +217,8 @@ final class CudaLowLatencyState implements AutoCloseable {
             throw new CallOrderException(
                     "combine "
                             + (numCombines - 1)
-                            + " has been sent but not received; run its receive hook before the second next combine");
+                            + " has been sent but not received; run its receive hook before the"
+                            + " second next combine");
         }
         numCombines++;
         unreceived[run] = hooked;

@@ -1,6 +1,6 @@
 package io.deepep.lowlatency.cuda;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
@@ -51,11 +51,11 @@ final class LowLatencyGpu {
     }
 
     /** The kernel of a combine. */
-    CudaFunction combine(LowLatencyCombineRequest request) {
-        if (request.isPreReduced()) {
-            return request.logFmt() ? combineReducedLogFmt : combineReducedBf16;
+    CudaFunction combine(LowLatencyCombinePlan plan) {
+        if (plan.isPreReduced()) {
+            return plan.logFmt() ? combineReducedLogFmt : combineReducedBf16;
         }
-        return request.logFmt() ? combineLogFmt : combineBf16;
+        return plan.logFmt() ? combineLogFmt : combineBf16;
     }
 
     private CudaFunction function(CudaModule module, String name) {
@@ -94,17 +94,22 @@ final class LowLatencyGpu {
     }
 
     private static CudaModule load(CudaContext context, String name) {
+        String fatbin = "lowlatency_" + name + ".fatbin";
         return CudaModule.loadResource(
-                context, CudaLowLatencyKernels.class, FOLDER + "lowlatency_" + name + ".fatbin");
+                context, fatbin, LowLatencyGpu.class.getResource(FOLDER + fatbin));
     }
 
     /** Those that call a library, which keeps them as long as it runs. */
     private static LowLatencyGpu over(NetworkLibrary library, CudaContext context) {
         return new LowLatencyGpu(
                 context,
-                library.load(CudaLowLatencyKernels.class, libraryKernels("dispatch")),
-                library.load(CudaLowLatencyKernels.class, libraryKernels("combine")),
+                load(library, libraryKernels("dispatch")),
+                load(library, libraryKernels("combine")),
                 overMappedMemory(context, true).slots);
+    }
+
+    private static CudaModule load(NetworkLibrary library, String resource) {
+        return library.load(resource, LowLatencyGpu.class.getResource(resource));
     }
 
     private static String libraryKernels(String name) {

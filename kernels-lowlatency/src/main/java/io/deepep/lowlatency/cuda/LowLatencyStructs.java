@@ -2,7 +2,7 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.KernelEnum;
@@ -79,9 +79,9 @@ final class LowLatencyStructs {
     }
 
     /** Dynamic shared memory of a combine. */
-    static int combineSharedBytes(LowLatencyCombineRequest request) {
-        int stage = request.isPreReduced() ? REDUCE_STAGE_BYTES : LOG_STAGE_BYTES;
-        return request.isPreReduced() || request.logFmt() ? SEND_TEAMS * STORE_WARPS * stage : 0;
+    static int combineSharedBytes(LowLatencyCombinePlan plan) {
+        int stage = plan.isPreReduced() ? REDUCE_STAGE_BYTES : LOG_STAGE_BYTES;
+        return plan.isPreReduced() || plan.logFmt() ? SEND_TEAMS * STORE_WARPS * stage : 0;
     }
 
     static final KernelStruct GROUP =

@@ -46,7 +46,7 @@ final class RunLaunches {
     /**
      * Launches of {@code kernel}.
      *
-     * @param numSms as the request asks for them
+     * @param numSms as the plan asks for them
      * @param event recorded behind each launch
      * @param hooked whether each half is a launch of its own
      * @param source what observed runs are told from

@@ -25,7 +25,7 @@ final class RunTrace {
     private static final long VECTOR_BYTES = 16;
 
     /**
-     * What the request gives.
+     * What the plan gives.
      *
      * @param topkIdx I64 [T,K]
      * @param waitCostStats I64 [R] or null

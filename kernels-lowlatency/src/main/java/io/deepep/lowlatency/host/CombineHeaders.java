@@ -1,6 +1,6 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.Tensor;
 import io.deepep.cuda.FaultCode;
 import io.deepep.error.RankMismatchException;
@@ -38,15 +38,15 @@ final class CombineHeaders {
     /**
      * Writes this rank's header at {@code owner}.
      *
-     * @param bad the first selection of the request that is no expert or not the one that was
+     * @param bad the first selection of the plan that is no expert or not the one that was
      *     dispatched, or -1
      */
-    void put(int owner, long call, DispatchBank bank, LowLatencyCombineRequest request, long bad) {
+    void put(int owner, long call, DispatchBank bank, LowLatencyCombinePlan plan, long bad) {
         int epoch = CallEpoch.of(call);
-        Tensor topkIdx = request.topkIdx();
+        Tensor topkIdx = plan.topkIdx();
         long value = bad < 0 ? 0 : topkIdx.segment().get(LONG, 8 * bad);
         int numTopk = (int) topkIdx.size(1);
-        headers.put(owner, epoch, CombineWord.ROW_FORMAT, LowLatencyFormats.combineCode(request));
+        headers.put(owner, epoch, CombineWord.ROW_FORMAT, LowLatencyFormats.combineCode(plan));
         headers.put(owner, epoch, CombineWord.HAS_ROWS, bank.present[owner] ? 1 : 0);
         headers.put(owner, epoch, CombineWord.COMBINE_STATUS, status(bad, value).value());
         headers.put(owner, epoch, CombineWord.COMBINE_TOKEN, bad < 0 ? 0 : (int) (bad / numTopk));
@@ -70,8 +70,8 @@ final class CombineHeaders {
      * @throws RankMismatchException if a rank combines another dispatch or in another format
      * @throws RoutingException if a rank's selections are not valid
      */
-    void check(long call, boolean[] came, long dispatch, LowLatencyCombineRequest request) {
-        int format = LowLatencyFormats.combineCode(request);
+    void check(long call, boolean[] came, long dispatch, LowLatencyCombinePlan plan) {
+        int format = LowLatencyFormats.combineCode(plan);
         int epoch = CallEpoch.of(dispatch);
         for (int sender = 0; sender < numRanks; sender++) {
             if (!came[sender]) {

@@ -1,6 +1,6 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
@@ -90,8 +90,8 @@ final class Combiner {
     }
 
     /** Sends and returns the number of the combine. */
-    long send(LowLatencyCombineRequest request) {
-        DispatchBank bank = ((HostLowLatencyHandle) request.handle()).combine();
+    long send(LowLatencyCombinePlan plan) {
+        DispatchBank bank = ((HostLowLatencyHandle) plan.handle()).combine();
         long call = calls + 1;
         int parity = CallEpoch.parity(call);
         if (unreceived[parity] != 0) {
@@ -109,7 +109,7 @@ final class Combiner {
         System.arraycopy(bank.reached, 0, expected[parity], 0, peers.count());
         // The owners have summed what lay in the slots of this parity.
         peers.awaitSlots(Kind.COMBINE, call, reachable);
-        long bad = firstBadSelection(request, bank.sentTopkIdx);
+        long bad = firstBadSelection(plan, bank.sentTopkIdx);
         for (int owner = 0; owner < peers.count(); owner++) {
             sentRows[parity][owner] = 0;
             if (!reachable[owner]) {
@@ -117,11 +117,11 @@ final class Combiner {
             }
             if (bad < 0) {
                 sentRows[parity][owner] =
-                        request.isPreReduced()
-                                ? reducer.send(request, bank, call, owner)
-                                : sendRows(request, bank, call, owner);
+                        plan.isPreReduced()
+                                ? reducer.send(plan, bank, call, owner)
+                                : sendRows(plan, bank, call, owner);
             }
-            headers.put(owner, call, bank, request, bad);
+            headers.put(owner, call, bank, plan, bad);
         }
         return call;
     }
@@ -130,11 +130,11 @@ final class Combiner {
      * The first selection that is not the one that was dispatched, or -1. One may be left out,
      * unless its rank has summed it with others.
      */
-    private static long firstBadSelection(LowLatencyCombineRequest request, MemorySegment sent) {
-        MemorySegment topk = request.topkIdx().segment();
-        for (long i = 0; i < request.topkIdx().numElements(); i++) {
+    private static long firstBadSelection(LowLatencyCombinePlan plan, MemorySegment sent) {
+        MemorySegment topk = plan.topkIdx().segment();
+        for (long i = 0; i < plan.topkIdx().numElements(); i++) {
             long expert = topk.get(LONG, 8 * i);
-            boolean leftOut = expert == -1 && !request.isPreReduced();
+            boolean leftOut = expert == -1 && !plan.isPreReduced();
             if (!leftOut && expert != sent.get(LONG, 8 * i)) {
                 return i;
             }
@@ -143,18 +143,18 @@ final class Combiner {
     }
 
     private int sendRows(
-            LowLatencyCombineRequest request, DispatchBank bank, long call, int owner) {
+            LowLatencyCombinePlan plan, DispatchBank bank, long call, int owner) {
         int sent = 0;
         for (int expert = 0; expert < numLocalExperts; expert++) {
-            sent += sendRows(request, bank, call, owner, expert);
+            sent += sendRows(plan, bank, call, owner, expert);
         }
         return sent;
     }
 
     private int sendRows(
-            LowLatencyCombineRequest request, DispatchBank bank, long call, int owner, int expert) {
+            LowLatencyCombinePlan plan, DispatchBank bank, long call, int owner, int expert) {
         int parity = CallEpoch.parity(call);
-        Tensor x = request.x();
+        Tensor x = plan.x();
         MemorySegment from = x.segment();
         MemorySegment to = rdma.of(owner);
         long range = bank.layoutRange.get(LONG, 8L * ((long) expert * peers.count() + owner));
@@ -166,7 +166,7 @@ final class Combiner {
             int k = bank.srcSelection.get(INT, place);
             long slot = layout.combineRow(parity, rank, token, k);
             long at = 2L * (x.stride(0) * expert + x.stride(1) * row);
-            if (request.logFmt()) {
+            if (plan.logFmt()) {
                 logFmt.encodeRow(from, at, to, slot, hidden);
             } else {
                 MemorySegment.copy(from, at, to, slot, 2L * hidden);
@@ -176,26 +176,26 @@ final class Combiner {
         return end - begin;
     }
 
-    void receive(long call, LowLatencyCombineRequest request, Tensor out) {
+    void receive(long call, LowLatencyCombinePlan plan, Tensor out) {
         int parity = CallEpoch.parity(call);
         unreceived[parity] = 0;
         // acquire; pairs with the release in Headers.announce.
         int other =
                 peers.awaitHeaders(
-                        Kind.COMBINE, call, nextDispatch[parity], came, request.waitCostStats());
+                        Kind.COMBINE, call, nextDispatch[parity], came, plan.waitCostStats());
         try {
             if (other >= 0) {
                 kernels.skipDispatch();
                 throw headers.errors().otherKind(other);
             }
-            headers.check(call, came, dispatch[parity], request);
+            headers.check(call, came, dispatch[parity], plan);
             for (int sender = 0; sender < peers.count(); sender++) {
                 came[sender] =
                         came[sender] && expected[parity][sender] && headers.hasRows(call, sender);
             }
             int numTokens = (int) out.size(0);
             for (int token = 0; token < numTokens; token++) {
-                sumToken(request, call, token);
+                sumToken(plan, call, token);
                 RowMath.storeBf16(sum, out.segment(), 2L * out.stride(0) * token, hidden);
             }
         } finally {
@@ -210,13 +210,13 @@ final class Combiner {
     }
 
     /** Rows that this rank's selections bring home from each rank. */
-    int[] homeRows(LowLatencyCombineRequest request) {
+    int[] homeRows(LowLatencyCombinePlan plan) {
         int[] rows = new int[peers.count()];
-        MemorySegment topk = request.topkIdx().segment();
-        int numTopk = (int) request.topkIdx().size(1);
-        for (long i = 0; i < request.topkIdx().numElements(); i++) {
+        MemorySegment topk = plan.topkIdx().segment();
+        int numTopk = (int) plan.topkIdx().size(1);
+        for (long i = 0; i < plan.topkIdx().numElements(); i++) {
             int sender = senderOf(topk.get(LONG, 8 * i));
-            if (sender >= 0 && bringsRow(request, topk, i / numTopk * numTopk, i)) {
+            if (sender >= 0 && bringsRow(plan, topk, i / numTopk * numTopk, i)) {
                 rows[sender]++;
             }
         }
@@ -233,8 +233,8 @@ final class Combiner {
      * from {@code first} on.
      */
     private boolean bringsRow(
-            LowLatencyCombineRequest request, MemorySegment topk, long first, long selection) {
-        if (!request.isPreReduced()) {
+            LowLatencyCombinePlan plan, MemorySegment topk, long first, long selection) {
+        if (!plan.isPreReduced()) {
             return true;
         }
         int sender = senderOf(topk.get(LONG, 8 * selection));
@@ -260,27 +260,27 @@ final class Combiner {
         peers.acknowledge(Kind.COMBINE, calls);
     }
 
-    private void sumToken(LowLatencyCombineRequest request, long call, int token) {
+    private void sumToken(LowLatencyCombinePlan plan, long call, int token) {
         int parity = CallEpoch.parity(call);
-        MemorySegment topk = request.topkIdx().segment();
-        int numTopk = (int) request.topkIdx().size(1);
+        MemorySegment topk = plan.topkIdx().segment();
+        int numTopk = (int) plan.topkIdx().size(1);
         int count = 0;
         for (int k = 0; k < numTopk; k++) {
             long selection = (long) token * numTopk + k;
             int sender = senderOf(topk.get(LONG, 8 * selection));
             if (sender >= 0
                     && came[sender]
-                    && bringsRow(request, topk, (long) token * numTopk, selection)) {
+                    && bringsRow(plan, topk, (long) token * numTopk, selection)) {
                 weights[count] =
-                        request.isPreReduced()
+                        plan.isPreReduced()
                                 ? 1
-                                : request.topkWeights().segment().get(FLOAT, 4 * selection);
+                                : plan.topkWeights().segment().get(FLOAT, 4 * selection);
                 flags.require(call, sender, token, k);
                 slots[count++] = layout.combineRow(parity, sender, token, k);
             }
         }
         RowMath.clear(sum, hidden);
-        if (request.logFmt()) {
+        if (plan.logFmt()) {
             for (int i = 0; i < count; i++) {
                 logFmt.addScaledRow(sum, weights[i], rdma.local(), slots[i], hidden);
             }

@@ -1,6 +1,6 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
 import io.deepep.cuda.FaultCode;
@@ -68,12 +68,12 @@ final class DispatchSender {
     }
 
     /** Sends and returns the number of the dispatch. */
-    long send(LowLatencyDispatchRequest request) {
-        int numTokens = (int) request.x().size(0);
-        int numTopk = (int) request.topkIdx().size(1);
-        MemorySegment topk = request.topkIdx().segment();
-        boolean weighted = request.topkWeights() != null;
-        long call = kernels.openDispatch(numTokens, numTopk, request.format(), weighted);
+    long send(LowLatencyDispatchPlan plan) {
+        int numTokens = (int) plan.x().size(0);
+        int numTopk = (int) plan.topkIdx().size(1);
+        MemorySegment topk = plan.topkIdx().segment();
+        boolean weighted = plan.topkWeights() != null;
+        long call = kernels.openDispatch(numTokens, numTopk, plan.format(), weighted);
         DispatchBank bank = kernels.bank(call);
         MemorySegment.copy(topk, 0, bank.sentTopkIdx, 0, 8L * numTokens * numTopk);
         // The slots are free once every receiver has taken the dispatch before the last out of
@@ -85,13 +85,13 @@ final class DispatchSender {
         bad = firstBadSelection(topk, (long) numTokens * numTopk);
         if (bad < 0) {
             for (int token = 0; token < numTokens; token++) {
-                sendToken(request, call, token, numTopk, bank.reached);
+                sendToken(plan, call, token, numTopk, bank.reached);
             }
         }
         System.arraycopy(numRows, 0, bank.sentRows, 0, numRows.length);
         for (int peer = 0; peer < peers.count(); peer++) {
             if (bank.reached[peer]) {
-                announce(request, CallEpoch.of(call), peer);
+                announce(plan, CallEpoch.of(call), peer);
             }
         }
         return call;
@@ -108,14 +108,14 @@ final class DispatchSender {
     }
 
     private void sendToken(
-            LowLatencyDispatchRequest request,
+            LowLatencyDispatchPlan plan,
             long call,
             int token,
             int numTopk,
             boolean[] reached) {
-        MemorySegment topk = request.topkIdx().segment();
+        MemorySegment topk = plan.topkIdx().segment();
         long first = 8L * token * numTopk;
-        RowFormat format = kernels.rows(request.format());
+        RowFormat format = kernels.rows(plan.format());
         boolean packed = false;
         for (int k = 0; k < numTopk; k++) {
             long expert = topk.get(LONG, first + 8L * k);
@@ -131,10 +131,10 @@ final class DispatchSender {
                 continue;
             }
             if (!packed) {
-                packRow(request, token, format);
+                packRow(plan, token, format);
                 packed = true;
             }
-            putRow(request, CallEpoch.of(call), token, peer, format);
+            putRow(plan, CallEpoch.of(call), token, peer, format);
         }
     }
 
@@ -159,22 +159,22 @@ final class DispatchSender {
         }
     }
 
-    private void packRow(LowLatencyDispatchRequest request, int token, RowFormat format) {
-        Tensor x = request.x();
+    private void packRow(LowLatencyDispatchPlan plan, int token, RowFormat format) {
+        Tensor x = plan.x();
         long from = 2L * x.stride(0) * token;
-        if (!request.format().isFp8()) {
+        if (!plan.format().isFp8()) {
             MemorySegment.copy(x.segment(), from, wire, 0, format.dataBytes());
             return;
         }
-        boolean powerOfTwo = request.format() != LowLatencyFormat.FP8;
+        boolean powerOfTwo = plan.format() != LowLatencyFormat.FP8;
         long scales = format.elementBytes();
         RowMath.castFp8(x.segment(), from, wire, 0, wire, scales, hidden, powerOfTwo);
     }
 
     private void putRow(
-            LowLatencyDispatchRequest request, int epoch, int token, int peer, RowFormat format) {
-        MemorySegment topk = request.topkIdx().segment();
-        int numTopk = (int) request.topkIdx().size(1);
+            LowLatencyDispatchPlan plan, int epoch, int token, int peer, RowFormat format) {
+        MemorySegment topk = plan.topkIdx().segment();
+        int numTopk = (int) plan.topkIdx().size(1);
         long first = 8L * token * numTopk;
         MemorySegment to = rdma.of(peer);
         int row = numRows[peer]++;
@@ -192,9 +192,9 @@ final class DispatchSender {
             }
             to.set(INT, selections + 4L * k, selection);
         }
-        if (request.topkWeights() != null) {
+        if (plan.topkWeights() != null) {
             MemorySegment.copy(
-                    request.topkWeights().segment(),
+                    plan.topkWeights().segment(),
                     4L * token * numTopk,
                     to,
                     slot + format.weightsOffset(numTopk),
@@ -204,15 +204,15 @@ final class DispatchSender {
         to.set(LONG, layout.dispatchFlags().at(epoch & 1, rank, row), CallWord.of(epoch, tag));
     }
 
-    private void announce(LowLatencyDispatchRequest request, int epoch, int peer) {
-        int numTopk = (int) request.topkIdx().size(1);
-        boolean weighted = request.topkWeights() != null;
-        int format = LowLatencyFormats.dispatchCode(request.format(), weighted);
+    private void announce(LowLatencyDispatchPlan plan, int epoch, int peer) {
+        int numTopk = (int) plan.topkIdx().size(1);
+        boolean weighted = plan.topkWeights() != null;
+        int format = LowLatencyFormats.dispatchCode(plan.format(), weighted);
         headers.put(peer, epoch, DispatchWord.FORMAT, format);
         headers.put(peer, epoch, DispatchWord.TOPK, numTopk);
         headers.put(peer, epoch, DispatchWord.NUM_ROWS, numRows[peer]);
         headers.put(peer, epoch, DispatchWord.NUM_SELECTIONS, numSelections[peer]);
-        long value = bad < 0 ? 0 : request.topkIdx().segment().get(LONG, 8 * bad);
+        long value = bad < 0 ? 0 : plan.topkIdx().segment().get(LONG, 8 * bad);
         headers.put(peer, epoch, DispatchWord.STATUS_TOKEN, bad < 0 ? 0 : (int) (bad / numTopk));
         headers.put(peer, epoch, DispatchWord.STATUS_K, bad < 0 ? 0 : (int) (bad % numTopk));
         headers.putLong(peer, epoch, DispatchWord.STATUS_VALUE_LOW, value);

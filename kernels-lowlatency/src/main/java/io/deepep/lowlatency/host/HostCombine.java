@@ -2,7 +2,7 @@ package io.deepep.lowlatency.host;
 
 import io.deepep.DType;
 import io.deepep.Event;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
@@ -19,20 +19,17 @@ import java.util.Objects;
  */
 final class HostCombine implements Operation<LowLatencyCombineResult> {
     private final HostLowLatencyKernels kernels;
-    private final LowLatencyCombineRequest request;
+    private final LowLatencyCombinePlan plan;
     private final Tensor out;
     private LowLatencyCombineResult cached;
     private final RunsInFlight runs;
     private long completed;
 
-    HostCombine(HostLowLatencyKernels kernels, LowLatencyCombineRequest request, int hidden) {
+    HostCombine(HostLowLatencyKernels kernels, LowLatencyCombinePlan plan, int hidden) {
         this.kernels = kernels;
-        this.request = request;
+        this.plan = plan;
         this.runs = new RunsInFlight(kernels);
-        this.out =
-                request.out() != null
-                        ? request.out()
-                        : allocate(request.handle().numTokens(), hidden);
+        this.out = plan.out() != null ? plan.out() : allocate(plan.handle().numTokens(), hidden);
     }
 
     private static Tensor allocate(int numTokens, int hidden) {
@@ -42,13 +39,13 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
 
     @Override
     public void begin() {
-        runs.add(kernels.combiner().send(request));
+        runs.add(kernels.combiner().send(plan));
     }
 
     @Override
     public void complete() {
         completed = runs.take();
-        kernels.combiner().receive(completed, request, out);
+        kernels.combiner().receive(completed, plan, out);
     }
 
     /**
@@ -57,8 +54,8 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
      */
     @Override
     public void describe(RecordedFacts facts, boolean hasCompleted) {
-        LowLatencyRows.combine(facts, request.logFmt(), (int) out.size(1));
-        int[] home = kernels.combiner().homeRows(request);
+        LowLatencyRows.combine(facts, plan.logFmt(), (int) out.size(1));
+        int[] home = kernels.combiner().homeRows(plan);
         facts.tokens(out.size(0), Arrays.stream(home).sum()).directLinks(home);
         if (hasCompleted) {
             facts.peers(kernels.combiner().sentRows(completed), home);

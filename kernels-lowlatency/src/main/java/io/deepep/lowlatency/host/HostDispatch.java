@@ -1,7 +1,7 @@
 package io.deepep.lowlatency.host;
 
 import io.deepep.Event;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LowLatencyRows;
@@ -17,7 +17,7 @@ import java.util.Objects;
  */
 final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     private final HostLowLatencyKernels kernels;
-    private final LowLatencyDispatchRequest request;
+    private final LowLatencyDispatchPlan plan;
     private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[2];
 
     /** That the results receive by. */
@@ -27,9 +27,9 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     private final RunsInFlight runs;
     private long completed;
 
-    HostDispatch(HostLowLatencyKernels kernels, LowLatencyDispatchRequest request) {
+    HostDispatch(HostLowLatencyKernels kernels, LowLatencyDispatchPlan plan) {
         this.kernels = kernels;
-        this.request = request;
+        this.plan = plan;
         this.runs = new RunsInFlight(kernels);
         for (int parity = 0; parity < 2; parity++) {
             handles[parity] = newHandle(parity);
@@ -38,12 +38,12 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     private HostLowLatencyHandle newHandle(int parity) {
         return new HostLowLatencyHandle(
-                kernels, kernels.bankOf(parity), request.topkWeights() != null);
+                kernels, kernels.bankOf(parity), plan.topkWeights() != null);
     }
 
     @Override
     public void begin() {
-        long epoch = kernels.sender().send(request);
+        long epoch = kernels.sender().send(plan);
         runs.add(epoch);
         int parity = parity(epoch);
         if (handles[parity].isExpected()) {
@@ -56,7 +56,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     @Override
     public void complete() {
         completed = runs.take();
-        kernels.receiver().receive(completed, request.cumulativeStats(), request.waitCostStats());
+        kernels.receiver().receive(completed, plan.cumulativeStats(), plan.waitCostStats());
     }
 
     @Override
@@ -85,13 +85,13 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
 
     @Override
     public void describe(RecordedFacts facts, boolean hasCompleted) {
-        int hidden = (int) request.x().size(1);
-        LowLatencyRows.dispatch(facts, request.format(), hidden);
-        facts.tokens(request.x().size(0), RecordedFacts.UNKNOWN);
+        int hidden = (int) plan.x().size(1);
+        LowLatencyRows.dispatch(facts, plan.format(), hidden);
+        facts.tokens(plan.x().size(0), RecordedFacts.UNKNOWN);
         if (hasCompleted) {
             DispatchBank bank = kernels.bank(completed);
             int[] experts = bank.countTensor.segment().toArray(ValueLayout.JAVA_INT);
-            facts.tokens(request.x().size(0), Arrays.stream(experts).sum())
+            facts.tokens(plan.x().size(0), Arrays.stream(experts).sum())
                     .peers(bank.sentRows, bank.receivedRows)
                     .directLinks(bank.sentRows)
                     .experts(experts);

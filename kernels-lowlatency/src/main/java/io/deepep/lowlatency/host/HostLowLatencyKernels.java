@@ -2,9 +2,9 @@ package io.deepep.lowlatency.host;
 
 import io.deepep.DType;
 import io.deepep.Device;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -98,16 +98,16 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     }
 
     @Override
-    public Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchRequest request) {
-        checks.dispatch(request);
-        return new HostDispatch(this, request);
+    public Operation<LowLatencyDispatchResult> prepareDispatch(LowLatencyDispatchPlan plan) {
+        checks.dispatch(plan);
+        return new HostDispatch(this, plan);
     }
 
     @Override
-    public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombineRequest request) {
-        HostLowLatencyHandle handle = own(request.handle());
-        checks.combine(request, handle.weighted());
-        return new HostCombine(this, request, limits.hidden());
+    public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombinePlan plan) {
+        HostLowLatencyHandle handle = own(plan.handle());
+        checks.combine(plan, handle.weighted());
+        return new HostCombine(this, plan, limits.hidden());
     }
 
     @Override

@@ -2,6 +2,7 @@ package io.deepep.lowlatency.host;
 
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.Departure;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostWait;
@@ -126,7 +127,7 @@ final class Peers {
         long start = 0;
         while (missing > 0) {
             int gone = 0;
-            boolean expired = start != 0 && waiter.expired();
+            boolean expired = waiter.expired();
             for (int peer = 0; peer < masked.length; peer++) {
                 if (!pending[peer]) {
                     continue;
@@ -135,7 +136,9 @@ final class Peers {
                 if (seen == epoch) {
                     came[peer] = true;
                     noteWait(costs, peer, start);
-                } else if (expired || (seen != 0 && CallEpoch.hasReached(seen, epoch))) {
+                } else if (expired
+                        || (seen != 0 && CallEpoch.hasReached(seen, epoch))
+                        || isGone(what, kind, peer)) {
                     giveUp(what, kind, peer, epoch, seen);
                     noteWait(costs, peer, start);
                 } else if (what == For.HEADER
@@ -159,6 +162,21 @@ final class Peers {
             }
         }
         return -1;
+    }
+
+    /** Whether a peer is known to be gone; an error that says so unless it is to be masked. */
+    private boolean isGone(For what, Kind kind, int peer) {
+        if (waiter.departures().isEmpty()) {
+            return false;
+        }
+        if (!maskTimedOut) {
+            waiter.requireNotInVain(peer, phase(what, kind));
+        }
+        return Departure.of(waiter.departures(), peer) != null;
+    }
+
+    private static String phase(For what, Kind kind) {
+        return "low-latency " + kind.text() + "." + what.text;
     }
 
     /** The epoch of what a peer has stored; if its slots are free, the one that was asked for. */
@@ -187,9 +205,9 @@ final class Peers {
     private void giveUp(For what, Kind kind, int peer, int epoch, int seen) {
         boolean ahead = seen != 0 && CallEpoch.hasReached(seen, epoch);
         String phase =
-                "low-latency "
-                        + kind.text()
-                        + (ahead ? ", which that rank has left behind" : "." + what.text);
+                ahead
+                        ? "low-latency " + kind.text() + ", which that rank has left behind"
+                        : phase(what, kind);
         if (!maskTimedOut) {
             throw new DeepEpTimeoutException(
                     rank,

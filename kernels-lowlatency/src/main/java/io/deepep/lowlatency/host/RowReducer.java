@@ -1,6 +1,6 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostHeap;
@@ -51,14 +51,14 @@ final class RowReducer {
     }
 
     /** Sends the sums of all of an owner's tokens; returns how many. */
-    int send(LowLatencyCombineRequest request, DispatchBank bank, long call, int owner) {
-        Arrays.fill(sources, request.x().segment());
+    int send(LowLatencyCombinePlan plan, DispatchBank bank, long call, int owner) {
+        Arrays.fill(sources, plan.x().segment());
         int numRows = bank.receivedRows[owner];
         for (int i = 0; i < numRows; i++) {
-            int first = sumRow(request.x(), bank, owner, i);
+            int first = sumRow(plan.x(), bank, owner, i);
             int token = bank.weightedRows.token(owner, i);
             long slot = layout.combineRow(CallEpoch.parity(call), rank, token, first);
-            store(rdma.of(owner), slot, request.logFmt());
+            store(rdma.of(owner), slot, plan.logFmt());
             flags.set(owner, call, token, first);
         }
         return numRows;

@@ -3,9 +3,9 @@ package io.deepep.lowlatency.cuda;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
-import io.deepep.LowLatencyCombineRequest;
+import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
@@ -175,8 +175,7 @@ final class NicRanks implements AutoCloseable {
             operations.add(
                     kernels.get(rank)
                             .prepareDispatch(
-                                    LowLatencyDispatchRequest.builder(
-                                                    x.get(rank), topkIdx.get(rank))
+                                    LowLatencyDispatchPlan.builder(x.get(rank), topkIdx.get(rank))
                                             .format(format)
                                             .topkWeights(weights == null ? null : weights.get(rank))
                                             .build()));
@@ -193,11 +192,11 @@ final class NicRanks implements AutoCloseable {
         List<Operation<LowLatencyCombineResult>> operations = new ArrayList<>();
         for (int rank = 0; rank < NUM_RANKS; rank++) {
             LowLatencyDispatchResult result = dispatched.get(rank);
-            LowLatencyCombineRequest.Builder request =
+            LowLatencyCombinePlan.Builder request =
                     weights == null
-                            ? LowLatencyCombineRequest.preReduced(
+                            ? LowLatencyCombinePlan.preReduced(
                                     result.recvX(), topkIdx.get(rank), result.handle())
-                            : LowLatencyCombineRequest.builder(
+                            : LowLatencyCombinePlan.builder(
                                     result.recvX(),
                                     topkIdx.get(rank),
                                     weights.get(rank),

@@ -7,7 +7,7 @@ import io.deepep.Bf16;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.Fp8E4m3;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -276,7 +276,7 @@ class ChainTest {
                             var dispatch =
                                     rank.kernels()
                                             .prepareDispatch(
-                                                    LowLatencyDispatchRequest.builder(
+                                                    LowLatencyDispatchPlan.builder(
                                                                     batch.x(me), batch.topkIdx(me))
                                                             .format(LowLatencyFormat.BF16)
                                                             .cumulativeStats(stats)

@@ -4,8 +4,8 @@ import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.InProcessGroup;
-import io.deepep.LowLatencyCombineRequest;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
@@ -59,7 +59,7 @@ final class Group {
     record Rank(int rank, int numRanks, LowLatencyLimits limits, HostLowLatencyKernels kernels) {
         Operation<LowLatencyDispatchResult> dispatch(Batch batch, LowLatencyFormat format) {
             return kernels.prepareDispatch(
-                    LowLatencyDispatchRequest.builder(batch.x(rank), batch.topkIdx(rank))
+                    LowLatencyDispatchPlan.builder(batch.x(rank), batch.topkIdx(rank))
                             .format(format)
                             .build());
         }
@@ -71,15 +71,15 @@ final class Group {
             return operation.result(Event.completed(), null);
         }
 
-        LowLatencyCombineRequest.Builder home(
+        LowLatencyCombinePlan.Builder home(
                 Batch batch, Tensor outputs, LowLatencyDispatchResult result) {
-            return LowLatencyCombineRequest.builder(
+            return LowLatencyCombinePlan.builder(
                     outputs, batch.topkIdx(rank), batch.weights(rank), result.handle());
         }
 
         /** Runs both halves and returns the sum. */
-        Tensor combined(LowLatencyCombineRequest.Builder request) {
-            var operation = kernels.prepareCombine(request.build());
+        Tensor combined(LowLatencyCombinePlan.Builder plan) {
+            var operation = kernels.prepareCombine(plan.build());
             operation.begin();
             operation.complete();
             return operation.result(Event.completed(), null).x();

@@ -3,7 +3,7 @@ package io.deepep.lowlatency.host;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.DType;
-import io.deepep.LowLatencyDispatchRequest;
+import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import java.lang.foreign.Arena;
@@ -34,7 +34,7 @@ class WaitCostTest {
                             var dispatch =
                                     rank.kernels()
                                             .prepareDispatch(
-                                                    LowLatencyDispatchRequest.builder(
+                                                    LowLatencyDispatchPlan.builder(
                                                                     batch.x(rank.rank()),
                                                                     batch.topkIdx(rank.rank()))
                                                             .waitCostStats(waits)

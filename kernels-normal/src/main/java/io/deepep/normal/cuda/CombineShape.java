@@ -2,6 +2,8 @@ package io.deepep.normal.cuda;
 
 import io.deepep.Config;
 import io.deepep.cuda.CudaFunction;
+import io.deepep.normal.CombineRoles;
+import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.Layout;
 
 /**

@@ -1,6 +1,6 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
@@ -12,13 +12,17 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.StatusStruct;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRows;
+import io.deepep.normal.RingShape;
+import io.deepep.normal.cuda.kernels.InternodeStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
-
 import java.lang.foreign.Arena;
 
 /**
@@ -30,7 +34,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private static final int MAX_STAGE_BLOCKS = 12;
 
     private final CudaNormalState state;
-    private final CombineRequest request;
+    private final CombinePlan plan;
     private final CudaDispatchHandle handle;
     private final RowsAccess access;
     private final Tensor out;
@@ -46,32 +50,30 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private int numRows = -1;
     private CombineResult result;
 
-    CudaCombine(CudaNormalState state, CombineRequest request) {
+    CudaCombine(CudaNormalState state, CombinePlan plan) {
         this.state = state;
-        this.request = request;
-        this.handle = CudaDispatchHandle.of(request.handle(), state);
-        state.checks.combine(request, handle.numResultRows());
-        if (request.out() != null && state.heapContains(request.out().address())) {
+        this.plan = plan;
+        this.handle = CudaDispatchHandle.of(plan.handle(), state);
+        state.checks.combine(plan, handle.numResultRows());
+        if (plan.out() != null && state.heapContains(plan.out().address())) {
             throw new IllegalArgumentException(
-                    "out lies in the buffer, which peers read during a combine; give memory of your"
-                        + " own");
+                    "out lies in the buffer, which peers read during a combine; give memory of your own");
         }
         Config config =
                 NormalConfigs.choose(
-                        request.config(),
-                        request.numSms(),
+                        plan.config(),
+                        plan.numSms(),
                         state.combineConfig,
                         state.dispatchConfig.covering(state.combineConfig));
-        this.access = RowsAccess.of(state, handle, config, request.x());
-        this.out = request.out() != null ? request.out() : allocate(DType.BF16, handle.hidden());
-        this.outWeights =
-                request.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
+        this.access = RowsAccess.of(state, handle, config, plan.x());
+        this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
+        this.outWeights = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
         this.event = new CallEvent(state.stream);
         long statusBytes = StatusStruct.BLOCK.numBytes();
         this.status =
                 state.status(
                         state.slots.take(this, statusBytes, event.finished()),
-                        "combine",
+                        NormalCall.COMBINE,
                         handle.numExperts());
         Arena arena = Arena.ofAuto();
         int rowBytes = handle.hidden() * DType.BF16.sizeBytes();
@@ -112,7 +114,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private void fillCombine(int numSms) {
         state.setGroup(params, status);
         var nvl = state.nvlLayout;
-        Tensor x = request.x();
+        Tensor x = plan.x();
         boolean weights = outWeights != null;
         setRows(x, numSms);
         params.set("weights", nvl.combineWeights().offset())
@@ -120,10 +122,10 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 .set("source_rows", handle.sourceRows.address())
                 .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())
-                .set("bias", 0, addressOf(request.bias0()))
-                .set("bias", 1, addressOf(request.bias1()))
-                .set("bias_stride", 0, strideOf(request.bias0()))
-                .set("bias_stride", 1, strideOf(request.bias1()))
+                .set("bias", 0, addressOf(plan.bias0()))
+                .set("bias", 1, addressOf(plan.bias1()))
+                .set("bias_stride", 0, strideOf(plan.bias0()))
+                .set("bias_stride", 1, strideOf(plan.bias1()))
                 .set("out", out.address())
                 .set("out_stride", strideOf(out))
                 .set("out_weights", weights ? outWeights.address() : 0)
@@ -182,13 +184,13 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         var nvl = state.nvlLayout;
         boolean weights = outWeights != null;
         stageParams
-                .set("x", request.x().address())
-                .set("x_stride", request.x().stride(0) * DType.BF16.sizeBytes())
+                .set("x", plan.x().address())
+                .set("x_stride", plan.x().stride(0) * DType.BF16.sizeBytes())
                 .set("out", state.heap() + nvl.combineRows().offset())
                 .set("out_stride", stagedStride())
                 .set("num_rows", handle.numRows.address())
                 .set("expanded_rows", handle.expanded() ? handle.expandedRows.address() : 0)
-                .set("weights", weights ? request.topkWeights().address() : 0)
+                .set("weights", weights ? plan.topkWeights().address() : 0)
                 .set("out_weights", state.heap() + nvl.combineWeights().offset())
                 .set(
                         "source_rows",
@@ -216,7 +218,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     public void begin() {
         handle.requireValid();
         if (handle.numResultRows() != numRows) {
-            state.checks.combineRows(request, handle.numResultRows());
+            state.checks.combineRows(plan, handle.numResultRows());
             numRows = handle.numResultRows();
             // Expanded: the rows peers read are the received ones, at most the region's.
             params.setInt("num_rows", handle.expanded() ? state.nvlLayout.capacity() : numRows);
@@ -235,7 +237,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         if (access == RowsAccess.STAGED || access == RowsAccess.STAGED_FOR_PEERS) {
             state.kernels.stage.launch(stageLaunch, stageParams.memory(), state.stream);
         } else if (outWeights != null && numRows > 0) {
-            Tensor weights = request.topkWeights();
+            Tensor weights = plan.topkWeights();
             long target = state.heap() + state.nvlLayout.combineWeights().offset();
             state.stream.copy(
                     target, weights.address(), weights.numElements() * DType.F32.sizeBytes());
@@ -254,7 +256,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, DType.BF16, handle.hidden());
+        NormalRows.describe(facts, RowFormat.bf16(handle.hidden()));
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 
@@ -265,7 +267,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         return (facts, completed) -> {
             describe(facts, completed);
             waits.describe(facts);
-            PeerRows rows = trace == null ? null : trace.rows();
+            RowSpread rows = trace == null ? null : trace.rows();
             if (rows != null) {
                 rows.describeCombine(facts, handle.numTokens());
             }

@@ -2,7 +2,7 @@ package io.deepep.normal.cuda;
 
 import io.deepep.Config;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
@@ -12,33 +12,38 @@ import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedSlots;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalConfigs;
+import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRows;
+import io.deepep.normal.RingShape;
+import io.deepep.normal.cuda.kernels.InternodeStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
-
 import java.lang.foreign.Arena;
 
 /**
  * A dispatch on a GPU: one launch, then one more if rows are copied out or grouped by expert.
- * Parameters are filled when the request is prepared; a run changes none of them, so it can be
+ * Parameters are filled when the plan is prepared; a run changes none of them, so it can be
  * captured into a graph in worst-case mode.
  */
 final class CudaDispatch implements CudaOperation<DispatchResult> {
     private final CudaNormalState state;
-    private final DispatchRequest request;
+    private final DispatchPlan plan;
     private final boolean cached;
     private final CudaDispatchHandle handle;
     private final StatusBlock status;
     private final CallEvent event;
-    private final DispatchOutputs outputs;
+    private final CudaDispatchOutputs outputs;
     private final ExpandLaunch expand;
     private final DispatchShape shape;
     private final Params params;
     private final LaunchConfig launch;
     private final WaitTimes waits;
-    private final HostWaiter waiter;
+    private final CountsWait waiter;
 
     /** Taken with the first run that is observed. */
     private PinnedSlots.Slot traceSlot;
@@ -46,29 +51,32 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     /** Of the next run; null if it is not observed. */
     private DispatchTrace announced;
 
-    CudaDispatch(CudaNormalState state, DispatchRequest request) {
+    CudaDispatch(CudaNormalState state, DispatchPlan plan) {
         this.state = state;
-        this.request = request;
-        this.cached = request.handle() != null;
-        CudaDispatchHandle given = cached ? CudaDispatchHandle.of(request.handle(), state) : null;
-        state.checks.dispatch(request);
-        requireNotReceived(request.x());
+        this.plan = plan;
+        this.cached = plan.handle() != null;
+        CudaDispatchHandle given = cached ? CudaDispatchHandle.of(plan.handle(), state) : null;
+        state.checks.dispatch(plan);
+        requireNotReceived(plan.x());
         Config config =
                 NormalConfigs.choose(
-                        request.config(),
-                        request.numSms(),
+                        plan.config(),
+                        plan.numSms(),
                         state.dispatchConfig,
                         state.dispatchConfig.covering(state.combineConfig));
-        this.handle = cached ? given : newHandle(state, request);
+        this.handle = cached ? given : newHandle(state, plan);
         this.event = new CallEvent(state.stream);
         PinnedSlots.Slot slot =
-                state.slots.take(this, DispatchOutputs.slotBytes(handle), event.finished());
+                state.slots.take(this, CudaDispatchOutputs.slotBytes(handle), event.finished());
         this.status =
-                state.status(slot, cached ? "cached dispatch" : "dispatch", handle.numExperts());
-        this.outputs = new DispatchOutputs(state, handle, request, slot);
-        this.expand = ExpandLaunch.of(state, handle, request, config, outputs, status);
+                state.status(
+                        slot,
+                        cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH,
+                        handle.numExperts());
+        this.outputs = new CudaDispatchOutputs(state, handle, plan, slot);
+        this.expand = ExpandLaunch.of(state, handle, plan, config, outputs, status);
         Arena arena = Arena.ofAuto();
-        RowFormat row = new RowFormat(request.x().dtype(), handle.hidden());
+        RowFormat row = new RowFormat(plan.x().dtype(), handle.hidden());
         int rowStride = (int) row.strideBytes();
         this.shape = DispatchShape.of(state, config, rowStride, cached ? 0 : handle.numExperts());
         this.params = allocateParams(arena);
@@ -76,7 +84,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         this.launch =
                 new LaunchConfig(arena, config.numSms(), KernelConstants.THREADS)
                         .sharedBytes(shape.sharedBytes());
-        this.waiter = new HostWaiter(state, status);
+        this.waiter = new CountsWait(state, status);
         fillParams(row);
         if (state.internode != null) {
             state.internode.fill(
@@ -89,17 +97,17 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         }
     }
 
-    private static CudaDispatchHandle newHandle(CudaNormalState state, DispatchRequest request) {
-        boolean topk = request.topkIdx() != null;
+    private static CudaDispatchHandle newHandle(CudaNormalState state, DispatchPlan plan) {
+        boolean topk = plan.topkIdx() != null;
         return new CudaDispatchHandle(
                 state,
-                (int) request.x().size(0),
-                (int) request.x().size(1),
-                topk ? (int) request.topkIdx().size(1) : 0,
-                topk ? request.numExperts() : 0,
-                request.numWorstTokens(),
-                request.expanded(),
-                request.expertAlignment());
+                (int) plan.x().size(0),
+                (int) plan.x().size(1),
+                topk ? (int) plan.topkIdx().size(1) : 0,
+                topk ? plan.numExperts() : 0,
+                plan.numWorstTokens(),
+                plan.expanded(),
+                plan.expertAlignment());
     }
 
     /** Those of one node, which come first also where there are several. */
@@ -116,21 +124,20 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         long offset = x.address() - state.heap();
         if (offset >= rows.offset() && offset < rows.end()) {
             throw new IllegalArgumentException(
-                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive"
-                        + " a copy");
+                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
         }
     }
 
     private void fillParams(RowFormat row) {
         state.setGroup(params, status);
         setLayout(params, state.nvlLayout);
-        params.set("x", request.x().address())
-                .set("x_stride", request.x().stride(0) * row.dtype().sizeBytes())
+        params.set("x", plan.x().address())
+                .set("x_stride", plan.x().stride(0) * row.dtype().sizeBytes())
                 .set("token_rows", handle.tokenRows == null ? 0 : handle.tokenRows.address())
                 .set("handle_epoch", handle.epoch.address())
                 .setInt("num_tokens", handle.numTokens())
                 .setInt("num_experts", cached ? 0 : handle.numExperts())
-                .setInt("expert_alignment", request.expertAlignment())
+                .setInt("expert_alignment", plan.expertAlignment())
                 .setInt("hidden", row.hidden())
                 .setInt("x_bytes", (int) row.elementBytes())
                 .setInt("num_scales", row.numScales())
@@ -141,10 +148,10 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 .setInt("cached", cached ? 1 : 0)
                 .setInt("bases_offset", shape.basesOffset())
                 .setInt("stages_offset", shape.stagesOffset());
-        if (request.scales() != null) {
-            params.set("scales", request.scales().address())
-                    .set("scales_token_stride", request.scales().stride(0))
-                    .set("scales_group_stride", request.scales().stride(1));
+        if (plan.scales() != null) {
+            params.set("scales", plan.scales().address())
+                    .set("scales_token_stride", plan.scales().stride(0))
+                    .set("scales_group_stride", plan.scales().stride(1));
         }
         if (!cached) {
             fillRouting();
@@ -152,7 +159,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     }
 
     /** Where peers' rows go. */
-    static void setLayout(Params params, CudaNvlLayout layout) {
+    static void setLayout(Params params, NormalNvlLayout layout) {
         params.set("recv_offset", layout.recvRows().offset())
                 .set("recv_src_offset", layout.recvSrc().offset())
                 .set("recv_topk_offset", layout.recvTopk().offset())
@@ -164,21 +171,21 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
                 .set("expert_hist", state.expertHist.address())
                 .set("out_num_rows", handle.numRows.address())
                 .set("out_source_rows", handle.sourceRows.address());
-        if (request.layout() != null) {
-            fillLayout(request.layout());
+        if (plan.layout() != null) {
+            fillLayout(plan.layout());
         }
-        if (request.topkIdx() == null) {
+        if (plan.topkIdx() == null) {
             return;
         }
         params.setInt("topk", handle.numTopk())
-                .set("topk_idx", request.topkIdx().address())
-                .setTensor("topk_weights", request.topkWeights())
+                .set("topk_idx", plan.topkIdx().address())
+                .setTensor("topk_weights", plan.topkWeights())
                 .set("out_raw_expert_counts", handle.rawCounts.address());
         outputs.fill(params);
     }
 
     private void fillLayout(DispatchLayout layout) {
-        Tensor perExpert = request.topkIdx() == null ? null : layout.numTokensPerExpert();
+        Tensor perExpert = plan.topkIdx() == null ? null : layout.numTokensPerExpert();
         params.set("is_token_in_rank", layout.isTokenInRank().address())
                 .set("tokens_per_rank", layout.numTokensPerRank().address())
                 .set("tokens_per_expert", perExpert == null ? 0 : perExpert.address());
@@ -237,7 +244,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
             throw new IllegalStateException("the dispatch ended without counts or an error");
         }
         int numRows = status.numRows();
-        handle.validate(numRows, request.expanded() ? status.numExpandedRows() : numRows);
+        handle.validate(numRows, plan.expanded() ? status.numExpandedRows() : numRows);
         outputs.copyCounts(); // known like the rows, though streams alone wait for the end
     }
 
@@ -262,7 +269,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
     /** How rows spread over the ranks is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, request.x().dtype(), handle.hidden());
+        NormalRows.describe(facts, new RowFormat(plan.x().dtype(), handle.hidden()));
         boolean exact = handle.numWorstTokens() == 0;
         facts.tokens(
                 handle.numTokens(),
@@ -287,7 +294,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         return (facts, completed) -> {
             describe(facts, completed);
             waits.describe(facts);
-            PeerRows rows = trace == null ? null : trace.rows();
+            RowSpread rows = trace == null ? null : trace.rows();
             if (rows != null) {
                 rows.describeDispatch(facts, handle.numTokens());
             }

@@ -3,7 +3,7 @@ package io.deepep.normal.cuda;
 import io.deepep.DispatchHandle;
 import io.deepep.cuda.DevicePool;
 
-/** The routing of one request's latest dispatch, in the memory of its GPU. */
+/** The routing of one plan's latest dispatch, in the memory of its GPU. */
 final class CudaDispatchHandle implements DispatchHandle {
     final CudaNormalState owner;
 
@@ -82,7 +82,8 @@ final class CudaDispatchHandle implements DispatchHandle {
             return cuda;
         }
         throw new IllegalArgumentException(
-                "the handle comes from another buffer or mode; use one that this buffer's dispatch returned");
+                "the handle comes from another buffer or mode; use one that this buffer's dispatch"
+                        + " returned");
     }
 
     void invalidate() {
@@ -105,7 +106,8 @@ final class CudaDispatchHandle implements DispatchHandle {
     void requireValid() {
         if (!valid) {
             throw new IllegalArgumentException(
-                    "the dispatch of the handle has not run, or failed; dispatch its request again first");
+                    "the dispatch of the handle has not run, or failed; dispatch its plan again"
+                            + " first");
         }
     }
 

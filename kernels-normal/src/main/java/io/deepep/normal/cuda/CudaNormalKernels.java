@@ -1,12 +1,12 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
 import io.deepep.Event;
@@ -20,6 +20,11 @@ import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.RdmaHeaps;
 import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalKernels;
+import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.cuda.kernels.InternodeKernels;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
@@ -34,14 +39,14 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      * @param stream the stream that all its operations are enqueued on
      * @param topology its place
      * @param heaps of every rank, the address as this GPU sees it; each holds a {@link
-     *     CudaNvlLayout}, its cleared part zeroed. Only those of its own node are used
-     * @param rdmaHeaps each a zeroed {@link CudaRdmaLayout}; none on one node
+     *     NormalNvlLayout}, its cleared part zeroed. Only those of its own node are used
+     * @param rdmaHeaps each a zeroed {@link NormalRdmaLayout}; none on one node
      * @param peersReachPlainMemory whether kernels of the ranks of this node can read what {@code
      *     cuMemAlloc} gives this process on its GPU
      * @param ranksOnDevice the most ranks that share a GPU; the same on all ranks
      * @param timeoutNanos how long a kernel waits for a peer
      */
-    public record Place(
+    public record RankSetup(
             CudaContext context,
             CudaStream stream,
             EpTopology topology,
@@ -58,8 +63,8 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      * while no kernel on this GPU waits for another rank.
      */
     public CudaNormalKernels(
-            Place place, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
-        this.state = new CudaNormalState(place, limits, dispatchConfig, combineConfig);
+            RankSetup setup, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
+        this.state = new CudaNormalState(setup, limits, dispatchConfig, combineConfig);
     }
 
     /**
@@ -135,13 +140,13 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     }
 
     @Override
-    public Operation<DispatchResult> prepareDispatch(DispatchRequest request) {
-        return new CudaDispatch(state, request);
+    public Operation<DispatchResult> prepareDispatch(DispatchPlan plan) {
+        return new CudaDispatch(state, plan);
     }
 
     @Override
-    public Operation<CombineResult> prepareCombine(CombineRequest request) {
-        return new CudaCombine(state, request);
+    public Operation<CombineResult> prepareCombine(CombinePlan plan) {
+        return new CudaCombine(state, plan);
     }
 
     @Override

@@ -9,8 +9,12 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.PinnedSlots;
+import io.deepep.normal.FaultMessages;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalChecks;
-
+import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.cuda.kernels.NormalModule;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 
@@ -20,7 +24,7 @@ final class CudaNormalState implements AutoCloseable {
     final CudaStream stream;
     final EpTopology topology;
     final NormalLimits limits;
-    final CudaNvlLayout nvlLayout;
+    final NormalNvlLayout nvlLayout;
     final NormalChecks checks;
     final NormalModule kernels;
     final Config dispatchConfig;
@@ -46,21 +50,21 @@ final class CudaNormalState implements AutoCloseable {
     private final DevicePool.Block localState;
 
     CudaNormalState(
-            CudaNormalKernels.Place place,
+            CudaNormalKernels.RankSetup setup,
             NormalLimits limits,
             Config dispatchConfig,
             Config combineConfig) {
-        this.context = place.context();
-        this.stream = place.stream();
-        this.topology = place.topology();
+        this.context = setup.context();
+        this.stream = setup.stream();
+        this.topology = setup.topology();
         this.limits = limits;
-        this.ranksOnDevice = place.ranksOnDevice();
+        this.ranksOnDevice = setup.ranksOnDevice();
         this.dispatchConfig = fit(dispatchConfig, Config.recommended(topology.numRanks()));
         this.combineConfig = fit(combineConfig, Config.recommended(topology.numRanks()));
-        this.timeoutNanos = place.timeoutNanos();
-        this.peersReachPlainMemory = place.peersReachPlainMemory();
-        this.heaps = place.heaps();
-        this.nvlLayout = CudaNvlLayout.of(limits, topology);
+        this.timeoutNanos = setup.timeoutNanos();
+        this.peersReachPlainMemory = setup.peersReachPlainMemory();
+        this.heaps = setup.heaps();
+        this.nvlLayout = NormalNvlLayout.of(limits, topology);
         this.checks = new NormalChecks(limits, topology, context.device());
         NormalGpu gpu = NormalGpu.of(context);
         this.kernels = gpu.kernels;
@@ -76,14 +80,14 @@ final class CudaNormalState implements AutoCloseable {
                                 topology,
                                 limits,
                                 dispatchConfig.covering(combineConfig),
-                                place.rdmaHeaps(),
+                                setup.rdmaHeaps(),
                                 kernels,
                                 memory,
                                 stream)
                         : null;
     }
 
-    /** Bytes of the rows of one request's tokens. */
+    /** Bytes of the rows of one plan's tokens. */
     private long routingBytes() {
         return topology.isInternode()
                 ? InternodeRouting.bytes(topology, limits.maxTokens())
@@ -91,8 +95,8 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     /**
-     * Room for the scratch below, and for routing and received indices of two requests. Rows that
-     * are copied out come on top, when a request is prepared that wants them.
+     * Room for the scratch below, and for routing and received indices of two plans. Rows that are
+     * copied out come on top, when a plan is prepared that wants them.
      */
     private long reservedBytes() {
         boolean internode = topology.isInternode();
@@ -124,9 +128,9 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     /** The status of an operation, in its slot. */
-    StatusBlock status(PinnedSlots.Slot slot, String operation, int numExperts) {
+    StatusBlock status(PinnedSlots.Slot slot, NormalCall call, int numExperts) {
         return new StatusBlock(
-                slot, new FaultMessages(operation, topology.rank(), timeoutNanos, numExperts));
+                slot, new FaultMessages(call, topology.rank(), timeoutNanos, numExperts));
     }
 
     /** Fills the group at the beginning of {@code params}. */
@@ -142,7 +146,7 @@ final class CudaNormalState implements AutoCloseable {
     }
 
     /** The part of the group that says where things lie; the heaps of one node. */
-    static void setLayout(Params group, CudaNvlLayout layout, List<Long> heaps) {
+    static void setLayout(Params group, NormalNvlLayout layout, List<Long> heaps) {
         for (int rank = 0; rank < heaps.size(); rank++) {
             group.set("heap", rank, heaps.get(rank));
         }

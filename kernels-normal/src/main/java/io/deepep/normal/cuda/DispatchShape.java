@@ -3,6 +3,8 @@ package io.deepep.normal.cuda;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaFunction;
+import io.deepep.normal.RingShape;
+import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.Layout;
 
 /**
@@ -39,7 +41,7 @@ record DispatchShape(
 
     private static DispatchShape acrossNodes(
             CudaNormalState state, Config config, int rowStride, int numExperts) {
-        int most = Math.min(CudaRdmaLayout.MAX_COPY_WARPS, RingShape.mostWarps(config));
+        int most = Math.min(RingShape.MOST_RINGS, RingShape.mostWarps(config));
         long bases = Layout.alignToLine(4L * numExperts);
         long rings = (long) KernelConstants.RING_STATE_BYTES * most * state.topology.numRdmaRanks();
         return fit(

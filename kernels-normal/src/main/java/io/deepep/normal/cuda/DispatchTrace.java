@@ -15,7 +15,7 @@ final class DispatchTrace {
     private final CudaDispatchHandle handle;
     private final CallEvent event;
     private final PinnedSlots.Slot slot;
-    private PeerRows rows;
+    private RowSpread rows;
 
     /**
      * Of the next run of the dispatch.
@@ -58,11 +58,11 @@ final class DispatchTrace {
     }
 
     /** Null while the GPU is not done with the dispatch; undefined if that failed. */
-    synchronized PeerRows rows() {
+    synchronized RowSpread rows() {
         if (rows == null && event.isDone()) {
             MemorySegment memory = slot.page().segment().asSlice(slot.offset(), slot.numBytes());
             Region headers = state.nvlLayout.headers();
-            rows = PeerRows.read(memory, headers, state.topology, handle.numTokens());
+            rows = RowSpread.read(memory, headers, state.topology, handle.numTokens());
         }
         return rows;
     }

@@ -2,11 +2,13 @@ package io.deepep.normal.cuda;
 
 import io.deepep.Config;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.normal.cuda.KernelConstants.ExpandMode;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.KernelConstants.ExpandMode;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.Layout;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
@@ -17,7 +19,7 @@ final class ExpandLaunch {
     private static final int COUNTER_ROWS = KernelConstants.WARPS + 1;
 
     private final CudaNormalState state;
-    private final DispatchOutputs outputs;
+    private final CudaDispatchOutputs outputs;
     private final Params params;
     private final LaunchConfig launch;
     private final LaunchConfig oneWarp;
@@ -29,9 +31,9 @@ final class ExpandLaunch {
     private ExpandLaunch(
             CudaNormalState state,
             CudaDispatchHandle handle,
-            DispatchRequest request,
+            DispatchPlan plan,
             Config config,
-            DispatchOutputs outputs,
+            CudaDispatchOutputs outputs,
             StatusBlock status) {
         this.state = state;
         this.outputs = outputs;
@@ -44,28 +46,25 @@ final class ExpandLaunch {
         this.blockHist = state.memory.allocate(4L * config.numSms() * Math.max(numLocalExperts, 1));
         // The group's local state has the kernel's barrier; it has no peers.
         state.setGroup(params, status);
-        fillParams(handle, request, config, numLocalExperts);
+        fillParams(handle, plan, config, numLocalExperts);
     }
 
-    /** The launch that {@code request} needs, or null if it only views the heap. */
+    /** The launch that {@code plan} needs, or null if it only views the heap. */
     static ExpandLaunch of(
             CudaNormalState state,
             CudaDispatchHandle handle,
-            DispatchRequest request,
+            DispatchPlan plan,
             Config config,
-            DispatchOutputs outputs,
+            CudaDispatchOutputs outputs,
             StatusBlock status) {
         return outputs.copies()
-                ? new ExpandLaunch(state, handle, request, config, outputs, status)
+                ? new ExpandLaunch(state, handle, plan, config, outputs, status)
                 : null;
     }
 
     private void fillParams(
-            CudaDispatchHandle handle,
-            DispatchRequest request,
-            Config config,
-            int numLocalExperts) {
-        DType dtype = request.x().dtype();
+            CudaDispatchHandle handle, DispatchPlan plan, Config config, int numLocalExperts) {
+        DType dtype = plan.x().dtype();
         RowFormat row = new RowFormat(dtype, handle.hidden());
         int rowStride = (int) row.strideBytes();
         long stagesOffset = Layout.alignToLine(4L * COUNTER_ROWS * numLocalExperts);
@@ -105,8 +104,8 @@ final class ExpandLaunch {
                 .setInt("stages_offset", (int) stagesOffset)
                 .setInt("mode", ExpandMode.COPY_ROWS.value());
         if (handle.expanded()) {
-            boolean weights = request.topkWeights() != null;
-            ExpandMode map = request.handle() == null ? ExpandMode.BUILD_MAP : ExpandMode.USE_MAP;
+            boolean weights = plan.topkWeights() != null;
+            ExpandMode map = plan.handle() == null ? ExpandMode.BUILD_MAP : ExpandMode.USE_MAP;
             params.set("topk", state.heap() + nvl.recvTopk().offset())
                     .set("weights", weights ? state.heap() + nvl.recvWeights().offset() : 0)
                     .set("raw_expert_counts", handle.rawCounts.address())

@@ -2,6 +2,7 @@ package io.deepep.normal.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.cuda.DevicePool;
+import io.deepep.normal.cuda.kernels.KernelConstants;
 
 /**
  * The routing of a dispatch across nodes, as rows of a token at the ranks of a node: i32 [8], -1

@@ -9,6 +9,12 @@ import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.RdmaHeaps;
+import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.RingShape;
+import io.deepep.normal.cuda.kernels.InternodeKernels;
+import io.deepep.normal.cuda.kernels.InternodeStructs;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalModule;
 import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -16,7 +22,7 @@ import java.lang.foreign.ValueLayout;
 
 /** What the operations of one rank share beyond one node: its RDMA buffer and its peers'. */
 final class InternodeState {
-    final CudaRdmaLayout layout;
+    final NormalRdmaLayout layout;
     final InternodeKernels kernels;
     private final EpTopology topology;
     private final int maxTokens;
@@ -32,7 +38,7 @@ final class InternodeState {
     /**
      * Allocates scratch and tells the GPU where the peers are.
      *
-     * @param heaps each a {@link CudaRdmaLayout}, zeroed
+     * @param heaps each a {@link NormalRdmaLayout}, zeroed
      * @param module of this GPU
      */
     InternodeState(
@@ -44,7 +50,7 @@ final class InternodeState {
             DevicePool memory,
             CudaStream stream) {
         this.topology = topology;
-        this.layout = CudaRdmaLayout.of(envelope, limits, topology);
+        this.layout = NormalRdmaLayout.of(envelope, limits, topology);
         this.maxTokens = limits.maxTokens();
         this.heaps = heaps;
         this.kernels =
@@ -120,7 +126,7 @@ final class InternodeState {
                 .set("source_tokens", routing.sourceTokens().address())
                 .setInt("max_tokens", maxTokens)
                 .setInt("num_ranks", topology.numRanks())
-                .setInt("record_bytes", CudaRdmaLayout.recordBytes(numTopk))
+                .setInt("record_bytes", NormalRdmaLayout.recordBytes(numTopk))
                 .setInt("slot_bytes", slotBytes)
                 .setInt("num_channels", rings.numChannels())
                 .setInt("num_slots", rings.numSlots())

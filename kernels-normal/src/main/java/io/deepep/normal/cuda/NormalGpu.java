@@ -2,6 +2,7 @@ package io.deepep.normal.cuda;
 
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.PinnedSlots;
+import io.deepep.normal.cuda.kernels.NormalModule;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 

@@ -1,8 +1,12 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.cuda.FaultCode;
+import io.deepep.cuda.FaultPhase;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.PinnedSlots;
 import io.deepep.cuda.StatusStruct;
+import io.deepep.normal.Fault;
+import io.deepep.normal.FaultMessages;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
@@ -89,6 +93,22 @@ final class StatusBlock {
         return memory.get(ValueLayout.JAVA_INT, NUM_EXPANDED_ROWS);
     }
 
+    private Fault fault(int code) {
+        return new Fault(
+                FaultCode.of(code),
+                FaultPhase.of(intOf("phase")),
+                intOf("rank"),
+                intOf("peer"),
+                intOf("token"),
+                intOf("k"),
+                memory.get(ValueLayout.JAVA_LONG, STRUCT.offset("expected")),
+                memory.get(ValueLayout.JAVA_LONG, STRUCT.offset("seen")));
+    }
+
+    private int intOf(String field) {
+        return memory.get(ValueLayout.JAVA_INT, STRUCT.offset(field));
+    }
+
     /**
      * What went wrong in the runs that are over, or null; once asked, the same until another run.
      */
@@ -96,7 +116,7 @@ final class StatusBlock {
         long run = (long) LONG.getAcquire(memory, DONE);
         int code = (int) INT.getAcquire(memory, CODE);
         if (code != 0) {
-            failure = messages.failure(code, memory);
+            failure = messages.failure(fault(code));
             failedRun = run;
             INT.setRelease(memory, CODE, 0);
         } else if (run != failedRun) {

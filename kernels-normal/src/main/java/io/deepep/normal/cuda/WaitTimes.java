@@ -3,8 +3,9 @@ package io.deepep.normal.cuda;
 import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.PinnedSlots;
+import io.deepep.normal.cuda.kernels.KernelConstants;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.RecordedFacts;
-
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

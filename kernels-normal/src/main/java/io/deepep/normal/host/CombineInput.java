@@ -1,9 +1,11 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.Tensor;
 import io.deepep.host.RowSum;
+import io.deepep.normal.HeaderWord;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -19,35 +21,48 @@ final class CombineInput {
     private final long rowBytes;
     private final long dataBytes;
     private final MemorySegment weights;
+    private final Region rows;
+    private final Region weightRows;
     private final boolean inPlace;
     private final RowSum sum;
 
-    CombineInput(HostNormalState state, HostDispatchHandle handle, CombineRequest request) {
+    CombineInput(HostNormalState state, HostDispatchHandle handle, CombinePlan plan) {
         this.state = state;
         this.handle = handle;
-        this.x = request.x().segment();
-        this.rowBytes = 2 * request.x().stride(0);
+        this.x = plan.x().segment();
+        this.rowBytes = 2 * plan.x().stride(0);
         this.dataBytes = 2L * handle.hidden();
-        Tensor given = request.topkWeights();
+        Tensor given = plan.topkWeights();
         this.weights = given == null ? null : given.segment();
+        RowFormat format = RowFormat.bf16(handle.hidden());
+        this.rows = state.nvlLayout.combineRows().of(format.strideBytes());
+        this.weightRows =
+                given == null
+                        ? null
+                        : state.nvlLayout
+                                .combineWeights()
+                                .of((long) Float.BYTES * handle.numTopk());
         this.sum = new RowSum(Math.max(1, handle.numTopk()), handle.hidden());
-        this.inPlace = state.nvlContains(request.x());
+        this.inPlace = state.nvlContains(plan.x());
         if (inPlace && handle.expanded()) {
             throw new IllegalArgumentException(
-                    "x lies in the buffer, where the expanded rows of a token are summed; compute them into memory of your own");
+                    "x lies in the buffer, where the expanded rows of a token are summed; compute"
+                            + " them into memory of your own");
         }
     }
 
-    /** Where row 0 lies in this rank's NVL memory. */
-    long offset() {
-        return inPlace
-                ? x.address() - state.context.nvl().local().address()
-                : state.nvlLayout.combineRows().offset();
-    }
-
-    /** From one row to the next. */
-    long rowBytes() {
-        return inPlace ? rowBytes : state.nvlLayout.combineRows().recordBytes();
+    /** Says where this rank's rows lie. */
+    void offer(HeaderExchange headers) {
+        long heap = state.context.nvl().local().address();
+        headers.set(HeaderWord.ROW_LIMIT, handle.numReceived());
+        headers.setLong(
+                HeaderWord.X_LOW, HeaderWord.X_HIGH, inPlace ? x.address() - heap : rows.offset());
+        headers.set(HeaderWord.X_STRIDE, (int) (inPlace ? rowBytes : rows.recordBytes()));
+        headers.setLong(
+                HeaderWord.WEIGHTS_LOW,
+                HeaderWord.WEIGHTS_HIGH,
+                state.nvlLayout.combineWeights().offset());
+        headers.set(HeaderWord.WEIGHTS_STRIDE, handle.numTopk());
     }
 
     /**
@@ -72,7 +87,6 @@ final class CombineInput {
     }
 
     private void copyRows(int numRows, MemorySegment target) {
-        Region rows = state.nvlLayout.combineRows();
         if (rowBytes == dataBytes && rowBytes == rows.recordBytes()) {
             // One long copy passes the caches by, which saves reading the target's lines.
             MemorySegment.copy(x, 0, target, rows.offset(), numRows * rowBytes);
@@ -91,11 +105,11 @@ final class CombineInput {
                 sum.add(x, expanded * rowBytes);
             }
         }
-        sum.store(target, state.nvlLayout.combineRows().at(row), handle.hidden());
+        sum.store(target, rows.at(row), handle.hidden());
     }
 
     private void stageWeights(int row, MemorySegment target) {
-        long at = state.nvlLayout.combineWeights().at(row);
+        long at = weightRows.at(row);
         int numTopk = handle.numTopk();
         if (!handle.expanded()) {
             MemorySegment.copy(weights, 4L * row * numTopk, target, at, 4L * numTopk);

@@ -1,6 +1,5 @@
 package io.deepep.normal.host;
 
-import io.deepep.normal.NormalHeaders;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -15,7 +14,6 @@ final class ExpertGroups {
     private static final int NONE = -1;
     private static final ValueLayout.OfInt INT = ValueLayout.JAVA_INT_UNALIGNED;
 
-    private final int firstExpert;
     private final int numTopk;
     private final int alignment;
     private final int[] offsets;
@@ -24,8 +22,7 @@ final class ExpertGroups {
     private int[] receivedRows = {};
     private int[] selections = {};
 
-    ExpertGroups(int firstExpert, int numLocalExperts, int numTopk, int alignment) {
-        this.firstExpert = firstExpert;
+    ExpertGroups(int numLocalExperts, int numTopk, int alignment) {
         this.numTopk = numTopk;
         this.alignment = alignment;
         this.offsets = new int[numLocalExperts + 1];
@@ -33,32 +30,41 @@ final class ExpertGroups {
     }
 
     /** Rounds up. */
-    static int align(int count, int alignment) {
-        return Math.toIntExact(((long) count + alignment - 1) / alignment * alignment);
+    static long align(long count, int alignment) {
+        return Math.ceilDiv(count, alignment) * (long) alignment;
     }
 
-    /** Finds where each expert's rows begin. */
-    void place(NormalHeaders headers) {
+    /**
+     * Finds where each expert's rows begin.
+     *
+     * @return the rows of all experts, of which there may be more than an {@code int} counts; then
+     *     there are none
+     */
+    long place(HeaderExchange headers) {
+        long next = 0;
         for (int e = 0; e < cursors.length; e++) {
-            offsets[e + 1] =
-                    Math.addExact(
-                            offsets[e], align(headers.numSelections(firstExpert + e), alignment));
+            next += align(headers.selections(e), alignment);
+            offsets[e + 1] = (int) Math.min(next, Integer.MAX_VALUE);
         }
+        if (next > Integer.MAX_VALUE) {
+            Arrays.fill(offsets, 0);
+        }
+        return next;
     }
 
     /** Assigns received rows to expanded rows, from the expert indices that came along. */
-    void assign(MemorySegment memory, Region recvMeta, int numReceived) {
+    void assign(MemorySegment memory, Region recvTopk, int numReceived) {
         expandedRows = ensure(expandedRows, numReceived * numTopk);
         receivedRows = ensure(receivedRows, numRows());
         selections = ensure(selections, numRows());
         Arrays.fill(receivedRows, 0, numRows(), NONE);
         System.arraycopy(offsets, 0, cursors, 0, cursors.length);
         for (int row = 0; row < numReceived; row++) {
-            long meta = recvMeta.at(row);
+            long at = recvTopk.at(row);
             for (int k = 0; k < numTopk; k++) {
-                int local = memory.get(INT, meta + 4 + 4L * k) - firstExpert;
+                int local = memory.get(INT, at + 4L * k);
                 int expanded = NONE;
-                if (local >= 0 && local < cursors.length) {
+                if (local >= 0) {
                     expanded = cursors[local]++;
                     receivedRows[expanded] = row;
                     selections[expanded] = k;

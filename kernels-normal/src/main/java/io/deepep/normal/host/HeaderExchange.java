@@ -1,158 +1,213 @@
 package io.deepep.normal.host;
 
 import io.deepep.EpTopology;
+import io.deepep.cuda.FaultCode;
+import io.deepep.cuda.FaultPhase;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
-import io.deepep.host.HostWait;
-import io.deepep.normal.NormalHeader;
-import io.deepep.normal.NormalHeaders;
+import io.deepep.normal.Fault;
+import io.deepep.normal.FaultMessages;
+import io.deepep.normal.HeaderWord;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.Word;
 import io.deepep.spi.Region;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 
 /**
- * The start of every operation: each rank's header reaches all ranks, which is also the barrier
- * that makes the rows of the operation before free for reuse.
+ * The header exchange that opens every call. A rank's header goes straight to the ranks of its
+ * node; to another node it goes by RDMA to the rank with the same nvlRank, which relays it. All
+ * headers read means that all ranks have entered the call, so rows of the call before may be
+ * overwritten, and that all come to the same verdict.
  *
- * <p>Within a node a header is written straight into the peers' NVL slots. To another node it goes
- * by RDMA to the rank with the same nvlRank, which relays it over NVL. Slots alternate by parity of
- * the epoch: a rank can publish epoch e+2 only after all ranks have published e+1, that is, have
- * read e.
+ * <p>Headers alternate between two slots: a peer may open call e + 1 while this rank still reads
+ * its header of e, but not e + 2, because that needs this rank's header of e + 1.
  */
 final class HeaderExchange {
-    private static final long FLAG_BYTES = 8;
-
     private final EpTopology topology;
     private final HostHeap nvl;
     private final HostHeap rdma;
-    private final HostWait waiter;
-    private final Region nvlSlots;
-    private final Region rdmaSlots;
-    private final MemorySegment mine;
-    private final NormalHeaders[] headers = new NormalHeaders[2];
+    private final CallExchange exchange;
+    private final Region slots;
+    private final Region images;
+    private final Region imageFlags;
+    private final int firstCount;
+    private final int firstExpert;
+
+    /** This rank's words, counts and, from {@link #firstExpert}, selections of all experts. */
+    private final int[] mine;
+
+    /** The header of a peer as it came over the network. */
+    private final int[] image;
+
     private final boolean[] relayed;
-    private long epoch;
     private int numSeen;
 
-    HeaderExchange(HostContext context, NormalNvlLayout nvlLayout, NormalRdmaLayout rdmaLayout) {
+    HeaderExchange(
+            HostContext context,
+            NormalNvlLayout nvlLayout,
+            NormalRdmaLayout rdmaLayout,
+            CallExchange exchange,
+            int maxExperts) {
         topology = context.topology();
         nvl = context.nvl();
         rdma = context.rdma();
-        waiter = context.waiter();
-        nvlSlots = nvlLayout.headers();
-        rdmaSlots = rdmaLayout.headers();
-        mine = Arena.ofAuto().allocate(nvlSlots.recordBytes(), 8);
+        this.exchange = exchange;
+        slots = nvlLayout.headers();
+        images = rdmaLayout.headers();
+        imageFlags = rdmaLayout.headerFlags();
+        firstCount = HeaderWord.firstCount(topology);
+        firstExpert = HeaderWord.firstExpert(topology);
+        mine = new int[firstExpert + maxExperts];
+        image = new int[(int) (rdmaLayout.headerBytes() / Integer.BYTES)];
         relayed = new boolean[topology.numRdmaRanks()];
-        for (int parity = 0; parity < 2; parity++) {
-            MemorySegment slots = nvl.local().asSlice(nvlSlots.at(parity), nvlSlots.stride0());
-            headers[parity] = new NormalHeaders(slots, nvlSlots.recordBytes(), topology.numRanks());
+    }
+
+    // ---- this rank's header ----
+
+    /** Begins it. */
+    void start(NormalCall call) {
+        Arrays.fill(mine, 0);
+        set(HeaderWord.OP, call.value());
+    }
+
+    void set(HeaderWord word, int value) {
+        mine[word.value()] = value;
+    }
+
+    /** A number of two words. */
+    void setLong(HeaderWord low, HeaderWord high, long value) {
+        set(low, (int) value);
+        set(high, (int) (value >>> Integer.SIZE));
+    }
+
+    /** What is wrong with this rank's routing. */
+    void setStatus(Fault fault) {
+        set(HeaderWord.STATUS, fault.code().value());
+        set(HeaderWord.STATUS_TOKEN, fault.token());
+        set(HeaderWord.STATUS_K, fault.k());
+        setLong(HeaderWord.STATUS_VALUE_LOW, HeaderWord.STATUS_VALUE_HIGH, fault.seen());
+    }
+
+    void setCounts(int[] tokensPerRank, int[] selectionsPerExpert) {
+        System.arraycopy(tokensPerRank, 0, mine, firstCount, tokensPerRank.length);
+        System.arraycopy(selectionsPerExpert, 0, mine, firstExpert, selectionsPerExpert.length);
+    }
+
+    /** One node's combine: no rank needs room for the rows of this one. */
+    void offerInPlace() {
+        Arrays.fill(mine, firstCount, firstExpert, HeaderWord.ALL_IN_PLACE);
+    }
+
+    // ---- the exchange ----
+
+    /**
+     * Enters the next call: publishes this rank's header, waits for all others' and judges them.
+     * After a failure the rank has left the call.
+     */
+    void open(FaultMessages messages) {
+        exchange.enter(messages);
+        try {
+            deliver(topology.rank(), mine, firstExpert + firstExpertOf(topology.rdmaRank(), mine));
+            sendToNodes();
+            collect();
+            judge();
+        } catch (RuntimeException failure) {
+            throw exchange.abandon(failure);
         }
     }
 
-    /** Number of the latest operation. */
-    long epoch() {
-        return epoch;
+    private int parity() {
+        return exchange.epoch() & 1;
     }
 
-    /** Begins this rank's header. */
-    void start(int operation, int numBytes) {
-        mine.fill((byte) 0);
-        set(NormalHeader.OPERATION, operation);
-        set(NormalHeader.NUM_BYTES, numBytes);
+    private static boolean hasCounts(int[] words) {
+        return words[HeaderWord.OP.value()] == NormalCall.DISPATCH.value();
     }
 
-    void set(int field, long value) {
-        mine.set(ValueLayout.JAVA_LONG, NormalHeader.fieldOffset(field), value);
+    private int numWords(int[] words) {
+        return hasCounts(words) ? firstExpert : HeaderWord.HEADER_WORDS;
     }
 
-    /** Copies counts into this rank's header. */
-    void setCounts(int[] tokensPerRank, int[] selectionsPerExpert) {
-        MemorySegment.copy(
-                tokensPerRank,
-                0,
-                mine,
-                ValueLayout.JAVA_INT,
-                NormalHeader.tokensOffset(0),
-                tokensPerRank.length);
-        MemorySegment.copy(
-                selectionsPerExpert,
-                0,
-                mine,
-                ValueLayout.JAVA_INT,
-                NormalHeader.selectionsOffset(topology.numRanks(), 0),
-                selectionsPerExpert.length);
+    private int expertsPerRank(int[] words) {
+        return hasCounts(words) ? words[HeaderWord.NUM_EXPERTS.value()] / topology.numRanks() : 0;
     }
 
-    /** Publishes this rank's header and waits for all others'. */
-    NormalHeaders exchange(String phase) {
-        epoch++;
-        int parity = (int) (epoch & 1);
-        publish(parity);
+    private int firstExpertOf(int node, int[] words) {
+        return node * topology.numNvlRanks() * expertsPerRank(words);
+    }
+
+    /** Hands a header to the ranks of this node, each with the counts of its own experts. */
+    private void deliver(int source, int[] words, int firstSelection) {
+        int numWords = numWords(words);
+        int numExperts = expertsPerRank(words);
+        int epoch = exchange.epoch();
+        long slot = slots.at(parity(), source);
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            int peer = topology.rankOf(topology.rdmaRank(), nvlRank);
+            MemorySegment there = nvl.of(peer);
+            for (int w = 1; w < numWords; w++) {
+                there.set(ValueLayout.JAVA_LONG, slot + 8L * w, Word.of(epoch, words[w]));
+            }
+            int first = firstSelection + nvlRank * numExperts;
+            for (int e = 0; e < numExperts; e++) {
+                long at = slot + 8L * (numWords + e);
+                there.set(ValueLayout.JAVA_LONG, at, Word.of(epoch, words[first + e]));
+            }
+            nvl.signal(peer, slot, Word.of(epoch, words[0])); // release; pairs with hasArrived
+        }
+    }
+
+    private void sendToNodes() {
+        int numWords = numWords(mine);
+        int numExperts = expertsPerRank(mine) * topology.numNvlRanks();
+        for (int node = 0; node < topology.numRdmaRanks(); node++) {
+            if (node != topology.rdmaRank()) {
+                int peer = topology.rankOf(node, topology.nvlRank());
+                MemorySegment there = rdma.of(peer);
+                long at = images.at(topology.rdmaRank(), parity());
+                int first = firstExpert + firstExpertOf(node, mine);
+                copy(mine, 0, there, at, numWords);
+                copy(mine, first, there, at + 4L * numWords, numExperts);
+                long flag = imageFlags.at(topology.rdmaRank(), parity());
+                rdma.signal(peer, flag, Word.of(exchange.epoch(), 0)); // release; pairs with relay
+            }
+        }
+    }
+
+    private static void copy(int[] from, int first, MemorySegment to, long at, int count) {
+        MemorySegment.copy(from, first, to, ValueLayout.JAVA_INT, at, count);
+    }
+
+    private void collect() {
         numSeen = 0;
         for (int node = 0; node < relayed.length; node++) {
             relayed[node] = node == topology.rdmaRank();
         }
-        waiter.start();
-        while (!isComplete(parity)) {
-            if (relay(parity)) {
-                waiter.progress();
+        exchange.startWait();
+        while (!isComplete()) {
+            if (relay()) {
+                exchange.progress();
             } else {
-                idle(parity, phase);
+                int missing = absentRank(numSeen);
+                long seen = nvl.flag(slots.at(parity(), missing));
+                long epoch = Integer.toUnsignedLong(exchange.epoch());
+                exchange.idle(missing, FaultPhase.HEADER, epoch, seen);
             }
-        }
-        return headers[parity];
-    }
-
-    private void publish(int parity) {
-        long numBytes =
-                mine.get(ValueLayout.JAVA_LONG, NormalHeader.fieldOffset(NormalHeader.NUM_BYTES));
-        copyToNode(mine, 0, numBytes, parity, topology.rank());
-        for (int node = 0; node < topology.numRdmaRanks(); node++) {
-            if (node != topology.rdmaRank()) {
-                int peer = topology.rankOf(node, topology.nvlRank());
-                long slot = rdmaSlots.at(parity, topology.rdmaRank());
-                MemorySegment.copy(
-                        mine, FLAG_BYTES, rdma.of(peer), slot + FLAG_BYTES, numBytes - FLAG_BYTES);
-                rdma.signal(peer, slot, epoch); // release; pairs with the flag in relay
-            }
-        }
-    }
-
-    private void copyToNode(
-            MemorySegment source, long offset, long numBytes, int parity, int sourceRank) {
-        long slot = nvlSlots.at(parity, sourceRank);
-        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            int peer = topology.rankOf(topology.rdmaRank(), nvlRank);
-            MemorySegment.copy(
-                    source,
-                    offset + FLAG_BYTES,
-                    nvl.of(peer),
-                    slot + FLAG_BYTES,
-                    numBytes - FLAG_BYTES);
-            nvl.signal(peer, slot, epoch); // release; pairs with the flag in hasArrived
         }
     }
 
     /** Passes headers of other nodes on to this node; true if there was one. */
-    private boolean relay(int parity) {
+    private boolean relay() {
         boolean worked = false;
         for (int node = 0; node < relayed.length; node++) {
-            if (!relayed[node] && rdma.flag(rdmaSlots.at(parity, node)) >= epoch) {
-                long slot = rdmaSlots.at(parity, node);
-                long numBytes =
-                        rdma.local()
-                                .get(
-                                        ValueLayout.JAVA_LONG,
-                                        slot + NormalHeader.fieldOffset(NormalHeader.NUM_BYTES));
-                copyToNode(
-                        rdma.local(),
-                        slot,
-                        numBytes,
-                        parity,
-                        topology.rankOf(node, topology.nvlRank()));
+            if (!relayed[node] && isHere(rdma.flag(imageFlags.at(node, parity())))) {
+                long at = images.at(node, parity());
+                MemorySegment.copy(rdma.local(), ValueLayout.JAVA_INT, at, image, 0, image.length);
+                deliver(topology.rankOf(node, topology.nvlRank()), image, numWords(image));
                 relayed[node] = true;
                 worked = true;
             }
@@ -160,27 +215,99 @@ final class HeaderExchange {
         return worked;
     }
 
-    private boolean isComplete(int parity) {
-        while (numSeen < topology.numRanks() && hasArrived(parity, numSeen)) {
+    private boolean isHere(long word) {
+        return Word.ahead(word, exchange.epoch()) >= 0;
+    }
+
+    private boolean hasArrived(int rank) {
+        return isHere(nvl.flag(slots.at(parity(), rank)));
+    }
+
+    /** This rank's own slots are among those that it relays into: then all is relayed. */
+    private boolean isComplete() {
+        while (numSeen < topology.numRanks() && hasArrived(numSeen)) {
+            exchange.requireInStep(
+                    nvl.flag(slots.at(parity(), numSeen)), numSeen, FaultPhase.HEADER);
             numSeen++;
         }
-        return numSeen
-                == topology
-                        .numRanks(); // this rank's own slots are among those that it relays into:
-        // all is relayed
+        return numSeen == topology.numRanks();
     }
 
-    private boolean hasArrived(int parity, int rank) {
-        return nvl.flag(nvlSlots.at(parity, rank)) >= epoch;
+    /** The rank whose header is missing, or who should have relayed it if its own did not come. */
+    private int absentRank(int rank) {
+        int relay = topology.rankOf(topology.rdmaRank(), rank % topology.numNvlRanks());
+        return hasArrived(relay) ? rank : relay;
     }
 
-    /** Waits for a rank; one of this node first, because a missing one cannot relay either. */
-    private void idle(int parity, String phase) {
-        int missing = numSeen;
-        for (int nvlRank = topology.numNvlRanks() - 1; nvlRank >= 0; nvlRank--) {
-            int peer = topology.rankOf(topology.rdmaRank(), nvlRank);
-            missing = hasArrived(parity, peer) ? missing : peer;
+    /** What all ranks conclude alike: a rank's own status first, then words that differ. */
+    private void judge() {
+        for (int rank = 0; rank < topology.numRanks(); rank++) {
+            int status = word(rank, HeaderWord.STATUS);
+            if (status != FaultCode.OK.value()) {
+                throw exchange.raise(
+                        Fault.ofRouting(
+                                FaultCode.of(status),
+                                rank,
+                                word(rank, HeaderWord.STATUS_TOKEN),
+                                word(rank, HeaderWord.STATUS_K),
+                                longOf(
+                                        rank,
+                                        HeaderWord.STATUS_VALUE_LOW,
+                                        HeaderWord.STATUS_VALUE_HIGH)));
+            }
         }
-        waiter.idle(missing, phase, epoch, nvl.flag(nvlSlots.at(parity, missing)));
+        for (int rank = 1; rank < topology.numRanks(); rank++) {
+            for (int w = 0; w < HeaderWord.NUM_COMPARED; w++) {
+                if (word(rank, w) != word(0, w)) {
+                    throw exchange.raise(
+                            new Fault(
+                                    FaultCode.HEADER_MISMATCH,
+                                    FaultPhase.NONE,
+                                    rank,
+                                    -1,
+                                    -1,
+                                    w,
+                                    word(0, w),
+                                    word(rank, w)));
+                }
+            }
+        }
+    }
+
+    // ---- headers of all ranks, once open ----
+
+    /** A word of a rank's header. */
+    int word(int rank, HeaderWord word) {
+        return word(rank, word.value());
+    }
+
+    /** A number of two words. */
+    long longOf(int rank, HeaderWord low, HeaderWord high) {
+        return (long) word(rank, high) << Integer.SIZE | Integer.toUnsignedLong(word(rank, low));
+    }
+
+    private int word(int rank, int idx) {
+        long at = slots.at(parity(), rank) + 8L * idx;
+        long word = nvl.local().get(ValueLayout.JAVA_LONG, at);
+        if (Word.epoch(word) != exchange.epoch()) {
+            throw new IllegalStateException(
+                    "word %d of the header of rank %d is of call %d, not %d"
+                            .formatted(idx, rank, Word.epoch(word), exchange.epoch()));
+        }
+        return Word.value(word);
+    }
+
+    /** Dispatch: rows that {@code source} sends to {@code destination}. */
+    int rows(int source, int destination) {
+        return word(source, firstCount + destination);
+    }
+
+    /** Dispatch: selections by all ranks of this rank's {@code localExpert}. */
+    int selections(int localExpert) {
+        int selections = 0;
+        for (int source = 0; source < topology.numRanks(); source++) {
+            selections += word(source, firstExpert + localExpert);
+        }
+        return selections;
     }
 }

@@ -2,10 +2,10 @@ package io.deepep.normal.host;
 
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
-import io.deepep.normal.NormalHeaders;
 import io.deepep.spi.RecordedFacts;
+import io.deepep.spi.Region;
 
-/** The routing of one request's latest dispatch, on the host. */
+/** The routing of one plan's latest dispatch, on the host. */
 final class HostDispatchHandle implements DispatchHandle {
     private final HostNormalState owner;
     private final Routing routing;
@@ -15,8 +15,11 @@ final class HostDispatchHandle implements DispatchHandle {
     private final int numExperts;
     private final int numWorstTokens;
     private final int[] receivedRows;
+    private final Region recvTopk;
+    private final Region recvWeights;
     private int numReceived;
-    private long epoch;
+    private int epoch;
+    private boolean valid;
 
     HostDispatchHandle(
             HostNormalState owner,
@@ -34,6 +37,9 @@ final class HostDispatchHandle implements DispatchHandle {
         this.numExperts = numExperts;
         this.numWorstTokens = numWorstTokens;
         this.receivedRows = new int[owner.topology.numRanks()];
+        long topkBytes = (long) Integer.BYTES * numTopk;
+        this.recvTopk = numTopk == 0 ? null : owner.nvlLayout.recvTopk().of(topkBytes);
+        this.recvWeights = numTopk == 0 ? null : owner.nvlLayout.recvWeights().of(topkBytes);
     }
 
     /** The handle as one of {@code state}'s. */
@@ -42,35 +48,45 @@ final class HostDispatchHandle implements DispatchHandle {
             return host;
         }
         throw new IllegalArgumentException(
-                "the handle comes from another buffer or mode; use one that this buffer's dispatch"
-                    + " returned");
+                "the handle comes from another buffer or mode; use one that this buffer's dispatch returned");
     }
 
     /** Forgets the routing while it is overwritten. */
     void invalidate() {
-        epoch = 0;
+        valid = false;
     }
 
     /** The routing is that of the dispatch {@code atEpoch}, which had these headers. */
-    void validate(long atEpoch, NormalHeaders headers) {
+    void validate(int atEpoch, HeaderExchange headers) {
         epoch = atEpoch;
-        numReceived = headers.numRows(owner.topology.rank());
+        valid = true;
+        numReceived = 0;
         for (int source = 0; source < receivedRows.length; source++) {
-            receivedRows[source] = headers.tokens(source, owner.topology.rank());
+            receivedRows[source] = headers.rows(source, owner.topology.rank());
+            numReceived += receivedRows[source];
         }
     }
 
     void requireValid() {
-        if (epoch == 0) {
+        if (!valid) {
             throw new IllegalArgumentException(
-                    "the dispatch of the handle has not run, or failed; dispatch its request again"
-                        + " first");
+                    "the dispatch of the handle has not run, or failed; dispatch its plan again first");
         }
     }
 
     /** Which dispatch this is the routing of. */
-    long epoch() {
+    int epoch() {
         return epoch;
+    }
+
+    /** i32 [K] of each received row: local experts, or -1. */
+    Region recvTopk() {
+        return recvTopk;
+    }
+
+    /** f32 [K] of each received row. */
+    Region recvWeights() {
+        return recvWeights;
     }
 
     Routing routing() {

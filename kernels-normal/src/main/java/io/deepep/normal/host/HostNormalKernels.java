@@ -1,22 +1,23 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.RoutingException;
 import io.deepep.host.HostContext;
-import io.deepep.normal.NormalHeader;
-import io.deepep.normal.NormalHeaders;
+import io.deepep.normal.FaultMessages;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.Operation;
+import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.lang.foreign.ValueLayout;
 
@@ -42,15 +43,9 @@ public final class HostNormalKernels implements NormalKernels {
         int numTokens = (int) topkIdx.size(0);
         RoutingScan scan = new RoutingScan(state.topology, numTokens, numExperts);
         scan.scan(topkIdx, null);
-        if (scan.status() != NormalHeader.STATUS_OK) {
+        if (scan.fault() != null) {
             throw new RoutingException(
-                    state.topology.rank(),
-                    NormalHeaders.statusMessage(
-                            scan.status(),
-                            scan.detail(0),
-                            scan.detail(1),
-                            scan.detail(2),
-                            numExperts));
+                    state.topology.rank(), FaultMessages.routing(scan.fault(), numExperts));
         }
         return new DispatchLayout(
                 ints(scan.tokensPerRank()),
@@ -93,13 +88,13 @@ public final class HostNormalKernels implements NormalKernels {
     }
 
     @Override
-    public Operation<DispatchResult> prepareDispatch(DispatchRequest request) {
-        return new DispatchOperation(state, request);
+    public Operation<DispatchResult> prepareDispatch(DispatchPlan plan) {
+        return new HostDispatch(state, plan);
     }
 
     @Override
-    public Operation<CombineResult> prepareCombine(CombineRequest request) {
-        return new CombineOperation(state, request);
+    public Operation<CombineResult> prepareCombine(CombinePlan plan) {
+        return new HostCombine(state, plan);
     }
 
     @Override
@@ -109,7 +104,8 @@ public final class HostNormalKernels implements NormalKernels {
             throw new IllegalArgumentException(
                     "the handle is expanded: combine sums a token's rows into the buffer; compute them into memory of your own");
         }
-        var region = state.nvlLayout.combineRows();
+        long rowBytes = RowFormat.bf16(mine.hidden()).strideBytes();
+        Region region = state.nvlLayout.combineRows().of(rowBytes);
         return Tensor.strided(
                 state.context.nvl().local().asSlice(region.offset(), region.sizeBytes()),
                 DType.BF16,

@@ -6,14 +6,14 @@ import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostContext;
+import io.deepep.normal.FaultMessages;
+import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalChecks;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import java.lang.foreign.MemorySegment;
 
-/**
- * What all operations of one rank's normal mode share: memory, layouts, rings and their counters.
- */
+/** What all operations of one rank's normal mode share. */
 final class HostNormalState {
     final HostContext context;
     final EpTopology topology;
@@ -24,9 +24,8 @@ final class HostNormalState {
     final NormalNvlLayout nvlLayout;
     final NormalRdmaLayout rdmaLayout;
     final NormalChecks checks;
-    final HeaderExchange exchange;
-    final RdmaRings dispatchRings;
-    final RdmaRings combineRings;
+    final CallExchange exchange;
+    final HeaderExchange headers;
 
     HostNormalState(
             HostContext context, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
@@ -36,26 +35,17 @@ final class HostNormalState {
         this.dispatchConfig = dispatchConfig;
         this.combineConfig = combineConfig;
         this.envelope = dispatchConfig.covering(combineConfig);
-        this.nvlLayout = NormalNvlLayout.of(envelope, limits, topology);
+        this.nvlLayout = NormalNvlLayout.of(limits, topology);
         this.rdmaLayout = NormalRdmaLayout.of(envelope, limits, topology);
         this.checks = new NormalChecks(limits, topology, Device.host());
-        this.exchange = new HeaderExchange(context, nvlLayout, rdmaLayout);
-        this.dispatchRings =
-                new RdmaRings(
-                        topology,
-                        context.rdma(),
-                        rdmaLayout.numSlots(),
-                        rdmaLayout.dispatchRing(),
-                        rdmaLayout.dispatchTails(),
-                        rdmaLayout.dispatchHeads());
-        this.combineRings =
-                new RdmaRings(
-                        topology,
-                        context.rdma(),
-                        rdmaLayout.numSlots(),
-                        rdmaLayout.combineRing(),
-                        rdmaLayout.combineTails(),
-                        rdmaLayout.combineHeads());
+        this.exchange = new CallExchange(context, nvlLayout, rdmaLayout);
+        this.headers =
+                new HeaderExchange(context, nvlLayout, rdmaLayout, exchange, limits.maxExperts());
+    }
+
+    FaultMessages messages(NormalCall call, int numExperts) {
+        long timeout = context.waiter().timeoutNanos();
+        return new FaultMessages(call, topology.rank(), timeout, numExperts);
     }
 
     /** Whether {@code tensor} begins in this rank's NVL memory. */
@@ -68,5 +58,14 @@ final class HostNormalState {
     /** The rank of this node with the given nvlRank. */
     int nodeRank(int nvlRank) {
         return topology.rankOf(topology.rdmaRank(), nvlRank);
+    }
+
+    /** The rank with this rank's nvlRank on {@code node}. */
+    int peerOn(int node) {
+        return topology.rankOf(node, topology.nvlRank());
+    }
+
+    boolean isRemote(int node) {
+        return node != topology.rdmaRank();
     }
 }

@@ -1,92 +1,29 @@
 package io.deepep.normal.host;
 
 import io.deepep.EpTopology;
-import io.deepep.normal.NormalHeader;
-import io.deepep.normal.NormalHeaders;
+import io.deepep.normal.HeaderWord;
 
 /**
- * What one rank remembers of a dispatch: where its own tokens went within its node and which other
- * nodes got them, and which rows it forwarded for the ranks with its nvlRank on other nodes.
- * Overwritten when the request is dispatched again.
+ * What one rank remembers of a dispatch: the rows of its own tokens at all ranks, and, across
+ * nodes, the rows on this node of the tokens of the ranks with its nvlRank, which it forwards.
+ * Overwritten when the plan is dispatched again.
  */
 final class Routing {
     private final EpTopology topology;
     private final RoutingScan scan;
     private final int numTokens;
-    private final int[] rows;
-    private final int[] forwardBase;
-    private final ForwardedTokens[] forwarded;
-
-    /** The tokens of one remote source that this rank forwarded, in their order. */
-    static final class ForwardedTokens {
-        private final int numNvlRanks;
-        private final int[] sourceToken;
-        private final byte[] masks;
-        private final int[] rows;
-        private int count;
-        private int numSourceTokens;
-
-        private ForwardedTokens(int maxTokens, int numNvlRanks) {
-            this.numNvlRanks = numNvlRanks;
-            this.sourceToken = new int[maxTokens];
-            this.masks = new byte[maxTokens];
-            this.rows = new int[maxTokens * numNvlRanks];
-        }
-
-        void put(int position, int token, int mask) {
-            sourceToken[position] = token;
-            masks[position] = (byte) mask;
-        }
-
-        void putRow(int position, int nvlRank, int row) {
-            rows[position * numNvlRanks + nvlRank] = row;
-        }
-
-        int mask(int position) {
-            return masks[position] & 0xff;
-        }
-
-        int row(int position, int nvlRank) {
-            return rows[position * numNvlRanks + nvlRank];
-        }
-
-        void count(int tokens) {
-            count = tokens;
-        }
-
-        int numSourceTokens() {
-            return numSourceTokens;
-        }
-
-        /** First position whose token is at least {@code token}. */
-        int positionOf(int token) {
-            int low = 0;
-            int high = count;
-            while (low < high) {
-                int middle = (low + high) >>> 1;
-                if (sourceToken[middle] < token) {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
-            return low;
-        }
-    }
+    private final NodeRows ownRows;
+    private final NodeRows forwardRows;
+    private final int[] sourceTokens;
 
     Routing(EpTopology topology, int numTokens, int numExperts, int maxTokens) {
         this.topology = topology;
         this.numTokens = numTokens;
         this.scan = new RoutingScan(topology, numTokens, numExperts);
-        this.rows = new int[numTokens * topology.numNvlRanks()];
-        this.forwardBase = new int[topology.numRanks()];
-        this.forwarded = new ForwardedTokens[topology.numRdmaRanks()];
-        for (int node = 0; node < forwarded.length; node++) {
-            forwarded[node] =
-                    node == topology.rdmaRank()
-                            ? null
-                            : new ForwardedTokens(maxTokens, topology.numNvlRanks());
-        }
+        this.ownRows = new NodeRows(topology.numRdmaRanks(), numTokens);
+        this.forwardRows =
+                topology.isInternode() ? new NodeRows(topology.numRdmaRanks(), maxTokens) : null;
+        this.sourceTokens = new int[topology.numRdmaRanks()];
     }
 
     RoutingScan scan() {
@@ -97,39 +34,48 @@ final class Routing {
         return numTokens;
     }
 
-    /**
-     * Gives every token that stays in the node its rows, and every forwarded source the rows where
-     * its tokens begin.
-     */
-    void assignRows(NormalHeaders headers) {
-        int numNvlRanks = topology.numNvlRanks();
+    /** Rows of this rank's tokens. */
+    NodeRows own() {
+        return ownRows;
+    }
+
+    /** Rows on this node of the tokens of a peer, by its node. */
+    NodeRows forwarded() {
+        return forwardRows;
+    }
+
+    /** Tokens of the peer on {@code node}. */
+    int sourceTokens(int node) {
+        return sourceTokens[node];
+    }
+
+    /** Gives every token its rows, behind those of the ranks before this one. */
+    void assignRows(HeaderExchange headers) {
         for (int node = 0; node < topology.numRdmaRanks(); node++) {
-            int source = topology.rankOf(node, topology.nvlRank());
-            for (int nvlRank = 0; nvlRank < numNvlRanks; nvlRank++) {
-                int first = headers.firstRow(source, topology.rankOf(topology.rdmaRank(), nvlRank));
-                forwardBase[node * numNvlRanks + nvlRank] = first;
+            for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+                assignRows(node, nvlRank, firstRow(headers, topology.rankOf(node, nvlRank)));
             }
-            if (forwarded[node] != null) {
-                forwarded[node].numSourceTokens =
-                        (int) headers.field(source, NormalHeader.NUM_TOKENS);
-            }
-        }
-        for (int nvlRank = 0; nvlRank < numNvlRanks; nvlRank++) {
-            int next = firstRow(topology.rdmaRank(), nvlRank);
-            for (int token = 0; token < numTokens; token++) {
-                if ((nodeMask(token) >>> nvlRank & 1) != 0) {
-                    rows[token * numNvlRanks + nvlRank] = next++;
-                }
+            if (topology.isInternode()) {
+                int peer = topology.rankOf(node, topology.nvlRank());
+                sourceTokens[node] = headers.word(peer, HeaderWord.NUM_TOKENS);
             }
         }
     }
 
-    /**
-     * The first row, at {@code nvlRank} of this node, of the source on {@code node} with this
-     * rank's nvlRank.
-     */
-    int firstRow(int node, int nvlRank) {
-        return forwardBase[node * topology.numNvlRanks() + nvlRank];
+    private int firstRow(HeaderExchange headers, int destination) {
+        int first = 0;
+        for (int source = 0; source < topology.rank(); source++) {
+            first += headers.rows(source, destination);
+        }
+        return first;
+    }
+
+    private void assignRows(int node, int nvlRank, int first) {
+        int next = first;
+        for (int token = 0; token < numTokens; token++) {
+            boolean goes = (scan.mask(token, node) >>> nvlRank & 1) != 0;
+            ownRows.set(node, token, nvlRank, goes ? next++ : -1);
+        }
     }
 
     /** The nvlRanks of this node that {@code token} goes to, as bits. */
@@ -139,19 +85,11 @@ final class Routing {
 
     /** The row of {@code token} at {@code nvlRank} of this node; only if it goes there. */
     int row(int token, int nvlRank) {
-        return rows[token * topology.numNvlRanks() + nvlRank];
+        return ownRows.row(topology.rdmaRank(), token, nvlRank);
     }
 
-    /** What was forwarded from {@code node}. */
-    ForwardedTokens forwarded(int node) {
-        return forwarded[node];
-    }
-
-    /**
-     * First of the {@code total} tokens that belongs to {@code channel}; for {@code channel ==
-     * numChannels} their end.
-     */
-    static int channelStart(int total, int channel, int numChannels) {
-        return (int) ((long) total * channel / numChannels);
+    /** Whether {@code token} goes to another node. */
+    boolean crosses(int token, int node) {
+        return node != topology.rdmaRank() && scan.mask(token, node) != 0;
     }
 }

@@ -3,7 +3,8 @@ package io.deepep.normal.host;
 import io.deepep.DispatchLayout;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
-import io.deepep.normal.NormalHeader;
+import io.deepep.cuda.FaultCode;
+import io.deepep.normal.Fault;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -20,8 +21,7 @@ final class RoutingScan {
     private final byte[] masks;
     private final int[] tokensPerRank;
     private final int[] selectionsPerExpert;
-    private final long[] detail = new long[3];
-    private int status;
+    private Fault fault;
 
     RoutingScan(EpTopology topology, int numTokens, int numExperts) {
         this.topology = topology;
@@ -48,13 +48,9 @@ final class RoutingScan {
         return selectionsPerExpert;
     }
 
-    /** One of the {@code STATUS_} constants of {@link NormalHeader}. */
-    int status() {
-        return status;
-    }
-
-    long detail(int index) {
-        return detail[index];
+    /** What is wrong with the routing, or null. */
+    Fault fault() {
+        return fault;
     }
 
     /**
@@ -64,24 +60,21 @@ final class RoutingScan {
     void scan(Tensor topkIdx, DispatchLayout layout) {
         Arrays.fill(masks, (byte) 0);
         Arrays.fill(selectionsPerExpert, 0);
-        status = NormalHeader.STATUS_OK;
+        fault = null;
         if (topkIdx != null) {
             scanTopk(topkIdx.segment(), (int) topkIdx.size(1));
         }
-        if (layout != null && status == NormalHeader.STATUS_OK) {
+        if (layout != null && fault == null) {
             scanMask(layout.isTokenInRank(), topkIdx != null);
         }
         count();
-        if (layout != null && status == NormalHeader.STATUS_OK) {
-            compare(
-                    layout.numTokensPerRank(),
-                    tokensPerRank,
-                    NormalHeader.STATUS_LAYOUT_RANK_COUNT);
+        if (layout != null && fault == null) {
+            compare(layout.numTokensPerRank(), tokensPerRank, FaultCode.LAYOUT_RANK_COUNT);
             if (topkIdx != null && layout.numTokensPerExpert() != null) {
                 compare(
                         layout.numTokensPerExpert(),
                         selectionsPerExpert,
-                        NormalHeader.STATUS_LAYOUT_EXPERT_COUNT);
+                        FaultCode.LAYOUT_EXPERT_COUNT);
             }
         }
     }
@@ -96,7 +89,7 @@ final class RoutingScan {
                         topkIdx.get(
                                 ValueLayout.JAVA_LONG_UNALIGNED, 8L * ((long) token * numTopk + k));
                 if (expert < -1 || expert >= numExperts) {
-                    fault(NormalHeader.STATUS_TOPK_RANGE, token, k, expert);
+                    setFault(FaultCode.EXPERT_OUT_OF_RANGE, token, k, expert);
                     return;
                 }
                 if (expert >= 0) {
@@ -119,7 +112,7 @@ final class RoutingScan {
                 int entry = token * numNodes + rank / numNvlRanks;
                 int bit = 1 << rank % numNvlRanks;
                 if (compare && goes != ((masks[entry] & bit) != 0)) {
-                    fault(NormalHeader.STATUS_LAYOUT_MASK, token, rank, goes ? 1 : 0);
+                    setFault(FaultCode.LAYOUT_MASK, token, rank, goes ? 1 : 0);
                     return;
                 }
                 if (goes) {
@@ -140,20 +133,17 @@ final class RoutingScan {
         }
     }
 
-    private void compare(Tensor given, int[] counted, int contradiction) {
+    private void compare(Tensor given, int[] counted, FaultCode contradiction) {
         MemorySegment segment = given.segment();
-        for (int i = 0; i < counted.length && status == NormalHeader.STATUS_OK; i++) {
+        for (int i = 0; i < counted.length && fault == null; i++) {
             int value = segment.get(ValueLayout.JAVA_INT_UNALIGNED, 4L * i);
             if (value != counted[i]) {
-                fault(contradiction, i, value, counted[i]);
+                setFault(contradiction, i, value, counted[i]);
             }
         }
     }
 
-    private void fault(int code, long first, long second, long third) {
-        status = code;
-        detail[0] = first;
-        detail[1] = second;
-        detail[2] = third;
+    private void setFault(FaultCode code, int token, int k, long seen) {
+        fault = Fault.ofRouting(code, topology.rank(), token, k, seen);
     }
 }

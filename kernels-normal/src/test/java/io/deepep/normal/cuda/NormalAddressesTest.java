@@ -14,6 +14,8 @@ import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.LaunchConfig;
 import io.deepep.cuda.PinnedMemory;
+import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.Region;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
@@ -35,7 +37,7 @@ class NormalAddressesTest {
         requireCuda();
         CudaContext context = CudaContext.shared(CudaDevice.of(0));
         EpTopology topology = new EpTopology(2, NUM_RANKS, NUM_RANKS);
-        CudaNvlLayout layout = CudaNvlLayout.of(NormalLimits.of(50, 200, 5, 42), topology);
+        NormalNvlLayout layout = NormalNvlLayout.of(NormalLimits.of(50, 200, 5, 42), topology);
         List<Long> heaps =
                 LongStream.range(0, NUM_RANKS).mapToObj(r -> (r + 1) * (1L << 40)).toList();
         long state = 1L << 50;
@@ -55,7 +57,7 @@ class NormalAddressesTest {
         Assumptions.assumeTrue(reason.isEmpty(), reason);
     }
 
-    private static List<Long> expected(CudaNvlLayout layout, List<Long> heaps, long state) {
+    private static List<Long> expected(NormalNvlLayout layout, List<Long> heaps, long state) {
         List<Long> addresses = new ArrayList<>();
         for (long heap : heaps) {
             for (int parity = 0; parity < 2; parity++) {
@@ -83,10 +85,11 @@ class NormalAddressesTest {
     }
 
     private static List<Long> askGpu(
-            CudaContext context, CudaNvlLayout layout, List<Long> heaps, long state) {
+            CudaContext context, NormalNvlLayout layout, List<Long> heaps, long state) {
         try (Arena arena = Arena.ofConfined();
                 CudaModule module =
-                        CudaModule.loadResource(context, NormalAddressesTest.class, FATBIN);
+                        CudaModule.loadResource(
+                                context, FATBIN, NormalAddressesTest.class.getResource(FATBIN));
                 CudaStream stream = CudaStream.create(context);
                 PinnedMemory out = PinnedMemory.allocate(context, 8L * MAX_ADDRESSES)) {
             NormalStructs.HEADER.requireSame(module);

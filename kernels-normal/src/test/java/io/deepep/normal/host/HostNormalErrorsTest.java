@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchLayout;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
@@ -18,14 +18,12 @@ import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.spi.Operation;
-
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Faults of one rank reach every rank, and the next call works. */
 class HostNormalErrorsTest {
@@ -33,9 +31,9 @@ class HostNormalErrorsTest {
     private static final int NUM_TOKENS = 6;
     private static final int NUM_TOPK = 2;
 
-    private static DispatchRequest.Builder request(int rank, int numRanks, int numExperts) {
+    private static DispatchPlan.Builder plan(int rank, int numRanks, int numExperts) {
         Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
-        return DispatchRequest.builder(x).topk(topkIdx(rank, numRanks), null, numExperts);
+        return DispatchPlan.builder(x).topk(topkIdx(rank, numRanks), null, numExperts);
     }
 
     /** Token t selects the first expert of rank t and of the rank after. */
@@ -50,17 +48,17 @@ class HostNormalErrorsTest {
 
     private static void expectWorks(HostNormalKernels kernels, int rank, int numRanks) {
         DispatchResult got =
-                RankGroup.dispatch(kernels, request(rank, numRanks, 2 * numRanks).build());
+                RankGroup.dispatch(kernels, plan(rank, numRanks, 2 * numRanks).build());
         assertThat(got.numRecvTokens()).isPositive();
-        RankGroup.combine(kernels, CombineRequest.builder(got.recvX(), got.handle()).build());
+        RankGroup.combine(kernels, CombinePlan.builder(got.recvX(), got.handle()).build());
     }
 
     /**
-     * Runs what {@code faulty} makes of the requests on all ranks of 2x2 and expects the same
-     * failure everywhere.
+     * Runs what {@code faulty} makes of the plans on all ranks of 2x2 and expects the same failure
+     * everywhere.
      */
     private static <E extends Throwable> void expectEverywhere(
-            NormalLimits limits, FaultyRequests faulty, Class<E> type, Consumer<E> check)
+            NormalLimits limits, FaultyPlans faulty, Class<E> type, Consumer<E> check)
             throws Exception {
         RankGroup.of(2, 2, limits)
                 .run(
@@ -75,8 +73,8 @@ class HostNormalErrorsTest {
                         });
     }
 
-    private interface FaultyRequests {
-        DispatchRequest of(int rank);
+    private interface FaultyPlans {
+        DispatchPlan of(int rank);
     }
 
     private static NormalLimits limits() {
@@ -89,11 +87,11 @@ class HostNormalErrorsTest {
         expectEverywhere(
                 limits(),
                 rank -> {
-                    DispatchRequest request = request(rank, 4, 8).build();
+                    DispatchPlan plan = plan(rank, 4, 8).build();
                     if (rank == 3) {
-                        request.topkIdx().setLong(value, 4, 1);
+                        plan.topkIdx().setLong(value, 4, 1);
                     }
-                    return request;
+                    return plan;
                 },
                 RoutingException.class,
                 failure -> {
@@ -108,7 +106,7 @@ class HostNormalErrorsTest {
     void ranksThatDisagreeOnExperts() throws Exception {
         expectEverywhere(
                 limits(),
-                rank -> request(rank, 4, rank == 2 ? 12 : 8).build(),
+                rank -> plan(rank, 4, rank == 2 ? 12 : 8).build(),
                 RankMismatchException.class,
                 failure ->
                         assertThat(failure)
@@ -120,7 +118,7 @@ class HostNormalErrorsTest {
         expectEverywhere(
                 limits(),
                 rank ->
-                        DispatchRequest.builder(
+                        DispatchPlan.builder(
                                         Tensor.allocate(
                                                 Arena.ofAuto(),
                                                 DType.BF16,
@@ -141,11 +139,11 @@ class HostNormalErrorsTest {
         expectEverywhere(
                 limits,
                 rank -> {
-                    DispatchRequest request = request(rank, 4, 8).build();
+                    DispatchPlan plan = plan(rank, 4, 8).build();
                     for (int token = 0; token < NUM_TOKENS; token++) {
-                        request.topkIdx().setLong(5, token, 0);
+                        plan.topkIdx().setLong(5, token, 0);
                     }
-                    return request;
+                    return plan;
                 },
                 CapacityExceededException.class,
                 failure -> {
@@ -159,13 +157,13 @@ class HostNormalErrorsTest {
     void moreThanTheWorstCase() throws Exception {
         expectEverywhere(
                 limits(),
-                rank -> request(rank, 4, 8).numWorstTokens(rank == 1 ? 3 : 0).build(),
+                rank -> plan(rank, 4, 8).numWorstTokens(rank == 1 ? 3 : 0).build(),
                 CapacityExceededException.class,
                 failure ->
                         assertThat(failure)
                                 .hasMessageContaining(
                                         "rank 1 would receive 12 tokens, it has room for 3; raise"
-                                                + " numWorstTokens"));
+                                                + " NormalLimits.maxRecvTokens (or numWorstTokens"));
     }
 
     @Test
@@ -177,14 +175,13 @@ class HostNormalErrorsTest {
                             DispatchLayout layout = kernels.layout(topkIdx, 8, Event.completed());
                             Tensor x =
                                     Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
-                            DispatchRequest byLayout =
-                                    DispatchRequest.builder(x).layout(layout).build();
+                            DispatchPlan byLayout = DispatchPlan.builder(x).layout(layout).build();
                             DispatchResult got = RankGroup.dispatch(kernels, byLayout);
                             assertThat(got.numRecvTokens()).isEqualTo(12);
                             assertThat(got.recvTopkIdx()).isNull();
                             RankGroup.dispatch(
                                     kernels,
-                                    DispatchRequest.builder(x)
+                                    DispatchPlan.builder(x)
                                             .topk(topkIdx, null, 8)
                                             .expectLayout(layout)
                                             .build());
@@ -203,7 +200,7 @@ class HostNormalErrorsTest {
                                             () ->
                                                     RankGroup.dispatch(
                                                             kernels,
-                                                            DispatchRequest.builder(x)
+                                                            DispatchPlan.builder(x)
                                                                     .topk(topkIdx, null, 8)
                                                                     .expectLayout(layout)
                                                                     .build()))
@@ -220,14 +217,14 @@ class HostNormalErrorsTest {
                         (topology, kernels) -> {
                             DispatchResult got =
                                     RankGroup.dispatch(
-                                            kernels, request(topology.rank(), 4, 8).build());
-                            CombineRequest combine =
-                                    CombineRequest.builder(got.recvX(), got.handle()).build();
+                                            kernels, plan(topology.rank(), 4, 8).build());
+                            CombinePlan combine =
+                                    CombinePlan.builder(got.recvX(), got.handle()).build();
                             Operation<?> operation =
                                     topology.rank() == 2
                                             ? kernels.prepareCombine(combine)
                                             : kernels.prepareDispatch(
-                                                    request(topology.rank(), 4, 8).build());
+                                                    plan(topology.rank(), 4, 8).build());
                             assertThatThrownBy(operation::begin)
                                     .isInstanceOf(RankMismatchException.class)
                                     .hasMessageContaining(
@@ -243,26 +240,26 @@ class HostNormalErrorsTest {
                         (topology, kernels) -> {
                             DispatchResult first =
                                     RankGroup.dispatch(
-                                            kernels, request(topology.rank(), 2, 4).build());
+                                            kernels, plan(topology.rank(), 2, 4).build());
                             DispatchResult second =
                                     RankGroup.dispatch(
-                                            kernels, request(topology.rank(), 2, 4).build());
+                                            kernels, plan(topology.rank(), 2, 4).build());
                             DispatchResult mine = topology.rank() == 0 ? first : second;
                             assertThatThrownBy(
                                             () ->
                                                     RankGroup.combine(
                                                             kernels,
-                                                            CombineRequest.builder(
+                                                            CombinePlan.builder(
                                                                             mine.recvX(),
                                                                             mine.handle())
                                                                     .build()))
                                     .isInstanceOf(RankMismatchException.class)
                                     .hasMessageContaining(
-                                            "dispatch of the handle: rank 0 has operation 1, rank 1"
-                                                    + " has operation 2");
+                                            "dispatch of the handle: rank 0 has call 1, rank 1"
+                                                    + " has call 2");
                             RankGroup.combine(
                                     kernels,
-                                    CombineRequest.builder(second.recvX(), first.handle()).build());
+                                    CombinePlan.builder(second.recvX(), first.handle()).build());
                         });
     }
 
@@ -279,7 +276,7 @@ class HostNormalErrorsTest {
                                         () ->
                                                 RankGroup.dispatch(
                                                         kernels,
-                                                        request(topology.rank(), 4, 8).build()));
+                                                        plan(topology.rank(), 4, 8).build()));
                         assertThat(failure.peer()).isEqualTo(3);
                         assertThat(failure.phase()).isEqualTo("dispatch.header");
                     }

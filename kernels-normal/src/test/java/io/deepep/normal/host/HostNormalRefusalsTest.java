@@ -4,18 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.Config;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.NormalLimits;
 import io.deepep.RankFailedException;
 import io.deepep.Tensor;
-
-import org.junit.jupiter.api.Test;
-
 import java.lang.foreign.Arena;
+import org.junit.jupiter.api.Test;
 
 /** What is refused before anything starts. */
 class HostNormalRefusalsTest {
@@ -23,9 +21,9 @@ class HostNormalRefusalsTest {
     private static final int NUM_TOKENS = 6;
     private static final int NUM_TOPK = 2;
 
-    private static DispatchRequest.Builder request(int rank, int numRanks, int numExperts) {
+    private static DispatchPlan.Builder plan(int rank, int numRanks, int numExperts) {
         Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, NUM_TOKENS, HIDDEN);
-        return DispatchRequest.builder(x).topk(topkIdx(rank, numRanks), null, numExperts);
+        return DispatchPlan.builder(x).topk(topkIdx(rank, numRanks), null, numExperts);
     }
 
     /** Token t selects the first expert of rank t and of the rank after. */
@@ -45,9 +43,9 @@ class HostNormalRefusalsTest {
 
     private static void expectWorks(HostNormalKernels kernels, int rank, int numRanks) {
         DispatchResult got =
-                RankGroup.dispatch(kernels, request(rank, numRanks, 2 * numRanks).build());
+                RankGroup.dispatch(kernels, plan(rank, numRanks, 2 * numRanks).build());
         assertThat(got.numRecvTokens()).isPositive();
-        RankGroup.combine(kernels, CombineRequest.builder(got.recvX(), got.handle()).build());
+        RankGroup.combine(kernels, CombinePlan.builder(got.recvX(), got.handle()).build());
     }
 
     private static NormalLimits limits() {
@@ -55,67 +53,65 @@ class HostNormalRefusalsTest {
     }
 
     @Test
-    void requestsThatDoNotFitAreRefusedBeforeAnythingStarts() throws Exception {
+    void plansThatDoNotFitAreRefusedBeforeAnythingStarts() throws Exception {
         RankGroup.of(1, 2, limits())
                 .run(
                         (topology, kernels) -> {
                             DispatchResult got =
                                     RankGroup.dispatch(
-                                            kernels, request(topology.rank(), 2, 4).build());
+                                            kernels, plan(topology.rank(), 2, 4).build());
                             refuse(
                                     kernels,
-                                    request(topology.rank(), 2, 5),
+                                    plan(topology.rank(), 2, 5),
                                     "numExperts=5 is not a multiple of numRanks=2");
                             refuse(
                                     kernels,
-                                    request(topology.rank(), 2, 18),
+                                    plan(topology.rank(), 2, 18),
                                     "numExperts=18 is not in [1, NormalLimits.maxExperts=16]");
                             refuse(
                                     kernels,
-                                    DispatchRequest.builder(tokens(2, HIDDEN), topkIdx(0, 2))
+                                    DispatchPlan.builder(tokens(2, HIDDEN), topkIdx(0, 2))
                                             .topk(topkIdx(0, 2), null, 4),
                                     "scales are given but x is BF16");
                             refuse(
                                     kernels,
-                                    request(topology.rank(), 2, 4).expertAlignment(0),
-                                    "expertAlignment=0 must be at least 1");
+                                    plan(topology.rank(), 2, 4).expertAlignment(0),
+                                    "expertAlignment=0 is not in [1, 65536]");
                             refuse(
                                     kernels,
-                                    request(topology.rank(), 2, 4).numWorstTokens(99),
+                                    plan(topology.rank(), 2, 4).numWorstTokens(99),
                                     "numWorstTokens=99 exceeds the buffer's 12 rows");
                             refuse(
                                     kernels,
-                                    request(topology.rank(), 2, 4).config(new Config(8, 2, 4)),
+                                    plan(topology.rank(), 2, 4).config(new Config(8, 2, 4)),
                                     "numChannels=4 exceeds the 3");
                             refuse(
                                     kernels,
-                                    DispatchRequest.builder(tokens(7, HIDDEN))
+                                    DispatchPlan.builder(tokens(7, HIDDEN))
                                             .topk(experts(7), null, 4),
                                     "x has 7 tokens, more than NormalLimits.maxTokens=6");
                             refuse(
                                     kernels,
-                                    DispatchRequest.builder(tokens(2, 60))
-                                            .topk(experts(2), null, 4),
+                                    DispatchPlan.builder(tokens(2, 60)).topk(experts(2), null, 4),
                                     "hidden=60 is not a positive multiple of 8");
                             refuse(
                                     kernels,
-                                    DispatchRequest.builder(tokens(2, 72))
-                                            .topk(experts(2), null, 4),
+                                    DispatchPlan.builder(tokens(2, 72)).topk(experts(2), null, 4),
                                     "hidden=72 exceeds NormalLimits.hidden=64");
                             refuse(
                                     kernels,
-                                    DispatchRequest.builder(tokens(2, HIDDEN)).cached(got.handle()),
+                                    DispatchPlan.builder(tokens(2, HIDDEN)).cached(got.handle()),
                                     "the handle is of a dispatch of [6, 64]");
                             refuse(
                                     kernels,
-                                    DispatchRequest.builder(got.recvX().slice(0, 0, 6))
+                                    DispatchPlan.builder(got.recvX().slice(0, 0, 6))
                                             .topk(topkIdx(0, 2), null, 4),
                                     "x is a view of received rows");
                             assertThatIllegalArgumentException()
                                     .isThrownBy(
                                             () ->
                                                     kernels.prepareCombine(
-                                                            CombineRequest.builder(
+                                                            CombinePlan.builder(
                                                                             tokens(1, HIDDEN),
                                                                             got.handle())
                                                                     .build()))
@@ -124,7 +120,7 @@ class HostNormalRefusalsTest {
                                     .isThrownBy(
                                             () ->
                                                     kernels.prepareCombine(
-                                                            CombineRequest.builder(
+                                                            CombinePlan.builder(
                                                                             got.recvX(),
                                                                             got.handle())
                                                                     .bias(tokens(5, HIDDEN))
@@ -139,9 +135,9 @@ class HostNormalRefusalsTest {
     }
 
     private static void refuse(
-            HostNormalKernels kernels, DispatchRequest.Builder request, String message) {
+            HostNormalKernels kernels, DispatchPlan.Builder plan, String message) {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> kernels.prepareDispatch(request.build()))
+                .isThrownBy(() -> kernels.prepareDispatch(plan.build()))
                 .withMessageContaining(message);
     }
 
@@ -151,13 +147,13 @@ class HostNormalRefusalsTest {
         RankGroup group = RankGroup.of(1, 1, limits());
         group.run(
                 (topology, kernels) ->
-                        foreign[0] = RankGroup.dispatch(kernels, request(0, 1, 2).build()));
+                        foreign[0] = RankGroup.dispatch(kernels, plan(0, 1, 2).build()));
         assertThatThrownBy(
                         () ->
                                 group.run(
                                         (topology, kernels) ->
                                                 kernels.prepareCombine(
-                                                        CombineRequest.builder(
+                                                        CombinePlan.builder(
                                                                         tokens(6, HIDDEN),
                                                                         foreign[0].handle())
                                                                 .build())))

@@ -2,19 +2,17 @@ package io.deepep.normal.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
-
+import java.lang.foreign.Arena;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-
-import java.lang.foreign.Arena;
 
 /** Rows that do not simply come as they were: expanded, FP8. */
 class HostNormalRowsTest {
@@ -40,7 +38,7 @@ class HostNormalRowsTest {
                                 DispatchResult got =
                                         RankGroup.dispatch(
                                                 kernels,
-                                                DispatchRequest.builder(
+                                                DispatchPlan.builder(
                                                                 routings.tokens(
                                                                         topology.rank(), HIDDEN))
                                                         .topk(
@@ -61,7 +59,7 @@ class HostNormalRowsTest {
                                 DispatchResult cached =
                                         RankGroup.dispatch(
                                                 kernels,
-                                                DispatchRequest.builder(
+                                                DispatchPlan.builder(
                                                                 routings.tokens(
                                                                         topology.rank(), HIDDEN))
                                                         .cached(got.handle())
@@ -119,7 +117,7 @@ class HostNormalRowsTest {
         CombineResult home =
                 RankGroup.combine(
                         kernels,
-                        CombineRequest.builder(got.recvX(), got.handle())
+                        CombinePlan.builder(got.recvX(), got.handle())
                                 .topkWeights(got.recvTopkWeights())
                                 .build());
         for (int token = 0; token < routings.numTokens(rank); token++) {
@@ -166,7 +164,7 @@ class HostNormalRowsTest {
                             DispatchResult got =
                                     RankGroup.dispatch(
                                             kernels,
-                                            DispatchRequest.builder(x, scales)
+                                            DispatchPlan.builder(x, scales)
                                                     .topk(
                                                             routings.topkIdxTensor(topology.rank()),
                                                             null,

@@ -2,23 +2,21 @@ package io.deepep.normal.host;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.spi.Operation;
-
-import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
-
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class HostNormalTest {
     private static final int HIDDEN = 136;
@@ -49,14 +47,14 @@ class HostNormalTest {
     }
 
     private static void roundTrip(Routings routings, int rank, HostNormalKernels kernels) {
-        DispatchRequest request =
-                DispatchRequest.builder(routings.tokens(rank, HIDDEN))
+        DispatchPlan plan =
+                DispatchPlan.builder(routings.tokens(rank, HIDDEN))
                         .topk(
                                 routings.topkIdxTensor(rank),
                                 routings.weightsTensor(rank),
                                 routings.numExperts())
                         .build();
-        Operation<DispatchResult> operation = kernels.prepareDispatch(request);
+        Operation<DispatchResult> operation = kernels.prepareDispatch(plan);
         for (int run = 0; run < 2; run++) {
             DispatchResult got = RankGroup.run(operation);
             checkReceived(routings, rank, got);
@@ -67,9 +65,9 @@ class HostNormalTest {
             DispatchResult cached =
                     RankGroup.dispatch(
                             kernels,
-                            DispatchRequest.builder(request.x())
+                            DispatchPlan.builder(plan.x())
                                     .cached(got.handle())
-                                    .receive(DispatchRequest.Receive.COPY)
+                                    .receive(DispatchPlan.Receive.COPY)
                                     .build());
             assertThat(cached.numRecvTokens()).isEqualTo(got.numRecvTokens());
             checkCombined(routings, rank, kernels, got, cached.recvX());
@@ -132,7 +130,7 @@ class HostNormalTest {
         CombineResult home =
                 RankGroup.combine(
                         kernels,
-                        CombineRequest.builder(x, dispatched.handle())
+                        CombinePlan.builder(x, dispatched.handle())
                                 .topkWeights(dispatched.recvTopkWeights())
                                 .bias(bias, bias)
                                 .build());
@@ -162,7 +160,7 @@ class HostNormalTest {
                             DispatchResult got =
                                     RankGroup.dispatch(
                                             kernels,
-                                            DispatchRequest.builder(
+                                            DispatchPlan.builder(
                                                             routings.tokens(
                                                                     topology.rank(), HIDDEN))
                                                     .topk(
@@ -192,7 +190,7 @@ class HostNormalTest {
                                 Tensor home =
                                         RankGroup.combine(
                                                         kernels,
-                                                        CombineRequest.builder(x, got.handle())
+                                                        CombinePlan.builder(x, got.handle())
                                                                 .build())
                                                 .x();
                                 first = first == null ? home.segment() : first;
@@ -209,7 +207,7 @@ class HostNormalTest {
                             Routings routings = Routings.random(3, 4, 8, 3, MAX_TOKENS);
                             Operation<DispatchResult> operation =
                                     kernels.prepareDispatch(
-                                            DispatchRequest.builder(
+                                            DispatchPlan.builder(
                                                             routings.tokens(
                                                                     topology.rank(), HIDDEN))
                                                     .topk(
@@ -217,12 +215,12 @@ class HostNormalTest {
                                                             routings.weightsTensor(topology.rank()),
                                                             8)
                                                     .numWorstTokens(4 * MAX_TOKENS)
-                                                    .receive(DispatchRequest.Receive.COPY)
+                                                    .receive(DispatchPlan.Receive.COPY)
                                                     .build());
                             DispatchResult before = operation.result(Event.completed(), null);
                             Operation<CombineResult> home =
                                     kernels.prepareCombine(
-                                            CombineRequest.builder(before.recvX(), before.handle())
+                                            CombinePlan.builder(before.recvX(), before.handle())
                                                     .build());
                             assertThat(RankGroup.run(operation)).isSameAs(before);
                             assertThat(before.handle().numRecvTokens()).isEqualTo(4 * MAX_TOKENS);

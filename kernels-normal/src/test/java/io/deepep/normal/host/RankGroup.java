@@ -1,9 +1,9 @@
 package io.deepep.normal.host;
 
-import io.deepep.CombineRequest;
+import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
-import io.deepep.DispatchRequest;
+import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.EpTopology;
 import io.deepep.Event;
@@ -15,7 +15,6 @@ import io.deepep.host.HostWait;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.Operation;
-
 import java.time.Duration;
 
 /**
@@ -46,8 +45,7 @@ record RankGroup(
                         EpTopology topology =
                                 new EpTopology(communicator.rank(), numRanks(), numNvlRanks);
                         Config envelope = config.covering(config);
-                        long nvlBytes =
-                                NormalNvlLayout.of(envelope, limits, topology).layout().sizeBytes();
+                        long nvlBytes = NormalNvlLayout.of(limits, topology).layout().sizeBytes();
                         long rdmaBytes =
                                 NormalRdmaLayout.of(envelope, limits, topology)
                                         .layout()
@@ -68,12 +66,12 @@ record RankGroup(
         }
     }
 
-    static DispatchResult dispatch(HostNormalKernels kernels, DispatchRequest request) {
-        return run(kernels.prepareDispatch(request));
+    static DispatchResult dispatch(HostNormalKernels kernels, DispatchPlan plan) {
+        return run(kernels.prepareDispatch(plan));
     }
 
-    static CombineResult combine(HostNormalKernels kernels, CombineRequest request) {
-        return run(kernels.prepareCombine(request));
+    static CombineResult combine(HostNormalKernels kernels, CombinePlan plan) {
+        return run(kernels.prepareCombine(plan));
     }
 
     static <R> R run(Operation<R> operation) {

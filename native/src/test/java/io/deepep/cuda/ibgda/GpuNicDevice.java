@@ -21,7 +21,10 @@ final class GpuNicDevice implements NicDevice {
     private final GpuNicMemory memory = new GpuNicMemory(context);
     private final List<CudaStream> streams = new ArrayList<>();
     private final CudaModule module =
-            CudaModule.loadResource(context, GpuNicDevice.class, "nic_checks.fatbin");
+            CudaModule.loadResource(
+                    context,
+                    "nic_checks.fatbin",
+                    GpuNicDevice.class.getResource("nic_checks.fatbin"));
     private final CudaFunction script;
     private final CudaFunction exchange;
 

@@ -3,7 +3,6 @@ package io.deepep.cuda.ibgda;
 import io.deepep.Device;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.testkit.conformance.RequiredBackends;
-
 import org.junit.jupiter.api.BeforeAll;
 
 /** Device code on a GPU, with warps and memory as they are. */

@@ -16,48 +16,48 @@ import java.util.function.Consumer;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 
 /** What the suites of bad input do and expect of both modes. */
-final class Misbehaviour {
+public final class Misbehaviour {
     /** The rank that errs. */
-    static final int CULPRIT = 1;
+    public static final int CULPRIT = 1;
 
     /** How long to wait for a rank that will not come. */
-    static final Duration SHORT = Duration.ofMillis(300);
+    public static final Duration SHORT = Duration.ofMillis(300);
 
     private Misbehaviour() {}
 
-    static <R> void requireRefused(Misuse<R> misuse, R rank) {
+    public static <R> void requireRefused(Misuse<R> misuse, R rank) {
         assertThatThrownBy(() -> misuse.call().make(rank))
                 .as(misuse.name())
                 .isInstanceOf(misuse.type())
                 .hasMessageContaining(misuse.mentions());
     }
 
-    static void requireForeign(ThrowingCallable call) {
+    public static void requireForeign(ThrowingCallable call) {
         assertThatThrownBy(call)
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("handle");
     }
 
-    static void requireClosed(ThrowingCallable call) {
+    public static void requireClosed(ThrowingCallable call) {
         assertThatThrownBy(call)
                 .isInstanceOf(IllegalStateException.class)
                 .hasMessageContaining("closed");
     }
 
-    static void requireMismatch(ThrowingCallable call, String... mentions) {
+    public static void requireMismatch(ThrowingCallable call, String... mentions) {
         RankMismatchException error = catchThrowableOfType(RankMismatchException.class, call);
         assertThat(error).as("a RankMismatchException on every rank").isNotNull();
         assertThat(error).hasMessageContainingAll(mentions);
     }
 
-    static void requireRouting(ThrowingCallable call, String... mentions) {
+    public static void requireRouting(ThrowingCallable call, String... mentions) {
         RoutingException error = catchThrowableOfType(RoutingException.class, call);
         assertThat(error).as("a RoutingException on every rank").isNotNull();
         assertThat(error.rank()).isEqualTo(CULPRIT);
         assertThat(error).hasMessageContaining("rank " + CULPRIT).hasMessageContainingAll(mentions);
     }
 
-    static void requireTimeout(int rank, String phase, ThrowingCallable call) {
+    public static void requireTimeout(int rank, String phase, ThrowingCallable call) {
         DeepEpTimeoutException error = catchThrowableOfType(DeepEpTimeoutException.class, call);
         assertThat(error).as("a DeepEpTimeoutException on rank " + rank).isNotNull();
         assertThat(error.peer()).as(error.getMessage()).isEqualTo(CULPRIT);
@@ -68,14 +68,14 @@ final class Misbehaviour {
     }
 
     /** After a timeout a buffer refuses further calls. */
-    static void requireFailed(ThrowingCallable call) {
+    public static void requireFailed(ThrowingCallable call) {
         assertThatThrownBy(call)
                 .isInstanceOf(IllegalStateException.class)
                 .hasMessageContaining("failed");
     }
 
     /** What the ranks do of which one does not come; {@code meet} waits for all of them. */
-    interface Act {
+    public interface Act {
         void run(RankContext context, Runnable meet);
     }
 
@@ -83,7 +83,7 @@ final class Misbehaviour {
      * Runs {@code act} on all ranks but one, over a buffer with a short timeout; another buffer of
      * the group must still work afterwards.
      */
-    static void withoutOneRank(
+    public static void withoutOneRank(
             TestBackend backend,
             EpTopology topology,
             Consumer<Buffer.Builder> modes,
@@ -107,7 +107,7 @@ final class Misbehaviour {
     }
 
     /** How ranks fill in their options. */
-    interface Options {
+    public interface Options {
         void fill(Buffer.Builder builder, boolean culprit);
     }
 
@@ -115,13 +115,13 @@ final class Misbehaviour {
      * Ranks that want different buffers all learn it; afterwards the group can open one, given to
      * {@code afterwards}.
      */
-    static void requireOpenMismatch(
+    public static void requireOpenMismatch(
             TestBackend backend,
             Options options,
             Consumer<Buffer.Builder> good,
             Ranks.Body afterwards,
             String... mentions) {
-        EpTopology topology = Ranks.topology(1, 4);
+        EpTopology topology = Ranks.four(backend);
         Ranks.runBare(
                 backend,
                 topology,

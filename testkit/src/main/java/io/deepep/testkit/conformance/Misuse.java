@@ -1,8 +1,11 @@
 package io.deepep.testkit.conformance;
 
+import io.deepep.BufferOptions;
+import io.deepep.DType;
 import io.deepep.Device;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
+import java.util.Arrays;
 
 /**
  * A call that must be refused before anything is started.
@@ -13,31 +16,61 @@ import io.deepep.testkit.HostTensors;
  * @param call the call
  * @param <R> one rank, with what it needs for the call
  */
-record Misuse<R>(String name, Class<? extends Throwable> type, String mentions, Call<R> call) {
+public record Misuse<R>(
+        String name, Class<? extends Throwable> type, String mentions, Call<R> call) {
     /** A call that is expected to throw. */
     @FunctionalInterface
-    interface Call<R> {
+    public interface Call<R> {
         void make(R rank);
     }
 
     /** Arguments that do not fit. */
-    static <R> Misuse<R> argument(String name, String mentions, Call<R> call) {
+    public static <R> Misuse<R> argument(String name, String mentions, Call<R> call) {
         return new Misuse<>(name, IllegalArgumentException.class, mentions, call);
     }
 
     /** An argument that is missing. */
-    static <R> Misuse<R> missing(String name, String mentions, Call<R> call) {
+    public static <R> Misuse<R> missing(String name, String mentions, Call<R> call) {
         return new Misuse<>(name, NullPointerException.class, mentions, call);
     }
 
     /** A tensor of the same shape that lies elsewhere. Nothing may read it. */
-    static Tensor elsewhere(RankContext context, Tensor tensor) {
+    public static Tensor elsewhere(RankContext context, Tensor tensor) {
         if (context.backend().kind() == Device.Kind.CUDA) {
             return HostTensors.allocate(tensor.dtype(), tensor.shape());
         }
         long bytes = tensor.capacityBytes();
         return Tensor.onDevice(
                 Device.cuda(0), 1 << 20, bytes, tensor.dtype(), tensor.shape(), tensor.strides());
+    }
+
+    /** A contiguous tensor in the middle of the rank's own buffer. */
+    public static Tensor inBuffer(RankContext context, boolean rdma, DType dtype, long... shape) {
+        long elements = Arrays.stream(shape).reduce(1, Math::multiplyExact);
+        BufferOptions options = context.buffer().options();
+        long numBytes = rdma ? options.numRdmaBytes() : options.numNvlBytes();
+        long offset = numBytes / 2 / 128 * 128;
+        Tensor flat = context.buffer().getLocalBufferTensor(dtype, elements, offset, rdma);
+        long[] strides = HostTensors.allocate(dtype, shape).strides();
+        return view(flat, shape, strides);
+    }
+
+    /** All rows of a matrix where its first one lies. */
+    public static Tensor repeated(Tensor matrix) {
+        return view(matrix, matrix.shape(), new long[] {0, 1});
+    }
+
+    private static Tensor view(Tensor memory, long[] shape, long[] strides) {
+        return memory.device().isHost()
+                ? Tensor.strided(memory.segment(), memory.dtype(), shape, strides)
+                : Tensor.onDevice(
+                        memory.device(),
+                        memory.address(),
+                        memory.capacityBytes(),
+                        memory.dtype(),
+                        shape,
+                        strides,
+                        memory.owner());
     }
 
     @Override

@@ -8,12 +8,11 @@ import io.deepep.spi.CommunicatorProvider;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
-import org.junit.jupiter.api.Assumptions;
 
 /**
  * Runs the suites with ranks in several processes: a launcher such as {@code deepep launch} starts
  * the same tests in all of them, with {@code -Ddeepep.ranksPerProcess=1}, or more to have several
- * threads in each. Groups of another size than that are skipped. The processes go through the tests
+ * threads in each. Cases of another size than that are left out. The processes go through the tests
  * in step, so only the first failure means something.
  */
 final class ProcessRanks {
@@ -33,12 +32,19 @@ final class ProcessRanks {
         return Integer.getInteger(PROPERTY) != null;
     }
 
+    /** Whether each rank has a process of its own. */
+    static boolean areOnePerProcess() {
+        return Integer.valueOf(1).equals(Integer.getInteger(PROPERTY));
+    }
+
+    /** How many there are, in all processes. */
+    static int number() {
+        return Holder.OWN[0].size();
+    }
+
     /** Runs {@code body} on this process's ranks while the other processes do the same. */
     static void run(EpTopology topology, InProcessGroup.RankTask body) throws InterruptedException {
         Communicator[] own = Holder.OWN;
-        int size = own[0].size();
-        Assumptions.assumeTrue(
-                topology.numRanks() == size, topology + " is not the group of " + size + " ranks");
         onThreads(own.length, thread -> body.run(own[thread]));
     }
 

@@ -16,34 +16,34 @@ import io.deepep.testkit.TestBackend;
  * @param communicator of the rank
  * @param buffer open, closed by the test's frame
  */
-record RankContext(TestBackend backend, Communicator communicator, Buffer buffer) {
-    int rank() {
+public record RankContext(TestBackend backend, Communicator communicator, Buffer buffer) {
+    public int rank() {
         return communicator.rank();
     }
 
-    EpTopology topology() {
+    public EpTopology topology() {
         return buffer.topology();
     }
 
-    Device device() {
+    public Device device() {
         return backend.device(rank(), communicator.size());
     }
 
-    Tensor upload(Tensor hostTensor) {
+    public Tensor upload(Tensor hostTensor) {
         return hostTensor == null ? null : backend.upload(device(), hostTensor);
     }
 
-    Tensor download(Tensor deviceTensor) {
+    public Tensor download(Tensor deviceTensor) {
         return backend.download(deviceTensor);
     }
 
     /** A device tensor full of NaNs, for results. */
-    Tensor poisoned(DType dtype, long... shape) {
+    public Tensor poisoned(DType dtype, long... shape) {
         return upload(HostTensors.poison(HostTensors.allocate(dtype, shape)));
     }
 
     /** The same rank with another buffer. */
-    RankContext with(Buffer other) {
+    public RankContext with(Buffer other) {
         return new RankContext(backend, communicator, other);
     }
 }

@@ -8,31 +8,30 @@ import io.deepep.RankFailedException;
 import io.deepep.testkit.TestBackend;
 import java.time.Duration;
 import java.util.function.Consumer;
-import org.junit.jupiter.api.Assumptions;
 
 /**
  * Runs a test body on every rank of a group, each on its thread; with {@link ProcessRanks} on those
  * of this process.
  */
-final class Ranks {
+public final class Ranks {
     /**
      * Generous for a loaded machine, short enough that a rank whose check failed does not hold up
      * the others for long. {@code -Ddeepep.testTimeout} gives more seconds, for runs under a tool
      * that makes kernels slow.
      */
-    static final Duration TIMEOUT =
+    public static final Duration TIMEOUT =
             Duration.ofSeconds(Integer.getInteger("deepep.testTimeout", 15));
 
     private Ranks() {}
 
     /** What one rank does. */
     @FunctionalInterface
-    interface Body {
+    public interface Body {
         void run(RankContext rank) throws Exception;
     }
 
     /** Opens a buffer on every rank, runs {@code body} and closes the buffers. */
-    static void run(
+    public static void run(
             TestBackend backend, EpTopology topology, Consumer<Buffer.Builder> options, Body body) {
         runBare(
                 backend,
@@ -47,8 +46,15 @@ final class Ranks {
     }
 
     /** Runs {@code body} on every rank of a new group. */
-    static void runBare(TestBackend backend, EpTopology topology, InProcessGroup.RankTask body) {
-        assumeSupported(backend, topology);
+    public static void runBare(
+            TestBackend backend, EpTopology topology, InProcessGroup.RankTask body) {
+        if (!fit(backend, topology)) {
+            throw new AssertionError(
+                    topology
+                            + " is no group of "
+                            + backend.name()
+                            + " here: give the case a source of arguments that leaves it out");
+        }
         try {
             if (ProcessRanks.areRequested()) {
                 ProcessRanks.run(topology, body);
@@ -70,18 +76,13 @@ final class Ranks {
         }
     }
 
-    /**
-     * Skips the calling test where the backend has no such groups; where it cannot be used at all,
-     * fails it if the backend is required.
-     */
-    static void assumeSupported(TestBackend backend, EpTopology topology) {
-        String reason = backend.unavailabilityReason().orElse("");
-        RequiredBackends.assume(backend.kind(), reason.isEmpty(), reason);
-        Assumptions.assumeTrue(
-                backend.supports(topology), backend.kind() + " has no groups like " + topology);
+    /** Whether the backend has such groups, and the processes are one if there are several. */
+    public static boolean fit(TestBackend backend, EpTopology topology) {
+        return backend.supports(topology)
+                && (!ProcessRanks.areRequested() || ProcessRanks.number() == topology.numRanks());
     }
 
-    static Buffer.Builder builder(
+    public static Buffer.Builder builder(
             TestBackend backend, Communicator communicator, EpTopology topology) {
         return Buffer.builder(communicator)
                 .ranksPerNode(topology.numNvlRanks())
@@ -91,13 +92,13 @@ final class Ranks {
     }
 
     /** Four ranks, on two nodes if the backend can do that. */
-    static EpTopology four(TestBackend backend) {
+    public static EpTopology four(TestBackend backend) {
         EpTopology twoNodes = topology(2, 2);
         return backend.supports(twoNodes) ? twoNodes : topology(1, 4);
     }
 
     /** A group of {@code nodes} nodes with {@code ranksPerNode} ranks each. */
-    static EpTopology topology(int nodes, int ranksPerNode) {
+    public static EpTopology topology(int nodes, int ranksPerNode) {
         return new EpTopology(0, nodes * ranksPerNode, ranksPerNode);
     }
 }

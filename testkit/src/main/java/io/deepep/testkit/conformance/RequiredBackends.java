@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance;
 import static org.junit.jupiter.api.Assertions.fail;
 
 import io.deepep.Device;
+import io.deepep.testkit.TestBackends;
 import java.util.Arrays;
 import java.util.Locale;
 import org.junit.jupiter.api.Assumptions;
@@ -13,7 +14,7 @@ import org.junit.jupiter.api.Assumptions;
  */
 public final class RequiredBackends {
     /** The system property. */
-    public static final String PROPERTY = "deepep.require";
+    public static final String PROPERTY = TestBackends.REQUIRE;
 
     private RequiredBackends() {}
 

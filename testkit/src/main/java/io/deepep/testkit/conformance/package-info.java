@@ -1,5 +1,5 @@
 /**
- * The conformance suites: JUnit classes that each backend inherits. A subclass only says which
- * {@link io.deepep.testkit.TestBackend} it is about.
+ * How conformance suites run on each backend: on which, in which groups of ranks, in which
+ * processes. The suites are in the packages below.
  */
 package io.deepep.testkit.conformance;

@@ -1,0 +1,191 @@
+package io.deepep.bench;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import io.deepep.bench.run.Console;
+import io.deepep.bench.text.Decimals;
+import io.deepep.bench.text.TextTable;
+import io.deepep.doctor.DoctorReport;
+import io.deepep.doctor.Finding;
+import io.deepep.doctor.GpuFacts;
+import io.deepep.doctor.HostFacts;
+import io.deepep.doctor.Way;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.function.IntFunction;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/** The report as tables for people and as JSON for programs. */
+final class DoctorPrinter {
+    private static final ObjectMapper JSON =
+            new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);
+
+    private final Console console;
+    private final DoctorReport report;
+
+    private DoctorPrinter(Console console, DoctorReport report) {
+        this.console = console;
+        this.report = report;
+    }
+
+    /** Writes JSON. */
+    static void writeJson(Console console, DoctorReport report) {
+        try {
+            console.out().println(JSON.writeValueAsString(report));
+        } catch (JsonProcessingException impossible) {
+            throw new IllegalStateException("the report cannot be written", impossible);
+        }
+    }
+
+    /** Writes tables. */
+    static void print(Console console, DoctorReport report) {
+        new DoctorPrinter(console, report).print();
+    }
+
+    private void print() {
+        HostFacts host = report.host();
+        console.line("%s, Linux %s, %s", host.name(), host.kernel(), host.cpu());
+        console.line("deepep %s, %s", host.deepep(), host.jvm());
+        findings();
+        gpus();
+        nics();
+        matrices();
+        ways();
+        cures();
+    }
+
+    private void findings() {
+        table(
+                "Checks",
+                report.findings(),
+                new TextTable<Finding>()
+                        .text("", Finding::topic)
+                        .text("check", Finding::item)
+                        .text("", finding -> finding.status().name().toLowerCase(Locale.ROOT))
+                        .text("found", Finding::detail));
+    }
+
+    private void gpus() {
+        table(
+                "GPUs and the NICs that serve them",
+                report.gpus(),
+                new TextTable<DoctorReport.Gpu>()
+                        .text("GPU", gpu -> "gpu" + gpu.index())
+                        .text("PCI", DoctorReport.Gpu::pciAddress)
+                        .text("name", DoctorReport.Gpu::name)
+                        .right("NUMA", gpu -> node(gpu.numaNode()))
+                        .text("NVSHMEM_HCA_LIST", gpu -> orDash(gpu.hcaList()))
+                        .text("because", DoctorReport.Gpu::reason));
+    }
+
+    private void nics() {
+        table(
+                "NICs",
+                report.nics(),
+                new TextTable<DoctorReport.Nic>()
+                        .text("port", DoctorReport.Nic::name)
+                        .text("PCI", DoctorReport.Nic::pciAddress)
+                        .text("link", DoctorReport.Nic::linkLayer)
+                        .number("Gb/s", "%.0f", DoctorReport.Nic::gbps)
+                        .right("NUMA", nic -> node(nic.numaNode()))
+                        .text("bond", nic -> orDash(nic.bond()))
+                        .text("serves", DoctorPrinter::serves));
+    }
+
+    private static String orDash(String text) {
+        return text.isEmpty() ? "-" : text;
+    }
+
+    private static String serves(DoctorReport.Nic nic) {
+        return nic.servesGpus().isEmpty()
+                ? "no GPU: left over"
+                : String.join(", ", nic.servesGpus().stream().map(gpu -> "gpu" + gpu).toList());
+    }
+
+    private static String node(int numaNode) {
+        return numaNode < 0 ? "?" : Integer.toString(numaNode);
+    }
+
+    private void matrices() {
+        if (!report.nics().isEmpty()) {
+            matrix(
+                    "What lies between GPUs and NICs (as nvidia-smi topo -m)",
+                    gpu -> "gpu" + gpu,
+                    report.nics().stream().map(DoctorReport.Nic::name).toList(),
+                    report.pciDistances());
+        }
+        GpuFacts cuda = report.cuda();
+        List<String> names = cuda.gpus().stream().map(gpu -> "cuda:" + gpu.ordinal()).toList();
+        if (cuda.gpus().size() > 1) {
+            matrix("NVLinks", names::get, names, cuda.nvLinks());
+            matrix(
+                    "Copies from row to column, GB/s",
+                    names::get,
+                    names,
+                    cuda.peerGigabytesPerSecond().stream().map(DoctorPrinter::rounded).toList());
+        }
+        if (!cuda.peerProblem().isEmpty()) {
+            console.line("copies between GPUs were not measured: %s", cuda.peerProblem());
+        }
+    }
+
+    private static List<String> rounded(List<Double> row) {
+        return row.stream().map(speed -> Decimals.of("%.0f", speed)).toList();
+    }
+
+    private void matrix(
+            String title,
+            IntFunction<String> rowName,
+            List<String> columns,
+            List<? extends List<?>> rows) {
+        TextTable<Integer> data = new TextTable<Integer>().text("", rowName::apply);
+        for (int column = 0; column < columns.size(); column++) {
+            int at = column;
+            data.right(columns.get(at), row -> rows.get(row).get(at).toString());
+        }
+        List<Integer> indices = IntStream.range(0, rows.size()).boxed().toList();
+        table(title, indices, data);
+    }
+
+    private void ways() {
+        table(
+                "What can run here",
+                report.modes(),
+                new TextTable<Way>()
+                        .text("", Way::name)
+                        .text("", way -> way.possible() ? "yes" : "no")
+                        .text("", Way::detail));
+    }
+
+    /** One line each, not in a table: they are to be copied. */
+    private void cures() {
+        Map<String, List<Finding>> byCure =
+                report.findings().stream()
+                        .filter(finding -> !finding.cure().isEmpty())
+                        .collect(
+                                Collectors.groupingBy(
+                                        Finding::cure, LinkedHashMap::new, Collectors.toList()));
+        if (!byCure.isEmpty()) {
+            console.line("%nWhat would help");
+        }
+        byCure.forEach(
+                (cure, findings) -> {
+                    for (Finding finding : findings) {
+                        console.line(
+                                "  %s %s: %s", finding.topic(), finding.item(), finding.detail());
+                    }
+                    console.line("      %s", cure);
+                });
+    }
+
+    private <T> void table(String title, List<T> rows, TextTable<T> table) {
+        if (!rows.isEmpty()) {
+            console.line("%n%s", title);
+            console.print(table.of(rows));
+        }
+    }
+}

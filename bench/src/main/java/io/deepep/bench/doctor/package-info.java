@@ -1,2 +1,0 @@
-/** {@code deepep doctor}: what this machine has, what it lacks, and what cures it. */
-package io.deepep.bench.doctor;

@@ -1,0 +1,26 @@
+package io.deepep.bench.lowlatency;
+
+import io.deepep.bench.text.Names;
+
+/** What a case of low-latency mode asks for besides its format and routing. */
+enum LowLatencyFeature {
+    /** Dispatch and combine only send; hooks receive. */
+    HOOK,
+    /** Calls return before their work is done. */
+    ASYNC,
+    /** Expert outputs lie in the buffer's own combine memory. */
+    ZERO_COPY,
+    /** Combined rows travel as 10-bit logarithms. */
+    LOGFMT,
+    /** Ranks sum a token's rows before they send them. */
+    PRE_REDUCED,
+    /** Received rows and waiting times are counted. */
+    STATS,
+    /** The combined rows go into memory of the caller. */
+    OUT;
+
+    @Override
+    public String toString() {
+        return Names.of(this);
+    }
+}

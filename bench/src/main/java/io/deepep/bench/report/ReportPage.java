@@ -1,0 +1,133 @@
+package io.deepep.bench.report;
+
+import com.github.mustachejava.DefaultMustacheFactory;
+import com.github.mustachejava.Mustache;
+import java.io.StringWriter;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+
+/**
+ * A page of sections, and its HTML: the template is {@code report.mustache}. Everything is in the
+ * one file, so it can be sent around and opens without a network.
+ */
+final class ReportPage {
+    private static final Mustache TEMPLATE =
+            new DefaultMustacheFactory("io/deepep/bench/report").compile("report.mustache");
+
+    final String title;
+    final String made;
+    final List<Section> sections = new ArrayList<>();
+
+    /** An empty page. */
+    ReportPage(String title, String made) {
+        this.title = title;
+        this.made = made;
+    }
+
+    /** A part with a heading. */
+    static final class Section {
+        final String id;
+        final String title;
+        final String text;
+        final List<Plot> plots = new ArrayList<>();
+        final List<Grid> tables = new ArrayList<>();
+
+        private Section(String id, String title, String text) {
+            this.id = id;
+            this.title = title;
+            this.text = text;
+        }
+    }
+
+    /** A picture. */
+    static final class Plot {
+        final String file;
+        final String alt;
+        final byte[] png;
+
+        /**
+         * A picture.
+         *
+         * @param file its name where plots are also written as files
+         * @param alt what it shows, for those who do not see it
+         * @param png kept, not copied
+         */
+        Plot(String file, String alt, byte[] png) {
+            this.file = file;
+            this.alt = alt;
+            this.png = png;
+        }
+
+        /** For the template. */
+        String base64() {
+            return Base64.getEncoder().encodeToString(png);
+        }
+    }
+
+    /** A table that can be sorted by its columns. */
+    static final class Grid {
+        final String caption;
+        final List<Column> columns = new ArrayList<>();
+        final List<Row> rows = new ArrayList<>();
+
+        /** A table without columns yet. */
+        Grid(String caption) {
+            this.caption = caption;
+        }
+
+        /** Adds a column of text. */
+        Grid text(String name) {
+            columns.add(new Column(name, false));
+            return this;
+        }
+
+        /** Adds a column of numbers. */
+        Grid number(String name) {
+            columns.add(new Column(name, true));
+            return this;
+        }
+
+        /** Adds a row, a value per column. */
+        void row(boolean detail, Object... values) {
+            List<Cell> cells = new ArrayList<>();
+            for (int i = 0; i < values.length; i++) {
+                cells.add(new Cell(values[i].toString(), columns.get(i).number));
+            }
+            rows.add(new Row(detail, cells));
+        }
+
+        /** Whether there are rows that are shown on demand. */
+        boolean hasDetails() {
+            return rows.stream().anyMatch(row -> row.detail);
+        }
+    }
+
+    /** The head of a column. */
+    record Column(String name, boolean number) {}
+
+    /** A row, shown on demand if it is a detail. */
+    record Row(boolean detail, List<Cell> cells) {}
+
+    /** A cell. */
+    record Cell(String text, boolean number) {}
+
+    /** Adds a part. */
+    Section section(String sectionTitle, String text) {
+        Section section = new Section("s" + sections.size(), sectionTitle, text);
+        sections.add(section);
+        return section;
+    }
+
+    /** All pictures. */
+    List<Plot> plots() {
+        return sections.stream().flatMap(section -> section.plots.stream()).toList();
+    }
+
+    /** The page as HTML. */
+    String html() {
+        StringWriter out = new StringWriter();
+        TEMPLATE.execute(out, this);
+        return out.toString();
+    }
+}

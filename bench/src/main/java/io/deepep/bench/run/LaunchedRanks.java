@@ -1,0 +1,143 @@
+package io.deepep.bench.run;
+
+import io.deepep.Communicator;
+import io.deepep.Tensor;
+import io.deepep.testkit.oracle.OracleMismatch;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.LongBuffer;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * This process as one rank of those that a launcher started. All processes do the same rounds of
+ * work, and agree after each whether it went well.
+ */
+final class LaunchedRanks implements RankSource {
+    /** Longer than any rank's check of its results takes more than another's. */
+    private static final Duration PATIENCE = Duration.ofMinutes(10);
+
+    private static final int MAX_TEXT = 10_000;
+
+    private final Communicator communicator;
+    private final TensorExchange tensors;
+
+    LaunchedRanks(Communicator communicator) {
+        this.communicator = communicator;
+        this.tensors = new TensorExchange(communicator, PATIENCE);
+    }
+
+    /** How a round went, from good to bad. */
+    private enum Kind {
+        GOOD,
+        WRONG_RESULT,
+        OUT_OF_STEP;
+
+        static Kind of(RankFailure failure) {
+            if (failure == null) {
+                return GOOD;
+            }
+            return failure.getCause() instanceof OracleMismatch ? WRONG_RESULT : OUT_OF_STEP;
+        }
+    }
+
+    /** What a process says at the end of a round. */
+    private record Report(long nanos, Kind kind, String text) {
+        byte[] encode() {
+            ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+            try (DataOutputStream out = new DataOutputStream(bytes)) {
+                out.writeLong(nanos);
+                out.writeUTF(kind.name());
+                out.writeUTF(text.substring(0, Math.min(text.length(), MAX_TEXT)));
+            } catch (IOException impossible) {
+                throw new UncheckedIOException(impossible);
+            }
+            return bytes.toByteArray();
+        }
+
+        static Report decode(byte[] message) {
+            try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(message))) {
+                return new Report(in.readLong(), Kind.valueOf(in.readUTF()), in.readUTF());
+            } catch (IOException impossible) {
+                throw new UncheckedIOException(impossible);
+            }
+        }
+    }
+
+    @Override
+    public int numRanks() {
+        return communicator.size();
+    }
+
+    @Override
+    public List<Integer> localRanks() {
+        return List.of(communicator.rank());
+    }
+
+    @Override
+    public Communicator communicator(int rank) {
+        return communicator;
+    }
+
+    @Override
+    public long meet(long nanos, RankFailure failure) {
+        Throwable cause = failure == null ? null : failure.getCause();
+        String text = cause == null ? "" : String.valueOf(cause.getMessage());
+        Report own = new Report(nanos, Kind.of(failure), text);
+        List<Report> reports =
+                communicator.allGather(own.encode(), PATIENCE).stream()
+                        .map(Report::decode)
+                        .toList();
+        Kind worst = reports.stream().map(Report::kind).max(Kind::compareTo).orElseThrow();
+        if (worst == Kind.GOOD) {
+            return reports.stream().mapToLong(Report::nanos).max().orElseThrow();
+        }
+        if (own.kind() == worst) {
+            throw failure;
+        }
+        int rank = reports.stream().map(Report::kind).toList().indexOf(worst);
+        String theirs = reports.get(rank).text();
+        throw new RankFailure(
+                rank,
+                worst == Kind.WRONG_RESULT
+                        ? new OracleMismatch(theirs)
+                        : new IllegalStateException(theirs));
+    }
+
+    @Override
+    public List<Tensor> gather(List<Tensor> local) {
+        return tensors.gather(local.get(communicator.rank()));
+    }
+
+    @Override
+    public long[] slowest(long[] nanos) {
+        ByteBuffer own = ByteBuffer.allocate(Long.BYTES * nanos.length);
+        own.asLongBuffer().put(nanos);
+        long[] slowest = nanos.clone();
+        for (byte[] message : communicator.allGather(own.array(), PATIENCE)) {
+            LongBuffer theirs = ByteBuffer.wrap(message).asLongBuffer();
+            Arrays.setAll(slowest, i -> Math.max(slowest[i], theirs.get(i)));
+        }
+        return slowest;
+    }
+
+    @Override
+    public void release() {
+        tensors.release();
+    }
+
+    /** The group goes on: its exchanges have not failed. */
+    @Override
+    public void renew() {}
+
+    @Override
+    public void close() {
+        tensors.release();
+    }
+}

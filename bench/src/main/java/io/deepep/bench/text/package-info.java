@@ -1,0 +1,2 @@
+/** Tables and numbers as text. */
+package io.deepep.bench.text;

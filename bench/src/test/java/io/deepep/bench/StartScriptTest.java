@@ -1,0 +1,128 @@
+package io.deepep.bench;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** {@code ./deepep} in a checkout whose Maven and JDK are scripts that say how they were called. */
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class StartScriptTest {
+    private static final Path SCRIPT = Path.of("..", "deepep");
+
+    @TempDir private Path folder;
+    private Path checkout;
+    private Path jdk;
+
+    @BeforeEach
+    void makeCheckout() throws IOException {
+        checkout = Files.createDirectories(folder.resolve("checkout"));
+        jdk = folder.resolve("jdk");
+        Files.createDirectories(jdk.resolve("bin"));
+        Files.copy(SCRIPT, checkout.resolve("deepep"));
+        makeExecutable(checkout.resolve("deepep"));
+        Files.writeString(checkout.resolve("pom.xml"), "");
+        script(
+                checkout.resolve("mvnw"),
+                "echo \"built with HOME=$HOME\" >>builds",
+                "sleep 1",
+                "mkdir -p bench/target/launcher",
+                "touch bench/target/launcher/built");
+        script(jdk.resolve("bin/java"), "echo \"$@\"");
+        script(jdk.resolve("bin/javac"));
+        Files.writeString(jdk.resolve("release"), "JAVA_VERSION=\"25.0.1\"\n");
+    }
+
+    private static void script(Path file, String... lines) throws IOException {
+        List<String> all = new ArrayList<>(List.of("#!/bin/sh"));
+        all.addAll(List.of(lines));
+        Files.write(file, all);
+        makeExecutable(file);
+    }
+
+    private static void makeExecutable(Path file) {
+        assertThat(file.toFile().setExecutable(true)).isTrue();
+    }
+
+    private Process start(Path where, String... without) throws IOException {
+        ProcessBuilder builder =
+                new ProcessBuilder(where.resolve("deepep").toString(), "--version")
+                        .redirectErrorStream(true);
+        builder.environment().put("JAVA_HOME", jdk.toString());
+        builder.environment().keySet().removeAll(Set.of(without));
+        return builder.start();
+    }
+
+    private static String outputOf(Process process) throws Exception {
+        String output = new String(process.getInputStream().readAllBytes());
+        assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(process.exitValue()).as(output).isZero();
+        return output;
+    }
+
+    private List<String> builds() throws IOException {
+        return Files.readAllLines(checkout.resolve("builds"));
+    }
+
+    @Test
+    void manyFirstStartsBuildOnce() throws Exception {
+        List<Process> starts = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+            starts.add(start(checkout));
+        }
+        for (Process each : starts) {
+            assertThat(outputOf(each)).contains("io.deepep.bench.Main --version");
+        }
+        assertThat(builds()).hasSize(1);
+        outputOf(start(checkout));
+        assertThat(builds()).hasSize(1);
+    }
+
+    @Test
+    void aFailedBuildIsTriedAgainByTheNext() throws Exception {
+        script(checkout.resolve("mvnw"), "exit 1");
+        Process process = start(checkout);
+        assertThat(new String(process.getInputStream().readAllBytes()))
+                .contains("the build failed");
+        assertThat(process.waitFor()).isEqualTo(2);
+        makeCheckoutAgain();
+        outputOf(start(checkout));
+        assertThat(builds()).hasSize(1);
+    }
+
+    private void makeCheckoutAgain() throws IOException {
+        Files.delete(checkout.resolve("deepep"));
+        makeCheckout();
+    }
+
+    @Test
+    void aHomeIsFoundWhereNoneIsSet() throws Exception {
+        outputOf(start(checkout, "HOME"));
+        assertThat(builds()).singleElement().asString().matches("built with HOME=/.*");
+    }
+
+    @Test
+    void aCopyRunsItsOwnJars() throws Exception {
+        outputOf(start(checkout));
+        Path copy = folder.resolve("copy");
+        try (Stream<Path> files = Files.walk(checkout)) {
+            for (Path file : files.toList()) {
+                Path target = copy.resolve(checkout.relativize(file).toString());
+                Files.copy(file, target, java.nio.file.StandardCopyOption.COPY_ATTRIBUTES);
+            }
+        }
+        assertThat(outputOf(start(copy)))
+                .contains(copy.toRealPath() + "/bench/target/launcher/*")
+                .doesNotContain(checkout.toRealPath().toString());
+    }
+}

@@ -1,0 +1,55 @@
+package io.deepep.bench.run;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class OutputFileTest {
+    private static final Path FULL = Path.of("/dev/full");
+
+    @TempDir private Path folder;
+
+    @Test
+    void lookingLeavesNoTrace() throws IOException {
+        Path there = Files.writeString(folder.resolve("there"), "kept");
+        Path dangling = Files.createSymbolicLink(folder.resolve("link"), folder.resolve("target"));
+        OutputFile.require("--json", folder.resolve("new"));
+        OutputFile.require("--json", there);
+        OutputFile.require("--json", dangling);
+        OutputFile.require("--json", null);
+        assertThat(there).hasContent("kept");
+        try (var files = Files.list(folder)) {
+            assertThat(files).containsExactlyInAnyOrder(there, dangling);
+        }
+    }
+
+    @Test
+    void whatCannotBeWrittenIsFoundBeforeTheWork() {
+        assertThatThrownBy(() -> OutputFile.require("--json", Path.of("/proc/none")))
+                .isInstanceOf(UsageException.class)
+                .hasMessage("--json: cannot write /proc/none: NoSuchFileException");
+        Path tooLong = folder.resolve("x".repeat(300));
+        assertThatThrownBy(() -> OutputFile.require("--json", tooLong))
+                .hasMessage("--json: cannot write " + tooLong + ": File name too long");
+    }
+
+    @Test
+    void aFailureLeavesNoFile() throws IOException {
+        assumeTrue(Files.exists(FULL), "there is no /dev/full");
+        assertThatThrownBy(() -> OutputFile.write("--json", FULL, new byte[1]))
+                .isInstanceOf(UsageException.class)
+                .hasMessage("--json: cannot write /dev/full: No space left on device");
+        Path new0 = folder.resolve("0");
+        OutputFile.write("--json", new0, new byte[3]);
+        assertThat(new0).hasSize(3);
+        OutputFile.discard(new0);
+        assertThat(new0).doesNotExist();
+        OutputFile.discard(new0);
+    }
+}

@@ -1,0 +1,12 @@
+/** The implementation of {@code io.deepep}: nothing of it is for engines. */
+module io.deepep.buffer {
+    requires io.deepep;
+    requires io.deepep.cuda;
+    requires io.deepep.host;
+    requires io.deepep.lowlatency;
+    requires io.deepep.normal;
+    requires jdk.jfr;
+
+    provides io.deepep.spi.BufferProvider with
+            io.deepep.buffer.RankBufferProvider;
+}

@@ -1,0 +1,28 @@
+package io.deepep.buffer;
+
+import io.deepep.Network;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestBackends;
+import java.util.List;
+
+/** The backends that {@link io.deepep.Buffer} has. */
+public final class BufferTestBackends implements TestBackends {
+    /** Ranks on the CPU. */
+    static final TestBackend HOST = new HostTestBackend();
+
+    /** GPUs of one node. */
+    static final TestBackend CUDA = new CudaTestBackend("cuda", false, Network.auto());
+
+    /** Several nodes on one host: peers' memory in place of a network. */
+    static final TestBackend CUDA_VIRTUAL_NODES =
+            new CudaTestBackend("cuda-virtual-nodes", true, Network.auto());
+
+    /** Several nodes on one host over NVSHMEM, where all GPUs reach each other's memory. */
+    static final TestBackend CUDA_NVSHMEM =
+            new CudaTestBackend("cuda-nvshmem", true, Network.nvshmem(Network.Transport.NONE));
+
+    @Override
+    public List<TestBackend> all() {
+        return List.of(HOST, CUDA, CUDA_VIRTUAL_NODES, CUDA_NVSHMEM);
+    }
+}

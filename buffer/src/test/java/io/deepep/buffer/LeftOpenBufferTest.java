@@ -1,0 +1,116 @@
+package io.deepep.buffer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Buffer;
+import io.deepep.Communicator;
+import io.deepep.DType;
+import io.deepep.InProcessGroup;
+import io.deepep.NormalLimits;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Ranks of a group of threads that end without closing their buffers. */
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class LeftOpenBufferTest {
+    private static Buffer open(Communicator communicator) {
+        return Buffer.builder(communicator).normal(NormalLimits.of(4, 128, 1, 2)).open();
+    }
+
+    private static MemorySegment memory(Buffer buffer) {
+        return buffer.getLocalBufferTensor(DType.I64, 1, 0, false).segment();
+    }
+
+    @Test
+    void areClosedWithTheGroupWhichNamesThem() throws InterruptedException {
+        Queue<Buffer> kept = new ConcurrentLinkedQueue<>();
+        Queue<MemorySegment> memories = new ConcurrentLinkedQueue<>();
+        List<String> warnings = new CopyOnWriteArrayList<>();
+        Handler handler = listener(warnings);
+        Logger logger = Logger.getLogger(RankBuffer.class.getName());
+        logger.addHandler(handler);
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        Buffer buffer = open(communicator);
+                        memories.add(memory(buffer));
+                        if (communicator.rank() == 0) {
+                            buffer.close();
+                        } else {
+                            kept.add(buffer);
+                        }
+                    });
+            assertThat(memories).allMatch(memory -> memory.scope().isAlive());
+        } finally {
+            logger.removeHandler(handler);
+        }
+        assertThat(memories).noneMatch(memory -> memory.scope().isAlive());
+        assertThat(warnings)
+                .containsExactly(
+                        "rank 1 left its buffer open when its group closed; it is closed now");
+        assertThatThrownBy(() -> memory(kept.element())).hasMessageContaining("closed");
+    }
+
+    /** Whoever is in the middle of a call must not lose the memory under it. */
+    @Test
+    void ofARankThatStillRunsStayOpen() throws Exception {
+        CountDownLatch opened = new CountDownLatch(1);
+        CountDownLatch closed = new CountDownLatch(1);
+        InProcessGroup group = InProcessGroup.of(1);
+        FutureTask<Boolean> rank =
+                new FutureTask<>(
+                        () -> {
+                            try (Buffer buffer = open(group.communicator(0))) {
+                                opened.countDown();
+                                closed.await();
+                                return memory(buffer).scope().isAlive();
+                            }
+                        });
+        Thread.ofPlatform().daemon().start(rank);
+        opened.await();
+        group.close();
+        closed.countDown();
+        assertThat(rank.get()).isTrue();
+    }
+
+    @Test
+    void areReleasedWhenNobodyReachesThem() throws InterruptedException {
+        Queue<MemorySegment> memories = new ConcurrentLinkedQueue<>();
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(communicator -> memories.add(memory(open(communicator))));
+            while (memories.stream().anyMatch(memory -> memory.scope().isAlive())) {
+                System.gc();
+                Thread.sleep(10);
+            }
+        }
+        assertThat(memories).hasSize(2);
+    }
+
+    private static Handler listener(List<String> messages) {
+        SimpleFormatter formatter = new SimpleFormatter();
+        return new Handler() {
+            @Override
+            public void publish(LogRecord logged) {
+                messages.add(formatter.formatMessage(logged));
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+    }
+}

@@ -1,0 +1,145 @@
+package io.deepep.buffer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.lang.module.ModuleFinder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.spi.ToolProvider;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * An engine that is a named module: it needs {@code io.deepep} alone, the implementation is found,
+ * and what is not for engines cannot be reached.
+ */
+@Timeout(120)
+class ModulePathTest {
+    private static final String MODULE = "module engine { requires io.deepep; }";
+
+    private static final String ENGINE =
+            """
+            package engine;
+
+            import io.deepep.*;
+            import io.deepep.observe.BufferObserver;
+            import java.lang.foreign.Arena;
+
+            public class Engine {
+                public static void main(String[] args) throws Exception {
+                    BufferObserver observer = call -> call.facts().numTokens();
+                    try (var group = InProcessGroup.of(2)) {
+                        group.run(communicator -> exchange(communicator, observer));
+                    }
+                }
+
+                static void exchange(Communicator communicator, BufferObserver observer) {
+                    var limits = NormalLimits.of(4, 128, 1, 2);
+                    try (var buffer =
+                            Buffer.builder(communicator).normal(limits).observer(observer).open()) {
+                        var x = Tensor.allocate(Arena.ofAuto(), DType.BF16, 4, 128);
+                        var idx = Tensor.allocate(Arena.ofAuto(), DType.I64, 4, 1);
+                        x.setFloat(3, 2, 1);
+                        var plan = DispatchPlan.builder(x).topk(idx, null, 2).build();
+                        var received = buffer.dispatch(plan);
+                        var combined =
+                                buffer.combine(
+                                        CombinePlan.builder(
+                                                        received.recvX(), received.handle())
+                                                .build());
+                        System.out.print("got " + combined.x().getFloat(2, 1) + " ");
+                    }
+                }
+            }
+            """;
+
+    @TempDir private Path folder;
+
+    /** The library's modules among what this test runs with. */
+    private static String libraryPath() {
+        return Arrays.stream(System.getProperty("java.class.path").split(File.pathSeparator))
+                .filter(
+                        entry ->
+                                ModuleFinder.of(Path.of(entry)).findAll().stream()
+                                        .anyMatch(
+                                                found ->
+                                                        !found.descriptor().isAutomatic()
+                                                                && found.descriptor()
+                                                                        .name()
+                                                                        .startsWith("io.deepep")))
+                .collect(Collectors.joining(File.pathSeparator));
+    }
+
+    private static String run(List<String> arguments) throws IOException, InterruptedException {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(arguments);
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        process.waitFor();
+        return output.strip();
+    }
+
+    private String compile(String source) throws IOException {
+        Path sources = Files.createDirectories(folder.resolve("sources"));
+        Files.writeString(sources.resolve("module-info.java"), MODULE);
+        Files.writeString(sources.resolve("Engine.java"), source);
+        StringWriter messages = new StringWriter();
+        ToolProvider.findFirst("javac")
+                .orElseThrow()
+                .run(
+                        new PrintWriter(messages),
+                        new PrintWriter(messages),
+                        "--module-path",
+                        libraryPath(),
+                        "-d",
+                        folder.resolve("engine").toString(),
+                        sources.resolve("module-info.java").toString(),
+                        sources.resolve("Engine.java").toString());
+        return messages.toString().strip();
+    }
+
+    @Test
+    void anEngineNeedsTheApiAloneAndSeesNoWarnings() throws IOException, InterruptedException {
+        assertThat(compile(ENGINE)).isEmpty();
+        String output =
+                run(
+                        List.of(
+                                "--enable-native-access=io.deepep,io.deepep.host,io.deepep.cuda",
+                                "--module-path",
+                                libraryPath() + File.pathSeparator + folder.resolve("engine"),
+                                "--module",
+                                "engine/engine.Engine"));
+        assertThat(output).isEqualTo("got 3.0 got 3.0");
+    }
+
+    @Test
+    void internalsAreOutOfReach() throws IOException {
+        String output =
+                compile(
+                        """
+                        package engine;
+
+                        class Engine {
+                            io.deepep.spi.Layout layout;
+                            io.deepep.host.HostStream stream;
+                            io.deepep.cuda.CudaStream cuda;
+                            io.deepep.normal.NormalKernels kernels;
+                            io.deepep.buffer.RankBufferProvider provider;
+                        }
+                        """);
+        for (String inside : List.of("spi", "host", "cuda", "normal", "buffer")) {
+            assertThat(output).contains("package io.deepep." + inside + " is not visible");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+package io.deepep;
+
+import java.util.Objects;
+import java.util.function.BiConsumer;
+
+/**
+ * A low-latency combine, prepared once and run many times: see {@link Plan}. It sums, weighted and
+ * in fp32, what the experts computed for each of this rank's tokens.
+ *
+ * <p>By default every expert's row returns as it is, and the token's owner sums them. {@linkplain
+ * #preReduced Pre-reduced}, each rank sums its own experts' rows of a token first: fewer bytes, one
+ * more rounding.
+ */
+public final class LowLatencyCombinePlan extends Plan {
+    private final Tensor x;
+    private final Tensor topkIdx;
+    private final Tensor topkWeights;
+    private final LowLatencyHandle handle;
+    private final boolean logFmt;
+    private final Tensor out;
+    private final Tensor waitCostStats;
+    private final boolean receiveHook;
+    private final int numSms;
+
+    private LowLatencyCombinePlan(Builder from) {
+        x = from.x;
+        topkIdx = from.topkIdx;
+        topkWeights = from.topkWeights;
+        handle = from.handle;
+        logFmt = from.logFmt;
+        out = from.out;
+        waitCostStats = from.waitCostStats;
+        receiveHook = from.receiveHook;
+        numSms = from.numSms;
+    }
+
+    /**
+     * Starts a plan.
+     *
+     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous. Memory of
+     *     the buffer ({@link Buffer#getLowLatencyCombineBuffer}, or the received view itself) is
+     *     the way to combine without a copy of one's own
+     * @param topkIdx I64 [T,K], the indices that were dispatched
+     * @param topkWeights F32 [T,K], contiguous
+     * @param handle the dispatch whose tokens return
+     */
+    public static Builder builder(
+            Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
+        return new Builder(x, topkIdx, Objects.requireNonNull(topkWeights, "topkWeights"), handle);
+    }
+
+    /**
+     * Starts a plan in which each rank sums the rows of a token that its experts have computed,
+     * weighted as {@link LowLatencyDispatchPlan.Builder#topkWeights} said, and sends that one sum
+     * to the token's owner.
+     *
+     * <p>A rank sums in fp32 in the order of selections and rounds the sum to BF16, also that of a
+     * single row; with {@code logFmt} the rounded sum is encoded. The token's owner adds the ranks'
+     * sums in fp32, in the order of each rank's first selection, and rounds again. So a result has
+     * one rounding to BF16 more for each rank that holds experts of the token. All ranks pre-reduce
+     * a combine, or none does.
+     *
+     * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous
+     * @param topkIdx I64 [T,K], exactly the indices that were dispatched: others are a {@link
+     *     io.deepep.error.RoutingException} on all ranks
+     * @param handle the dispatch whose tokens return; it was given weights
+     */
+    public static Builder preReduced(Tensor x, Tensor topkIdx, LowLatencyHandle handle) {
+        return new Builder(x, topkIdx, null, handle);
+    }
+
+    /** BF16 [El, R*maxTokens, H]. */
+    public Tensor x() {
+        return x;
+    }
+
+    /** I64 [T,K]. */
+    public Tensor topkIdx() {
+        return topkIdx;
+    }
+
+    /** F32 [T,K], or null if pre-reduced. */
+    public Tensor topkWeights() {
+        return topkWeights;
+    }
+
+    /** Whether ranks sum a token's rows before they send them. */
+    public boolean isPreReduced() {
+        return topkWeights == null;
+    }
+
+    /** The dispatch whose tokens return. */
+    public LowLatencyHandle handle() {
+        return handle;
+    }
+
+    /** Whether rows travel as 10-bit LogFMT. */
+    public boolean logFmt() {
+        return logFmt;
+    }
+
+    /** BF16 [T,H] to write into, or null. */
+    public Tensor out() {
+        return out;
+    }
+
+    /** I64 [R] or null. */
+    public Tensor waitCostStats() {
+        return waitCostStats;
+    }
+
+    /** Whether the receive half waits for the hook. */
+    public boolean receiveHook() {
+        return receiveHook;
+    }
+
+    /** Multiprocessors to use, 0 for the default. */
+    public int numSms() {
+        return numSms;
+    }
+
+    @Override
+    void forEachTensor(BiConsumer<String, Tensor> action) {
+        action.accept("x", x());
+        action.accept("topkIdx", topkIdx());
+        action.accept("topkWeights", topkWeights());
+        forEachOutput(action);
+    }
+
+    @Override
+    void forEachOutput(BiConsumer<String, Tensor> action) {
+        action.accept("out", out());
+        action.accept("waitCostStats", waitCostStats());
+    }
+
+    /** Builds a {@link LowLatencyCombinePlan}. */
+    public static final class Builder {
+        private final Tensor x;
+        private final Tensor topkIdx;
+        private final Tensor topkWeights;
+        private final LowLatencyHandle handle;
+        private boolean logFmt;
+        private Tensor out;
+        private Tensor waitCostStats;
+        private boolean receiveHook;
+        private int numSms;
+
+        private Builder(Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
+            this.x = Objects.requireNonNull(x, "x");
+            this.topkIdx = Objects.requireNonNull(topkIdx, "topkIdx");
+            this.topkWeights = topkWeights;
+            this.handle = Objects.requireNonNull(handle, "handle");
+        }
+
+        /**
+         * Sends rows as 10-bit logarithmic numbers per 128 channels instead of BF16: 5/8 of the
+         * bytes, a relative error of some percent.
+         */
+        public Builder logFmt(boolean on) {
+            this.logFmt = on;
+            return this;
+        }
+
+        /** Memory for the result, BF16 [T,H], rows contiguous. */
+        public Builder out(Tensor target) {
+            this.out = target;
+            return this;
+        }
+
+        /** I64 [R], contiguous: the nanoseconds waited for each rank are added to it. */
+        public Builder waitCostStats(Tensor stats) {
+            this.waitCostStats = stats;
+            return this;
+        }
+
+        /** Only sends; the result's hook receives and sums. */
+        public Builder receiveHook(boolean on) {
+            this.receiveHook = on;
+            return this;
+        }
+
+        /**
+         * Multiprocessors that the call takes on a GPU. By default all, shared evenly by the ranks
+         * of the GPU, which is fastest; the host backend has no use for it.
+         */
+        public Builder numSms(int number) {
+            if (number < 1) {
+                throw new IllegalArgumentException("numSms=" + number + " must be at least 1");
+            }
+            this.numSms = number;
+            return this;
+        }
+
+        /** The plan. Shapes are checked when a buffer first combines it. */
+        public LowLatencyCombinePlan build() {
+            return new LowLatencyCombinePlan(this);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+package io.deepep.spi.posix;
+
+import io.deepep.spi.Meeting;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.UUID;
+import java.util.function.Supplier;
+
+/**
+ * Memory that the processes of one job on one host show each other. Its names tell the job, by what
+ * every rank has contributed, so that no rank can choose them: what another job made, or any other
+ * file, is refused.
+ */
+public final class JobMemory {
+    private final String job;
+
+    private JobMemory(String job) {
+        this.job = job;
+    }
+
+    /**
+     * Agrees on the names: collective.
+     *
+     * @param first what each rank does or checks before anybody goes on
+     */
+    public static JobMemory agree(Meeting meeting, Runnable first) {
+        Supplier<String> contribution =
+                () -> {
+                    first.run();
+                    return UUID.randomUUID().toString();
+                };
+        String all = String.join(" ", meeting.together(contribution));
+        return new JobMemory(hash(all));
+    }
+
+    private static String hash(String text) {
+        try {
+            byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+            byte[] hash = MessageDigest.getInstance("SHA-256").digest(bytes);
+            return HexFormat.of().formatHex(hash, 0, 16);
+        } catch (NoSuchAlgorithmException impossible) {
+            throw new AssertionError("every Java has SHA-256", impossible);
+        }
+    }
+
+    private String name(int rank) {
+        return "deepep-" + job + "-" + rank;
+    }
+
+    /** Makes {@code rank}'s memory, see {@link SharedMemory#create}. */
+    public SharedMemory create(int rank, long numBytes) {
+        return SharedMemory.create(name(rank), numBytes);
+    }
+
+    /** What {@link #open} needs on other ranks; valid until the memory is closed. */
+    public static String offer(SharedMemory memory) {
+        return ProcessHandle.current().pid() + " " + memory.fd();
+    }
+
+    /** Opens the memory that {@code peer} offers, see {@link SharedMemory#open}. */
+    public SharedMemory open(int peer, String offer, long numBytes) {
+        String[] pidAndFd = offer.split(" ", 2);
+        return SharedMemory.open(
+                Long.parseLong(pidAndFd[0]), Integer.parseInt(pidAndFd[1]), name(peer), numBytes);
+    }
+}

@@ -1,0 +1,216 @@
+package io.deepep.spi.posix;
+
+import io.deepep.error.DeepEpUnavailableException;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+
+/**
+ * Zeroed memory without a name in any file system, for the processes of a host to map: a Linux
+ * {@code memfd}. Its pages are taken when it is made, so that writing to it cannot fail later, and
+ * its size is sealed. It goes with its last descriptor and mapping, however the processes end.
+ */
+public final class SharedMemory implements AutoCloseable {
+    private static final int O_RDWR = 02;
+    private static final int O_NOCTTY = 0400;
+    private static final int O_NONBLOCK = 04000;
+    private static final int O_CLOEXEC = 02000000;
+    private static final int MFD_CLOEXEC = 1;
+    private static final int MFD_ALLOW_SEALING = 2;
+    private static final int F_ADD_SEALS = 1033;
+    private static final int F_GET_SEALS = 1034;
+    private static final int F_SEAL_SEAL = 1;
+    private static final int F_SEAL_SHRINK = 2;
+    private static final int F_SEAL_GROW = 4;
+    private static final int SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW;
+
+    /** Taken at once, between two looks at what is left. */
+    private static final long PIECE_BYTES = 64L << 20;
+
+    private static final String CURE =
+            "lower the limits of the buffer or the number of ranks on this host, or give it (or its container) more"
+                    + " memory";
+
+    private final int fd;
+    private final long numBytes;
+    private boolean closed;
+
+    private SharedMemory(int fd, long numBytes) {
+        this.fd = fd;
+        this.numBytes = numBytes;
+    }
+
+    /**
+     * Demands that {@code bytes} can be taken, with a sixteenth to spare of what there is.
+     *
+     * @throws DeepEpUnavailableException with both numbers
+     */
+    public static void requireRoom(long bytes, String whose) {
+        long available = AvailableMemory.bytes();
+        if (bytes > available - available / 16) {
+            throw new DeepEpUnavailableException(
+                    whose + " need " + bytes + " bytes of memory, " + available + " are available",
+                    CURE,
+                    null);
+        }
+    }
+
+    /**
+     * Makes memory and takes all of its pages.
+     *
+     * @param name what {@code /proc} calls it, for {@link #open} to recognise
+     * @throws DeepEpUnavailableException if there is not enough memory, or no such thing here
+     */
+    public static SharedMemory create(String name, long numBytes) {
+        Libc libc = Libc.get();
+        int fd = libc.memfdCreate(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        SharedMemory memory = new SharedMemory(fd, numBytes);
+        try {
+            libc.ftruncate(fd, numBytes);
+            memory.reserve(libc);
+            libc.fcntl(fd, F_ADD_SEALS, SEALS);
+            return memory;
+        } catch (RuntimeException | Error failure) {
+            memory.close();
+            throw failure;
+        }
+    }
+
+    /**
+     * Piece by piece, always with room for the rest: if others take memory at the same time, one of
+     * them stops while there is still some.
+     */
+    private void reserve(Libc libc) {
+        for (long taken = 0; taken < numBytes; taken += PIECE_BYTES) {
+            long rest = numBytes - taken;
+            requireRoom(rest, "the last " + rest + " of " + numBytes + " bytes that ranks share");
+            long piece = Math.min(PIECE_BYTES, rest);
+            try {
+                libc.fallocate(fd, taken, piece);
+            } catch (Libc.Failure failure) {
+                if (failure.errno() != Libc.ENOMEM && failure.errno() != Libc.ENOSPC) {
+                    throw failure;
+                }
+                throw new DeepEpUnavailableException(
+                        "only "
+                                + taken
+                                + " of "
+                                + numBytes
+                                + " bytes that ranks share could be taken: "
+                                + failure.getMessage(),
+                        CURE,
+                        failure);
+            }
+        }
+    }
+
+    /**
+     * Opens what another process (or this one) made and has not closed. What it says of itself is
+     * not believed: this must be sealed memory of the given name and size, and of the same user, so
+     * that no other file of the user's can be put in its place, and none that shrinks later.
+     *
+     * @param pid the process, as this one's {@code /proc} numbers it
+     * @param fd the descriptor there
+     * @throws DeepEpUnavailableException if it is not, or cannot be opened
+     */
+    public static SharedMemory open(long pid, int fd, String name, long numBytes) {
+        Path there = Path.of("/proc", Long.toString(pid), "fd", Integer.toString(fd));
+        requireName(there, name, there); // before opening, which does something to some files
+        int own;
+        try {
+            own = Libc.get().open(there.toString(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        } catch (Libc.Failure failure) {
+            throw refused(there, failure.getMessage(), failure);
+        }
+        SharedMemory memory = new SharedMemory(own, numBytes);
+        try {
+            memory.requireSound(there, name);
+            return memory;
+        } catch (RuntimeException | Error failure) {
+            memory.close();
+            throw failure;
+        }
+    }
+
+    private void requireSound(Path there, String name) {
+        requireName(path(), name, there);
+        Libc libc = Libc.get();
+        try {
+            int owner = (int) Files.getAttribute(path(), "unix:uid");
+            if (owner != libc.geteuid()) {
+                throw refused(there, "it is of user " + owner, null);
+            }
+            int seals = libc.fcntl(fd, F_GET_SEALS, 0);
+            if ((seals & SEALS) != SEALS) {
+                throw refused(there, "it is not sealed (seals " + seals + ")", null);
+            }
+            long size = Files.size(path());
+            if (size != numBytes) {
+                throw refused(there, "it has " + size + " bytes instead of " + numBytes, null);
+            }
+        } catch (IOException | Libc.Failure failure) {
+            throw refused(there, failure.toString(), failure);
+        }
+    }
+
+    private static void requireName(Path link, String name, Path there) {
+        try {
+            String target = Files.readSymbolicLink(link).toString();
+            if (!target.equals("/memfd:" + name + " (deleted)")) {
+                throw refused(there, "it is not what this job made but " + target, null);
+            }
+        } catch (IOException failure) {
+            throw refused(there, failure.toString(), failure);
+        }
+    }
+
+    private static DeepEpUnavailableException refused(Path path, String why, Throwable cause) {
+        return new DeepEpUnavailableException(
+                path + " cannot be used as a peer's memory: " + why,
+                "run the ranks of a host as one user in one PID namespace (containers: one for all ranks, or --pid"
+                        + " shared)",
+                cause);
+    }
+
+    /** The descriptor, for {@link #open} in other processes. */
+    public int fd() {
+        return fd;
+    }
+
+    /**
+     * Maps a part; the mapping lives as long as {@code arena}, also after {@link #close}.
+     *
+     * @param offset bytes from the beginning
+     */
+    public MemorySegment map(long offset, long bytes, Arena arena) {
+        if (offset < 0 || bytes < 0 || offset > numBytes - bytes) {
+            throw new IllegalArgumentException(
+                    "offset=" + offset + " with bytes=" + bytes + " is not within " + numBytes);
+        }
+        try (FileChannel channel =
+                FileChannel.open(path(), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            return channel.map(MapMode.READ_WRITE, offset, bytes, arena);
+        } catch (IOException failure) {
+            throw new DeepEpUnavailableException(
+                    "shared memory cannot be mapped: " + failure, CURE, failure);
+        }
+    }
+
+    private Path path() {
+        return Path.of("/proc/self/fd", Integer.toString(fd));
+    }
+
+    /** Gives the descriptor back; mappings stay. Idempotent. */
+    @Override
+    public void close() {
+        if (!closed) {
+            closed = true;
+            PosixFd.close(fd);
+        }
+    }
+}

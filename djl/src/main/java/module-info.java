@@ -1,0 +1,16 @@
+/** Mixture-of-experts blocks for DJL on PyTorch. */
+@SuppressWarnings({"requires-automatic", "requires-transitive-automatic"}) // DJL, Netty
+module io.deepep.djl {
+    requires transitive ai.djl.api;
+    requires ai.djl.pytorch_engine;
+    requires com.google.gson;
+    requires transitive io.deepep;
+    requires static io.netty.buffer;
+    requires static io.netty.codec;
+    requires static io.netty.codec.http;
+    requires static io.netty.common;
+    requires static io.netty.transport;
+    requires java.management;
+
+    exports io.deepep.djl;
+}

@@ -1,0 +1,125 @@
+package io.deepep.doctor;
+
+import io.deepep.cuda.topology.ExcludedNic;
+import io.deepep.cuda.topology.HostTopology;
+import io.deepep.cuda.topology.NicAssignment;
+import io.deepep.cuda.topology.NicMapping;
+import io.deepep.cuda.topology.NicPort;
+import io.deepep.cuda.topology.PciDevice;
+import io.deepep.cuda.topology.PciDistance;
+import java.util.List;
+import java.util.stream.Stream;
+
+/**
+ * All that the doctor has to say; its JSON form is this record's components.
+ *
+ * @param host the machine and what runs
+ * @param gpus the host's GPUs and the NICs that serve them, in order of their PCI addresses
+ * @param nics ports that the GPUs share
+ * @param excludedNics the others, with reasons
+ * @param pciDistances what lies between the row's GPU and the column's NIC
+ * @param cuda what the driver says
+ * @param findings everything that was checked
+ * @param modes what this machine can run
+ */
+public record DoctorReport(
+        HostFacts host,
+        List<Gpu> gpus,
+        List<Nic> nics,
+        List<ExcludedNic> excludedNics,
+        List<List<PciDistance>> pciDistances,
+        GpuFacts cuda,
+        List<Finding> findings,
+        List<Way> modes) {
+    /**
+     * A GPU of the host.
+     *
+     * @param numaNode -1 where it is not known
+     * @param nics names of the ports that serve it
+     * @param hcaList what {@code NVSHMEM_HCA_LIST} is set to for its process
+     * @param reason why these
+     */
+    public record Gpu(
+            int index,
+            String pciAddress,
+            String name,
+            int numaNode,
+            List<String> nics,
+            String hcaList,
+            String reason) {}
+
+    /**
+     * A port that carries RDMA.
+     *
+     * @param numPaths links that one queue pair cannot fill together
+     * @param servesGpus indices of the GPUs
+     */
+    public record Nic(
+            String name,
+            String pciAddress,
+            String linkLayer,
+            double gbps,
+            String driver,
+            int numaNode,
+            String bond,
+            int numPaths,
+            List<Integer> servesGpus) {}
+
+    /** Puts together what was found. */
+    static DoctorReport of(
+            Machine machine,
+            String version,
+            boolean networkKernels,
+            HostTopology host,
+            NicMapping mapping,
+            GpuFacts cuda) {
+        List<Finding> findings =
+                Stream.of(
+                                DriverCheck.check(machine, cuda),
+                                NicCheck.check(machine, host, mapping),
+                                RdmaCheck.check(machine, cuda),
+                                NvshmemCheck.check(machine, networkKernels))
+                        .flatMap(List::stream)
+                        .toList();
+        return new DoctorReport(
+                HostFacts.of(machine, version),
+                mapping.assignments().stream().map(a -> gpu(host, a, cuda)).toList(),
+                mapping.nics().stream().map(nic -> nic(mapping, nic)).toList(),
+                mapping.excluded(),
+                host.gpus().stream()
+                        .map(
+                                gpu ->
+                                        mapping.nics().stream()
+                                                .map(nic -> gpu.distanceTo(nic.device()))
+                                                .toList())
+                        .toList(),
+                cuda,
+                findings,
+                Way.all(findings));
+    }
+
+    private static Gpu gpu(HostTopology host, NicAssignment assignment, GpuFacts cuda) {
+        PciDevice gpu = assignment.gpu();
+        return new Gpu(
+                host.gpuIdx(gpu.address()),
+                gpu.address().toString(),
+                cuda.at(gpu.address()).map(GpuFacts.Gpu::name).orElse("not visible to CUDA"),
+                gpu.numaNode().orElse(-1),
+                assignment.nics().stream().map(NicPort::name).toList(),
+                assignment.hcaList(),
+                assignment.reason());
+    }
+
+    private static Nic nic(NicMapping mapping, NicPort nic) {
+        return new Nic(
+                nic.name(),
+                nic.device().address().toString(),
+                nic.linkLayer().toString(),
+                nic.gbps(),
+                nic.driver(),
+                nic.device().numaNode().orElse(-1),
+                nic.bond().map(bond -> bond.name() + " " + bond.mode()).orElse(""),
+                nic.numPaths(),
+                mapping.gpusOf(nic));
+    }
+}

@@ -1,0 +1,77 @@
+package io.deepep.doctor;
+
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.NvLinks;
+import io.deepep.cuda.PeerAccess;
+import io.deepep.cuda.topology.PciAddress;
+import io.deepep.error.DeepEpException;
+import io.deepep.error.DeepEpUnavailableException;
+import java.util.List;
+
+/** Asks the driver. */
+public final class GpuProbe {
+    private static final int ATTRIBUTE_GPU_DIRECT_RDMA = 116;
+    private static final int ATTRIBUTE_DMA_BUF = 124;
+    private static final int MAJOR = 1000;
+    private static final int MINOR = 10;
+
+    private GpuProbe() {}
+
+    /**
+     * What the driver says; never throws.
+     *
+     * @param measure whether to measure copies between GPUs, which takes memory and a second or two
+     */
+    public static GpuFacts read(boolean measure) {
+        try {
+            CudaDriver.ensureAvailable();
+            return ask(CudaDriver.devices(), measure);
+        } catch (DeepEpUnavailableException e) {
+            return GpuFacts.unavailable(e.reason(), e.cure());
+        } catch (DeepEpException e) {
+            return GpuFacts.unavailable(e.getMessage(), "check nvidia-smi and dmesg | grep NVRM");
+        }
+    }
+
+    private static GpuFacts ask(List<CudaDevice> devices, boolean measure) {
+        int version = CudaDriver.version();
+        List<List<Boolean>> peerAccess =
+                devices.stream()
+                        .map(a -> devices.stream().map(b -> PeerAccess.isPossible(a, b)).toList())
+                        .toList();
+        List<List<Double>> speeds = List.of();
+        String speedProblem = "";
+        try {
+            if (measure && devices.size() > 1) {
+                speeds = PeerBandwidth.measure(devices);
+            }
+        } catch (DeepEpException e) {
+            speedProblem = e.getMessage();
+        }
+        List<PciAddress> addresses =
+                devices.stream().map(device -> PciAddress.parse(device.pciBusId())).toList();
+        return new GpuFacts(
+                "",
+                "",
+                version / MAJOR + "." + version % MAJOR / MINOR,
+                devices.stream().map(GpuProbe::gpu).toList(),
+                peerAccess,
+                NvLinks.read(addresses).map(NvLinks::numLinks).orElse(List.of()),
+                speeds,
+                speedProblem);
+    }
+
+    private static GpuFacts.Gpu gpu(CudaDevice device) {
+        return new GpuFacts.Gpu(
+                device.ordinal(),
+                device.name(),
+                PciAddress.parse(device.pciBusId()).toString(),
+                device.computeMajor(),
+                device.computeMinor(),
+                device.numSms(),
+                device.memoryBytes(),
+                device.attribute(ATTRIBUTE_GPU_DIRECT_RDMA) != 0,
+                device.attribute(ATTRIBUTE_DMA_BUF) != 0);
+    }
+}

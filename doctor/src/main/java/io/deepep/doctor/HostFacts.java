@@ -1,0 +1,28 @@
+package io.deepep.doctor;
+
+/**
+ * The machine, and what runs on it.
+ *
+ * @param deepep version of the library
+ */
+public record HostFacts(String name, String kernel, String cpu, String jvm, String deepep) {
+    private static final String MODEL = "model name";
+
+    static HostFacts of(Machine machine, String version) {
+        return new HostFacts(
+                machine.text("proc/sys/kernel/hostname").orElse("unknown"),
+                machine.text("proc/sys/kernel/osrelease").orElse("unknown"),
+                cpu(machine) + ", " + Runtime.getRuntime().availableProcessors() + " processors",
+                System.getProperty("java.vm.name") + " " + System.getProperty("java.vm.version"),
+                version);
+    }
+
+    private static String cpu(Machine machine) {
+        return machine.text("proc/cpuinfo").stream()
+                .flatMap(String::lines)
+                .filter(line -> line.startsWith(MODEL))
+                .map(line -> line.substring(line.indexOf(':') + 1).strip())
+                .findFirst()
+                .orElse(System.getProperty("os.arch"));
+    }
+}

@@ -1,0 +1,70 @@
+package io.deepep.doctor;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/**
+ * Files and variables of a machine.
+ *
+ * @param root {@code /}; elsewhere for tests
+ * @param environment the process's variables
+ */
+public record Machine(Path root, Map<String, String> environment) {
+    private static final List<String> LIBRARY_FOLDERS =
+            List.of(
+                    "usr/lib/x86_64-linux-gnu",
+                    "usr/lib/aarch64-linux-gnu",
+                    "usr/lib64",
+                    "usr/local/lib",
+                    "usr/lib",
+                    "lib/x86_64-linux-gnu",
+                    "lib/aarch64-linux-gnu",
+                    "lib64");
+
+    /** This machine. */
+    public static Machine current() {
+        return new Machine(Path.of("/"), System.getenv());
+    }
+
+    /** A path without the leading slash, below the root. */
+    Path path(String path) {
+        return root.resolve(path);
+    }
+
+    boolean has(String path) {
+        return Files.exists(path(path));
+    }
+
+    /** A file's content; empty if it cannot be read. */
+    Optional<String> text(String path) {
+        try {
+            return Optional.of(Files.readString(path(path)).strip());
+        } catch (IOException unreadable) {
+            return Optional.empty();
+        }
+    }
+
+    /** Names in a folder, sorted; none if it cannot be read. */
+    List<String> names(String folder) {
+        try (Stream<Path> children = Files.list(path(folder))) {
+            return children.map(child -> child.getFileName().toString()).sorted().toList();
+        } catch (IOException unreadable) {
+            return List.of();
+        }
+    }
+
+    /** Whether the dynamic linker would find a library. */
+    boolean hasLibrary(String file) {
+        Stream<Path> named =
+                Stream.of(environment.getOrDefault("LD_LIBRARY_PATH", "").split(":"))
+                        .filter(folder -> !folder.isBlank())
+                        .map(Path::of);
+        return Stream.concat(named, LIBRARY_FOLDERS.stream().map(this::path))
+                .anyMatch(folder -> Files.exists(folder.resolve(file)));
+    }
+}

@@ -1,0 +1,272 @@
+package io.deepep.doctor;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.cuda.nvshmem.NvshmemTransport;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** The doctor on a made-up machine that has everything, and with single things taken away. */
+class DoctorTest {
+    private static final String NVSHMEM_FOLDER =
+            "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/";
+
+    @TempDir private Path root;
+    private FixtureMachine machine;
+
+    @BeforeEach
+    void create() {
+        machine = new FixtureMachine(root);
+    }
+
+    private DoctorReport examine(GpuFacts gpus) {
+        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, "");
+    }
+
+    private static Finding finding(DoctorReport report, String topic, String item) {
+        return report.findings().stream()
+                .filter(f -> f.topic().equals(topic) && f.item().equals(item))
+                .findFirst()
+                .orElseThrow(() -> new AssertionError("no " + topic + " " + item));
+    }
+
+    private static Way mode(DoctorReport report, String name) {
+        return report.modes().stream()
+                .filter(mode -> mode.name().equals(name))
+                .findFirst()
+                .orElseThrow(() -> new AssertionError("no " + name));
+    }
+
+    /** Whether the host backend, one node, IBRC and IBGDA can run. */
+    private static List<Boolean> possible(DoctorReport report) {
+        return List.of(
+                report.modes().getFirst().possible(),
+                mode(report, Way.ONE_NODE).possible(),
+                mode(report, Way.severalNodes(NvshmemTransport.IBRC)).possible(),
+                mode(report, Way.severalNodes(NvshmemTransport.IBGDA)).possible());
+    }
+
+    @Test
+    void machineWithEverythingIsHealthy() {
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(report.host().name()).isEqualTo("h20");
+        assertThat(report.host().deepep()).isEqualTo("1 (abc)");
+        assertThat(report.findings()).allMatch(Finding::isOk).allMatch(f -> f.cure().isEmpty());
+        assertThat(report.modes()).allMatch(Way::possible);
+        assertThat(report.modes().getLast().detail()).isEqualTo("the GPUs drive the NICs");
+        assertThat(finding(report, "GPU", "kernel module").detail()).isEqualTo("580.65.06, open");
+        assertThat(finding(report, "network", "RDMA ports").detail())
+                .isEqualTo("4, 1600 Gb/s together");
+        assertThat(finding(report, "GPUDirect", "RDMA").detail())
+                .isEqualTo("dma-buf, nvidia-peermem");
+        assertThat(finding(report, "NVSHMEM", "version").detail()).isEqualTo("3.4.5");
+    }
+
+    /** What is taken away, the finding it makes, and whether one node, IBRC and IBGDA still run. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "sys/module/gdrdrv | GPUDirect | GDRCopy | WARN | gdrdrv not loaded | true | true | true",
+                "usr/lib/x86_64-linux-gnu/libgdrapi.so.2 | GPUDirect | GDRCopy | WARN | libgdrapi.so.2 | true | true | true",
+                "sys/class/infiniband | network | RDMA ports | MISSING | none to use | true | false | false",
+                "usr/lib/x86_64-linux-gnu/libmlx5.so.1 | network | RDMA libraries | MISSING | libmlx5.so.1 | true | false | false",
+                "dev/infiniband | network | /dev/infiniband | MISSING | no uverbs | true | false | false",
+                "proc/self/limits | network | locked memory | WARN | limited to unknown | true | true | true",
+                "proc/driver/nvidia/params | GPUDirect | driver options | INFO | not told | true | true | true",
+                "usr/local/lib/python3.12/dist-packages | NVSHMEM | library | MISSING | not found | true | false | false",
+                "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/nvshmem_transport_ibgda.so.3"
+                        + " | NVSHMEM | IBGDA | MISSING | not beside it | true | true | false",
+                "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/nvshmem_bootstrap_uid.so.3"
+                        + " | NVSHMEM | bootstrap | MISSING | not beside it | true | false | false",
+                "proc/driver/nvidia/version | GPU | kernel module | INFO | container | true | true | true",
+            })
+    void whatIsTakenAwayIsFoundMissing(
+            String path,
+            String topic,
+            String item,
+            Finding.Status status,
+            String detail,
+            boolean oneNode,
+            boolean ibrc,
+            boolean ibgda) {
+        machine.without(path);
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        Finding finding = finding(report, topic, item);
+        assertThat(finding.status()).isEqualTo(status);
+        assertThat(finding.detail()).contains(detail);
+        assertThat(finding.cure().isBlank()).isEqualTo(status == Finding.Status.INFO);
+        assertThat(possible(report)).containsExactly(true, oneNode, ibrc, ibgda);
+    }
+
+    @Test
+    void driverOptionsDecideWhoRingsTheDoorbell() {
+        machine.file("proc/driver/nvidia/params", "EnableStreamMemOPs: 0\nRegistryDwords: \"\"");
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(finding(report, "GPUDirect", "EnableStreamMemOPs").cure())
+                .contains("NVreg_EnableStreamMemOPs=1")
+                .contains("PeerMappingOverride=1");
+        assertThat(finding(report, "GPUDirect", "PeerMappingOverride").status())
+                .isEqualTo(Finding.Status.WARN);
+        assertThat(report.findings().stream().map(Finding::cure).distinct())
+                .filteredOn(cure -> cure.contains("modprobe.d"))
+                .as("one cure for both")
+                .hasSize(1);
+        assertThat(report.modes().getLast())
+                .isEqualTo(
+                        new Way(
+                                "several nodes over IBGDA",
+                                true,
+                                "the CPU rings the doorbells: set the driver options for full speed"));
+    }
+
+    @Test
+    void eitherWayToGpuMemoryWillDo() {
+        machine.without("sys/module/nvidia_peermem");
+        assertThat(finding(examine(FixtureMachine.gpus(true)), "GPUDirect", "RDMA").detail())
+                .isEqualTo("dma-buf");
+        DoctorReport neither = examine(FixtureMachine.gpus(false));
+        assertThat(finding(neither, "GPUDirect", "RDMA").cure())
+                .startsWith("sudo modprobe nvidia-peermem");
+        assertThat(possible(neither)).containsExactly(true, true, false, false);
+    }
+
+    @Test
+    void olderNvshmemIsRefused() {
+        String packages = "usr/local/lib/python3.12/dist-packages/";
+        machine.without(packages + "nvidia_nvshmem_cu13-3.4.5.dist-info");
+        assertThat(finding(examine(FixtureMachine.gpus(true)), "NVSHMEM", "version").detail())
+                .isEqualTo("told only when it is loaded");
+        machine.file(packages + "nvidia_nvshmem_cu13-3.3.20.dist-info/METADATA", "");
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(finding(report, "NVSHMEM", "version").detail())
+                .isEqualTo("3.3.20 does not take device code of 3.4.5");
+        assertThat(possible(report)).containsExactly(true, true, false, false);
+    }
+
+    /** What is taken away stops the transport that needs it, and no other. */
+    @ParameterizedTest
+    @CsvSource({
+        "usr/lib/x86_64-linux-gnu/libucp.so.0, UCX, libucp.so.0, libucx0",
+        "usr/lib/x86_64-linux-gnu/libfabric.so.1, LIBFABRIC, libfabric.so.1, libfabric1",
+        NVSHMEM_FOLDER + "nvshmem_transport_ucx.so.3, UCX, not beside it, nvidia-nvshmem-cu13",
+        NVSHMEM_FOLDER + "nvshmem_transport_ibdevx.so.3, IBDEVX, not beside it, nvidia-nvshmem-cu13"
+    })
+    void everyTransportHasItsOwnNeeds(
+            String path, NvshmemTransport stopped, String detail, String cure) {
+        machine.without(path);
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(finding(report, "NVSHMEM", stopped.name()).detail()).contains(detail);
+        assertThat(finding(report, "NVSHMEM", stopped.name()).cure()).contains(cure);
+        for (NvshmemTransport each : NvshmemTransport.values()) {
+            if (each != NvshmemTransport.NONE) {
+                assertThat(mode(report, Way.severalNodes(each)).possible())
+                        .as("%s", each)
+                        .isEqualTo(each != stopped);
+            }
+        }
+        assertThat(mode(report, Way.VIRTUAL_NODES).possible()).isTrue();
+    }
+
+    /**
+     * NICs do not matter to ranks of one host, nor to libraries that have networks of their own.
+     */
+    @Test
+    void withoutNicsSomeThingsRun() {
+        machine.without("sys/class/infiniband");
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
+                .containsExactly(
+                        "host backend, any number of ranks",
+                        "GPUs of one node",
+                        "virtual nodes over NVSHMEM",
+                        "several nodes over UCX",
+                        "several nodes over LIBFABRIC");
+    }
+
+    @Test
+    void aBuildWithoutKernelsOverNvshmemHasOneNodeOnly() {
+        DoctorReport report =
+                Doctor.examine(machine.machine(), "1 (abc)", false, FixtureMachine.gpus(true), "");
+        assertThat(finding(report, "NVSHMEM", "kernels").cure()).contains("NVSHMEM_HOME=");
+        assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
+                .containsExactly("host backend, any number of ranks", "GPUs of one node");
+        assertThat(mode(report, Way.VIRTUAL_NODES).detail()).isEqualTo("missing: NVSHMEM kernels");
+    }
+
+    @Test
+    void noDriverIsNoError() {
+        machine.without("proc/driver");
+        DoctorReport report = examine(GpuFacts.unavailable("no libcuda", "install the driver"));
+        assertThat(finding(report, "GPU", "CUDA driver").cure()).isEqualTo("install the driver");
+        assertThat(finding(report, "GPU", "kernel module").status())
+                .isEqualTo(Finding.Status.MISSING);
+        assertThat(possible(report)).containsExactly(true, false, false, false);
+        assertThat(report.gpus()).allMatch(gpu -> gpu.name().equals("not visible to CUDA"));
+    }
+
+    @Test
+    void weakGpusAndBrokenLinksAreNamed() {
+        GpuFacts good = FixtureMachine.gpus(true);
+        GpuFacts.Gpu old =
+                new GpuFacts.Gpu(
+                        0, "NVIDIA A100", "0000:13:00.0", 8, 0, 108, 80L << 30, true, true);
+        GpuFacts facts =
+                new GpuFacts(
+                        "",
+                        "",
+                        "13.0",
+                        List.of(old, good.gpus().get(1)),
+                        List.of(List.of(true, false), List.of(true, true)),
+                        List.of(List.of(0, 0), List.of(0, 0)),
+                        List.of(),
+                        "cuMemAlloc_v2 failed");
+        DoctorReport report = examine(facts);
+        assertThat(finding(report, "GPU", "architecture").detail())
+                .isEqualTo("older than Hopper: cuda:0 NVIDIA A100");
+        assertThat(finding(report, "GPU", "peer access").status())
+                .isEqualTo(Finding.Status.MISSING);
+        assertThat(finding(report, "GPU", "NVLink").cure()).contains("nvidia-fabricmanager");
+        assertThat(report.cuda().peerProblem()).isEqualTo("cuMemAlloc_v2 failed");
+    }
+
+    @Test
+    void tooManyRdmaDevicesAreDangerous() {
+        for (int i = 0; i < 45; i++) {
+            machine.file("sys/class/infiniband/rxe" + i + "/fw_ver", "");
+        }
+        DoctorReport report = examine(FixtureMachine.gpus(true));
+        assertThat(finding(report, "network", "RDMA devices").detail())
+                .isEqualTo("49 are more than the 48 that NVSHMEM has room for");
+        assertThat(possible(report)).containsExactly(true, true, false, false);
+    }
+
+    @Test
+    void userMappingIsShownOrRefused() {
+        DoctorReport report =
+                Doctor.examine(
+                        machine.machine(),
+                        "1 (abc)",
+                        true,
+                        FixtureMachine.gpus(true),
+                        "gpu0=mlx5_bond_3");
+        assertThat(report.gpus().getFirst().hcaList()).isEqualTo("mlx5_bond_3:1");
+        assertThatThrownBy(
+                        () ->
+                                Doctor.examine(
+                                        machine.machine(),
+                                        "1 (abc)",
+                                        true,
+                                        FixtureMachine.gpus(true),
+                                        "gpu0=mlx5_9"))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith(
+                        "NIC mapping \"gpu0=mlx5_9\": mlx5_9 is not a NIC of this host");
+    }
+}

@@ -1,0 +1,123 @@
+package io.deepep.doctor;
+
+import io.deepep.testkit.sysfs.SysfsTree;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+/** A machine that has everything, in a folder; tests take things away. */
+final class FixtureMachine {
+    static final List<String> GPU_ADDRESSES =
+            IntStream.range(1, 9).mapToObj(i -> "0000:" + i + "3:00.0").toList();
+
+    private final Path root;
+
+    /** The H20 host: its GPUs are at {@link #GPU_ADDRESSES}. */
+    FixtureMachine(Path root) {
+        this.root = root;
+        SysfsTree.build("h20-8gpu-4bond.txt", root.resolve("sys"));
+        file("sys/module/nvidia_peermem/refcnt", "0");
+        file("sys/module/gdrdrv/refcnt", "0");
+        file("dev/gdrdrv", "");
+        file("dev/infiniband/uverbs0", "");
+        file("proc/sys/kernel/hostname", "h20");
+        file("proc/sys/kernel/osrelease", "6.8.0");
+        file(
+                "proc/driver/nvidia/version",
+                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build");
+        file(
+                "proc/driver/nvidia/params",
+                "ResmanDebugLevel: 4294967295\nEnableStreamMemOPs: 1\nRegistryDwords: \"PeerMappingOverride=1;\"");
+        file(
+                "proc/self/limits",
+                "Limit                     Soft Limit           Hard Limit           Units\n"
+                        + "Max locked memory         unlimited            unlimited            bytes");
+        for (String library :
+                List.of(
+                        "libibverbs.so.1",
+                        "libmlx5.so.1",
+                        "libgdrapi.so.2",
+                        "libucp.so.0",
+                        "libfabric.so.1")) {
+            file("usr/lib/x86_64-linux-gnu/" + library, "");
+        }
+        String nvshmem = "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/";
+        for (String library :
+                List.of(
+                        "libnvshmem_host.so.3",
+                        "nvshmem_bootstrap_uid.so.3",
+                        "nvshmem_transport_ibrc.so.3",
+                        "nvshmem_transport_ucx.so.3",
+                        "nvshmem_transport_libfabric.so.3",
+                        "nvshmem_transport_ibdevx.so.3",
+                        "nvshmem_transport_ibgda.so.3")) {
+            file(nvshmem + "lib/" + library, "");
+        }
+        file(
+                "usr/local/lib/python3.12/dist-packages/nvidia_nvshmem_cu13-3.4.5.dist-info/METADATA",
+                "Name: nvidia-nvshmem-cu13");
+    }
+
+    FixtureMachine file(String path, String content) {
+        Path file = root.resolve(path);
+        try {
+            Files.createDirectories(file.getParent());
+            Files.writeString(file, content + "\n");
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+        return this;
+    }
+
+    FixtureMachine without(String path) {
+        try (Stream<Path> all = Files.walk(root.resolve(path))) {
+            for (Path each : all.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(each);
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+        return this;
+    }
+
+    Machine machine() {
+        return new Machine(root, Map.of());
+    }
+
+    /** Eight Hopper GPUs behind NVSwitches. */
+    static GpuFacts gpus(boolean dmaBuf) {
+        List<GpuFacts.Gpu> gpus =
+                IntStream.range(0, 8)
+                        .mapToObj(
+                                i ->
+                                        new GpuFacts.Gpu(
+                                                i,
+                                                "NVIDIA H20",
+                                                GPU_ADDRESSES.get(i),
+                                                9,
+                                                0,
+                                                78,
+                                                96L << 30,
+                                                true,
+                                                dmaBuf))
+                        .toList();
+        return new GpuFacts(
+                "", "", "13.0", gpus, matrix(true, true), matrix(0, 18), matrix(2000.0, 370.0), "");
+    }
+
+    static <T> List<List<T>> matrix(T own, T other) {
+        return IntStream.range(0, 8)
+                .mapToObj(
+                        row ->
+                                IntStream.range(0, 8)
+                                        .mapToObj(column -> row == column ? own : other)
+                                        .toList())
+                .toList();
+    }
+}

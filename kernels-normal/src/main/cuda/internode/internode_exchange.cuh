@@ -1,0 +1,304 @@
+// The header exchange across nodes, and the end of a call.
+//
+// A rank's header goes over the network to its peer on every node, which relays it to the ranks there, so that every
+// rank finds the words of all ranks in its heap, as on one node. One block of a rank, the leader, does this and judges;
+// the others wait for its verdict. Once all ranks have announced a call they have all entered it: rings are empty, and
+// what the call before received may be overwritten. Counts of rings begin at 0 with each epoch.
+//
+// A rank that gives up tells its neighbours by its done flag and its peers by its ending, and whom it gave up on. So that
+// this comes before they give up on it, a rank that may itself be waiting is waited for longer (patience): for room in a
+// ring once the timeout; for rows, whose sender may wait for room, one and a half times; for the end of a neighbour's
+// call, who may wait for rows, twice.
+#pragma once
+
+#include "../shared/exchange.cuh"
+#include "internode_params.cuh"
+
+namespace deepep::normal {
+
+// How long to wait for a rank, in halves of the timeout.
+__device__ __forceinline__ uint64_t patience(const Group& g, int half_timeouts) {
+    return half_timeouts * (g.timeout_ns / 2);
+}
+
+__device__ __forceinline__ Plan* plan_of(const Internode& b) { return at<Plan>(b.plan); }
+
+__device__ __forceinline__ int my_rank(const Group& g) { return g.first_rank + g.rank; }
+
+__device__ __forceinline__ int32_t* header_image(const Internode& b, int node, uint32_t epoch) {
+    return at<int32_t>(incoming(b.network, b.headers, node), (epoch & 1) * b.header_bytes);
+}
+
+// A word of a rank's header that has arrived.
+__device__ __forceinline__ int32_t header_word(const Group& g, int rank, int word, uint32_t epoch) {
+    return word_value(header_slot(g, g.rank, rank, epoch)[word]);
+}
+
+// Words of a header as it crosses the network: counts follow only in a new dispatch.
+__device__ __forceinline__ int num_counted(const Internode& b, int32_t op) {
+    return op == kOpDispatch ? kHeaderWords + b.num_ranks : kHeaderWords;
+}
+
+// Counts per rank, summed over the blocks, into this rank's own header. All threads of the leader.
+__device__ inline void sum_counts(const Internode& b, const Group& g, uint32_t epoch) {
+    int32_t* counts = header_image(b, b.network.node, epoch) + kHeaderWords;
+    int num_places = b.network.num_nodes * kMaxRanks;
+    for (int rank = threadIdx.x; rank < b.num_ranks; rank += blockDim.x) {
+        int place = rank / g.num_ranks * kMaxRanks + rank % g.num_ranks;
+        int32_t sum = 0;
+#pragma unroll 8
+        for (uint32_t block = 0; block < gridDim.x; ++block)
+            sum += at<const int32_t>(b.block_counts)[block * num_places + place];
+        counts[rank] = sum;
+    }
+    __syncthreads();
+}
+
+// Sends `words` to all nodes; in a new dispatch also the counts of sum_counts, and each node's expert counts.
+// All threads of the leader.
+template <class Net>
+__device__ inline void announce(const Internode& b, const Group& g, uint32_t epoch, const int32_t* words,
+                                const uint32_t* expert_counts) {
+    const Network& net = b.network;
+    int num_words = num_counted(b, words[kOp]), experts_per_node = words[kNumExperts] / net.num_nodes;
+    if (num_words == kHeaderWords) experts_per_node = 0;
+    int32_t* own = header_image(b, net.node, epoch);
+    if (threadIdx.x < kHeaderWords) own[threadIdx.x] = words[threadIdx.x];
+    __syncthreads();
+    for (int node = 0; node < net.num_nodes; ++node) {
+        int32_t* image = own;
+        if (node != net.node) {
+            image = at<int32_t>(Net::outgoing(net, b.headers, node), (epoch & 1) * b.header_bytes);
+            for (int i = threadIdx.x; i < num_words; i += blockDim.x) image[i] = own[i];
+        }
+        for (int e = threadIdx.x; e < experts_per_node; e += blockDim.x)
+            image[num_words + e] = expert_counts[node * experts_per_node + e];
+    }
+    fence_sys();
+    __syncthreads();
+    if (threadIdx.x >= 32) return;
+    uint64_t offset = (epoch & 1) * b.header_bytes, num_bytes = (num_words + experts_per_node) * sizeof(int32_t);
+    for (int first = 0; first < net.num_nodes; first += 32) {
+        int node = first + threadIdx.x;
+        // release; pairs with the acquire in relay_header
+        Net::put_signal(net, node < net.num_nodes && node != net.node, node, b.headers, offset, num_bytes,
+                        b.header_flags, (epoch & 1) * sizeof(uint64_t), epoch);
+    }
+}
+
+// The fault of a wait for the peer on `node`, or the one by which that tells on whom it has given up itself.
+__device__ inline Fault peer_fault(const Internode& b, const Group& g, Code code, Phase phase, int node, uint32_t epoch,
+                                   uint64_t seen) {
+    auto ending = at<const uint64_t>(incoming(b.network, b.endings, node));
+    uint64_t word = load_acquire_sys(ending);  // acquire; pairs with exchange_endings
+    bool told = word_epoch(word) == epoch && is_abort(word_value(word));
+    Fault fault = told ? told_fault(g, word_value(word), ending + 1, phase, 0, epoch)
+                       : wait_fault(g, code, phase, 0, epoch, seen);
+    fault.peer = node * g.num_ranks + g.rank;
+    return fault;
+}
+
+// Hands the header of the peer on `node` to the ranks of this node, each with the counts of its own experts. One warp.
+__device__ inline bool relay_header(const Internode& b, const Group& g, uint32_t epoch, int node) {
+    int lane = threadIdx.x % 32, source = node * g.num_ranks + g.rank;
+    if (node != b.network.node) {
+        auto flag = at<const uint64_t>(incoming(b.network, b.header_flags, node)) + (epoch & 1);
+        uint64_t seen, begin = now_ns();
+        Code code = wait_word<true>(flag, epoch, begin + g.timeout_ns, seen);  // acquire; pairs with announce
+        if (lane == 0) tell_wait(g, kWaitForHeader, source, begin);
+        if (code != kOk) {  // each lane for itself, because one alone may have given up
+            record_fault(g, epoch, peer_fault(b, g, code, kPhaseHeader, node, epoch, seen));
+            return false;
+        }
+    }
+    const int32_t* image = header_image(b, node, epoch);
+    int num_words = num_counted(b, image[kOp]);
+    int num_experts = num_words == kHeaderWords ? 0 : image[kNumExperts] / b.num_ranks;
+    for (int i = 0; i < g.num_ranks; ++i) {
+        int rank = (g.rank + i) % g.num_ranks;
+        uint64_t* there = header_slot(g, rank, source, epoch);
+        for (int w = lane; w < num_words; w += 32)  // pairs with wait_word in await_words
+            store_relaxed_sys(there + w, pack_word(epoch, image[w]));
+        for (int e = lane; e < num_experts; e += 32)  // pairs with wait_word in report_all_counts
+            store_relaxed_sys(there + num_words + e, pack_word(epoch, image[num_words + rank * num_experts + e]));
+    }
+    return true;
+}
+
+// A rank whose header is missing, or the rank of this node that should have relayed it, if nothing of that came either.
+__device__ inline int absent_rank(const Group& g, int rank, uint32_t epoch) {
+    int relay = g.first_rank + rank % g.num_ranks;
+    return word_epoch(load_relaxed_sys(header_slot(g, g.rank, relay, epoch))) == epoch ? rank : relay;
+}
+
+// Waits for words first .. first + count - 1 of all ranks. All threads of the leader.
+__device__ inline bool await_words(const Internode& b, const Group& g, uint32_t epoch, int first, int count) {
+    bool arrived = true;
+    if (threadIdx.x < g.num_ranks) {
+        // A neighbour that gave up on us has left this epoch: its header stands, but its flag says so.
+        uint64_t flag = load_acquire_sys(done_flag(g, g.rank, threadIdx.x));
+        int32_t ahead = static_cast<int32_t>(word_epoch(flag) - epoch);
+        if (ahead > 0 || (ahead == 0 && word_value(flag) != kOk)) {
+            record_fault(g, epoch,
+                         ahead > 0 ? wait_fault(g, kOutOfStep, kPhaseHeader, threadIdx.x, epoch, flag)
+                                   : told_fault(g, word_value(flag), done_flag(g, g.rank, threadIdx.x) + 1,
+                                                kPhaseHeader, threadIdx.x, epoch));
+            arrived = false;
+        }
+    }
+    if (!__syncthreads_and(arrived)) return false;
+    uint64_t deadline = now_ns() + g.timeout_ns;
+    for (int i = threadIdx.x; i < b.num_ranks * count && arrived; i += blockDim.x) {
+        int rank = i / count;
+        uint64_t seen, begin = now_ns();
+        Code code = wait_word<true>(header_slot(g, g.rank, rank, epoch) + first + i % count, epoch, deadline, seen);
+        // Of the peers, relay_header tells.
+        if (first + i % count == 0 && rank % g.num_ranks != g.rank) tell_wait(g, kWaitForHeader, rank, begin);
+        if (code == kOk) continue;
+        Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
+        fault.peer = absent_rank(g, rank, epoch);
+        record_fault(g, epoch, fault);
+        arrived = false;
+    }
+    return __syncthreads_and(arrived);
+}
+
+// What all ranks conclude alike: a rank's own status first, then words that differ from rank 0's. All threads; the
+// result is the same in all of them.
+__device__ inline Fault judge_words(const Internode& b, const Group& g, uint32_t epoch) {
+    __shared__ int32_t first_bad, first_different;
+    if (threadIdx.x == 0) first_bad = first_different = INT32_MAX;
+    __syncthreads();
+    for (int r = threadIdx.x; r < b.num_ranks; r += blockDim.x)
+        if (header_word(g, r, kStatus, epoch) != kOk) atomicMin(&first_bad, r);
+    for (int i = threadIdx.x; i < b.num_ranks * kNumCompared; i += blockDim.x)
+        if (header_word(g, i / kNumCompared, i % kNumCompared, epoch) != header_word(g, 0, i % kNumCompared, epoch))
+            atomicMin(&first_different, i);
+    __syncthreads();
+    Fault fault;
+    if (first_bad != INT32_MAX) {
+        fault.rank = first_bad;
+        fault.code = header_word(g, first_bad, kStatus, epoch);
+        fault.token = header_word(g, first_bad, kStatusToken, epoch);
+        fault.k = header_word(g, first_bad, kStatusK, epoch);
+        uint32_t low = header_word(g, first_bad, kStatusValueLow, epoch);
+        uint32_t high = header_word(g, first_bad, kStatusValueHigh, epoch);
+        fault.seen = static_cast<int64_t>(static_cast<uint64_t>(high) << 32 | low);
+    } else if (first_different != INT32_MAX) {
+        fault.code = kHeaderMismatch;
+        fault.rank = first_different / kNumCompared;
+        fault.k = first_different % kNumCompared;
+        fault.expected = header_word(g, 0, fault.k, epoch);
+        fault.seen = header_word(g, fault.rank, fault.k, epoch);
+    }
+    return fault;
+}
+
+// Relays and collects the headers that open a call, and judges them. All threads of the leader.
+__device__ inline Fault open_call(const Internode& b, const Group& g, uint32_t epoch) {
+    bool ok = true;
+    for (int node = threadIdx.x / 32; node < b.network.num_nodes && ok; node += blockDim.x / 32)
+        ok = relay_header(b, g, epoch, node);
+    Fault fault;
+    fault.code = kTimeout;
+    if (!__syncthreads_and(ok) || !await_words(b, g, epoch, 0, kHeaderWords)) return fault;
+    fault = judge_words(b, g, epoch);
+    if (threadIdx.x == 0 && fault.code != kOk) record_fault(g, epoch, fault);
+    return fault;
+}
+
+// Tells the other blocks. All threads of the leader, after what the plan holds.
+__device__ inline void give_verdict(const Internode& b, uint32_t epoch, uint32_t code) {
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) store_release_gpu(&plan_of(b)->verdict, pack_word(epoch, code));  // pairs with await_verdict
+}
+
+// All threads of every block: whether the call goes on.
+__device__ inline bool await_verdict(const Internode& b, const Group& g, uint32_t epoch) {
+    __shared__ bool ok;
+    if (threadIdx.x == 0) {
+        uint64_t seen;
+        // The leader itself may wait for one peer after another.
+        Code code = wait_word<false>(&plan_of(b)->verdict, epoch, now_ns() + 4 * g.timeout_ns, seen);  // acquire
+        if (code != kOk) record_fault(g, epoch, wait_fault(g, kGridNotResident, kPhaseGrid, g.rank, epoch, seen));
+        ok = code == kOk && word_value(seen) == kOk;
+    }
+    __syncthreads();
+    return ok;
+}
+
+// Waits for the records (combine: weights) of a peer's block. False after a fault.
+__device__ inline bool await_record(const Internode& b, const Group& g, uint32_t epoch, int node, int block) {
+    auto flag = at<const uint64_t>(incoming(b.network, b.record_flags, node)) + block;
+    uint64_t seen;
+    Code code = wait_word<true>(flag, epoch, now_ns() + g.timeout_ns, seen);  // acquire; pairs with that put_signal
+    if (code == kOk) return true;
+    record_fault(g, epoch, peer_fault(b, g, code, kPhaseMeta, node, epoch, seen));
+    return false;
+}
+
+// Where some rank takes only so many expanded rows, all nodes learn whether they all fit: peers tell each other before
+// the ranks of each node do. A rank that has given up tells its peers in any case, and waits for nobody. All threads of
+// the block that leaves last.
+template <class Net>
+__device__ inline void exchange_endings(const Internode& b, const Group& g, uint32_t epoch) {
+    const Network& net = b.network;
+    uint32_t code = told_code(g, epoch);
+    for (int first = 0; first < net.num_nodes && threadIdx.x < 32; first += 32) {
+        int node = first + threadIdx.x;
+        bool sends = node < net.num_nodes && node != net.node;
+        if (sends) tell_more(g, at<uint64_t>(Net::outgoing(net, b.endings, node)) + 1);
+        // release; pairs with the acquires below and in peer_fault
+        Net::put_signal(net, sends, node, b.endings, sizeof(uint64_t), 2 * sizeof(uint64_t), b.endings, 0,
+                        pack_word(epoch, code));
+    }
+    for (int node = threadIdx.x; node < net.num_nodes && !is_abort(code); node += blockDim.x) {
+        if (node == net.node) continue;
+        auto ending = at<const uint64_t>(incoming(net, b.endings, node));
+        uint64_t seen, begin = now_ns();
+        Code waited = wait_word<true>(ending, epoch, begin + patience(g, 4), seen);  // acquire
+        tell_wait(g, kWaitForEnd, node * g.num_ranks + g.rank, begin);
+        uint32_t told = word_value(seen);
+        if (waited == kOk && told == kOk) continue;
+        Fault fault = waited == kOk ? told_fault(g, told, ending + 1, kPhaseDone, 0, epoch)
+                                    : wait_fault(g, waited, kPhaseDone, 0, epoch, seen);
+        fault.peer = node * g.num_ranks + g.rank;
+        record_fault(g, epoch, fault);
+    }
+    __syncthreads();
+}
+
+// Ends a call. All threads of the block that leaves last; thread 0 gets the call's code.
+template <class Net>
+__device__ inline uint32_t finish_everywhere(const Internode& b, const Group& g, uint32_t epoch, bool ok) {
+    if (threadIdx.x == 0) Net::quiet(b.network);
+    if ((ok && plan_of(b)->ends_together) || is_abort(told_code(g, epoch))) exchange_endings<Net>(b, g, epoch);
+    return finish_call(g, epoch, ok, patience(g, 4));
+}
+
+// Whether another thread of this rank has given up on somebody: then nothing else need be waited for.
+__device__ __forceinline__ bool has_given_up(const Group& g, uint32_t epoch) {
+    auto state = static_cast<const volatile LocalState*>(state_of(g));
+    return state->claimed_epoch == epoch && is_abort(state->code);
+}
+
+// Waits until a count that another rank or node reports for this epoch exceeds `count`; counts of earlier epochs are 0.
+// Returns the count, or `count` after the deadline, or once this rank has given up.
+__device__ inline uint32_t await_count(const Group& g, const uint64_t* word, uint32_t epoch, uint32_t count,
+                                       uint64_t deadline) {
+    for (uint32_t spins = 0;; ++spins) {
+        uint64_t seen = load_acquire_sys(word);
+        if (word_epoch(seen) == epoch && word_value(seen) > count) return word_value(seen);
+        if ((spins & 63) == 63 && (now_ns() > deadline || has_given_up(g, epoch))) return count;
+    }
+}
+
+__device__ inline void record_count_fault(const Internode& b, const Group& g, uint32_t epoch, Phase phase, int node,
+                                          uint32_t count) {
+    Fault fault = peer_fault(b, g, kTimeout, phase, node, epoch, count);
+    if (fault.code == kTimeout) fault.expected = count + 1ll;
+    record_fault(g, epoch, fault);
+}
+
+}  // namespace deepep::normal

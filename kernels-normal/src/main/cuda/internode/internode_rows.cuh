@@ -1,0 +1,236 @@
+// Third phase of a dispatch across nodes: rows. A sending warp loads a token once and stores it to the ranks of its
+// node that receive it, and once for each other node into a ring at the peer there. A forwarding warp empties the rings
+// of one channel: one load of a row, one store to each rank of its node that receives it.
+//
+// A channel belongs to one warp of a sending block and to one of a forwarding block on every rank. Its tokens are every
+// num_channels-th, so a peer that has the records knows which rows come, and in what order.
+#pragma once
+
+#include "internode_meta.cuh"
+#include "internode_rings.cuh"
+
+namespace deepep::normal {
+
+constexpr int kNoneReady = -1, kAllTaken = -2, kGaveUp = -3;
+
+// Even blocks send, odd ones forward.
+__device__ __forceinline__ bool is_sending_block() { return blockIdx.x % 2 == 0; }
+
+__device__ __forceinline__ int channel_of_warp() { return threadIdx.x / 32 * (gridDim.x / 2) + blockIdx.x / 2; }
+
+// What says whether token t crosses to `node`. Orders are -1 where rows are.
+__device__ __forceinline__ LoadedRows crossing(const InternodeDispatchParams& params, int t, int node) {
+    const DispatchParams& p = params.local;
+    const Internode& b = params.between;
+    if (t >= p.num_tokens || node >= b.network.num_nodes || node == b.network.node) return no_rows();
+    return load_rows(node_rows(p.cached ? b.own_rows : p.token_order, p.num_tokens, node, t));
+}
+
+// This lane's order (row when cached) of token t at the rank of this node with its number, or -1.
+__device__ __forceinline__ int32_t local_order(const InternodeDispatchParams& params, int t) {
+    const DispatchParams& p = params.local;
+    const Internode& b = params.between;
+    if (t >= p.num_tokens || threadIdx.x % 32 >= p.group.num_ranks) return -1;
+    return node_rows(p.cached ? b.own_rows : p.token_order, p.num_tokens, b.network.node, t)->row[threadIdx.x % 32];
+}
+
+// What is to be added to it to get the row.
+__device__ __forceinline__ int32_t local_base(const InternodeDispatchParams& params, int t) {
+    const DispatchParams& p = params.local;
+    const Internode& b = params.between;
+    int rank = threadIdx.x % 32;
+    if (p.cached || t >= p.num_tokens || rank >= p.group.num_ranks) return 0;
+    int place = (t / tokens_per_block(p.num_tokens) * b.network.num_nodes + b.network.node) * kMaxRanks + rank;
+    return at<const int32_t>(b.block_bases)[place];
+}
+
+// A copy warp of a sending block. Unless ok nothing is sent, but shared memory must outlive the first load.
+template <class Net>
+__device__ inline void send_tokens(const InternodeDispatchParams& params, uint32_t epoch, bool ok, RingTail* tails,
+                                   uint32_t* state, uint8_t* stages, uint64_t* barriers) {
+    const DispatchParams& p = params.local;
+    const Internode& b = params.between;
+    const Network& net = b.network;
+    int lane = threadIdx.x % 32, channel = channel_of_warp(), t = channel;
+    if (!ok) {
+        if (t < p.num_tokens) barrier_wait(&barriers[0], 0);
+        return;
+    }
+    RowSource source = row_source(p);
+    uint64_t heap = lane < p.group.num_ranks ? p.group.heap[lane] + p.recv_offset : 0;
+    uint64_t ring = lane < net.num_nodes && lane != net.node ? Net::outgoing(net, b.slots, lane) : 0;
+    int32_t order = local_order(params, t), base = local_base(params, t);
+    LoadedRows crosses = crossing(params, t, lane);
+    uint32_t stage = 0, phase = 0;
+    while (t < p.num_tokens && ok) {
+        int next = t + b.num_channels;
+        int32_t next_order = local_order(params, next), next_base = local_base(params, next);
+        LoadedRows next_crosses = crossing(params, next, lane);
+        uint32_t next_stage = stage == kRowStages - 1 ? 0 : stage + 1;
+        bulk_wait_read<kRowStages - 2>();
+        __syncwarp();
+        if (next < p.num_tokens)
+            load_row(p, source, next, stages + next_stage * p.row_stride, &barriers[next_stage], lane);
+        const uint8_t* row_stage = stages + stage * p.row_stride;
+        barrier_wait(&barriers[stage], phase);
+        if (order >= 0)
+            bulk_store(at<uint8_t>(heap, static_cast<uint64_t>(order + base) * p.row_stride), row_stage, p.row_stride);
+        for (int n = lane; n < net.num_nodes && ok; n += 32) {
+            RingTail& tail = tails[n];
+            tail.before[1] = tail.before[0];
+            tail.before[0] = tail.put;
+            if (!(n < 32 ? crosses : crossing(params, t, n)).go_anywhere()) continue;
+            if (!has_room(b, tail)) {
+                bulk_wait_written();
+                note(&tail.done, tail.put);
+                ok = await_room(b, p.group, epoch, channel, n, tail, state);
+                if (!ok) break;
+            }
+            uint64_t slot = (n < 32 ? ring : Net::outgoing(net, b.slots, n)) + slot_offset(b, channel, tail.put++);
+            bulk_store(at<uint8_t>(slot), row_stage, p.row_stride);
+        }
+        bulk_commit();
+        bulk_wait_written<2>();  // all but those of the last two tokens
+        for (int n = lane; n < net.num_nodes; n += 32)
+            if (static_cast<int32_t>(tails[n].before[1] - tails[n].done) > 0) note(&tails[n].done, tails[n].before[1]);
+        ok = __all_sync(~0u, ok);
+        if (next_stage == 0) phase ^= 1;
+        if (!ok && next < p.num_tokens) barrier_wait(&barriers[next_stage], phase);
+        t = next;
+        stage = next_stage;
+        order = next_order;
+        base = next_base;
+        crosses = next_crosses;
+    }
+    bulk_wait_written();
+    for (int n = lane; n < net.num_nodes; n += 32) note(&tails[n].done, tails[n].put);
+    fence_async_proxy();
+}
+
+// Where a peer's token t goes on this node.
+__device__ __forceinline__ const NodeRows* forwarded(const InternodeDispatchParams& params, int node, int t) {
+    const Internode& b = params.between;
+    return params.local.cached ? node_rows(b.forward_rows, b.max_tokens, node, t)
+                               : reinterpret_cast<const NodeRows*>(incoming_record(b, node, t));
+}
+
+// Looks for the next tokens of a peer that come here. All lanes; false after a fault.
+__device__ inline bool refill_window(const InternodeDispatchParams& params, uint32_t epoch, RingHead& ring, int node) {
+    const Internode& b = params.between;
+    int num_tokens = at<const int32_t>(b.source_tokens)[node], per_block = tokens_per_block(num_tokens);
+    int first = ring.next, lane = threadIdx.x % 32;
+    uint32_t window = 0;
+    for (; window == 0 && first < num_tokens; first += 32 * b.num_channels) {
+        int t = first + lane * b.num_channels;
+        bool known = t < num_tokens, comes = false;
+        if (known && !params.local.cached) known = await_record(b, params.local.group, epoch, node, t / per_block);
+        if (known) comes = load_rows(forwarded(params, node, t)).go_anywhere();
+        if (!__all_sync(~0u, known || t >= num_tokens)) return false;
+        window = __ballot_sync(~0u, comes);
+    }
+    __syncwarp();
+    if (lane == 0) {
+        ring.first = first - 32 * b.num_channels;
+        ring.window = window;
+        ring.next = first;
+    }
+    __syncwarp();
+    return true;
+}
+
+// A peer of whose ring a row can be taken, after `last` in turn; kNoneReady only if it must not wait. All lanes.
+__device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t epoch, int channel, RingHead* rings,
+                                int last, bool waits) {
+    const Internode& b = params.between;
+    const Network& net = b.network;
+    int lane = threadIdx.x % 32;
+    const Group& g = params.local.group;
+    uint64_t deadline = now_ns() + patience(g, 3);
+    for (uint32_t spins = 0;; ++spins) {
+        bool looked = false;
+        int late = -1, before = -1, after = -1;  // a peer that still has to send; ready ones up to, and past, the last
+        for (int n0 = 0; n0 < net.num_nodes; n0 += 32) {
+            int n = n0 + lane;
+            bool mine = n < net.num_nodes && n != net.node;
+            uint32_t empty = __ballot_sync(
+                ~0u, mine && rings[n].window == 0 && rings[n].next < at<const int32_t>(b.source_tokens)[n]);
+            for (; empty != 0; empty &= empty - 1) {
+                int node = n0 + __ffs(empty) - 1;
+                if (!refill_window(params, epoch, rings[node], node)) return kGaveUp;
+            }
+            bool pending = mine && rings[n].window != 0, looks = pending && rings[n].put == rings[n].taken;
+            if (looks) {
+                uint64_t word = load_acquire_sys(at<const uint64_t>(incoming(net, b.tails, n)) + channel);
+                if (word_epoch(word) == epoch) rings[n].put = word_value(word);  // acquire; pairs with tell_peers
+                looks = rings[n].put != rings[n].taken;
+            }
+            looked |= looks;
+            uint32_t ready = __ballot_sync(~0u, pending && rings[n].put != rings[n].taken);
+            uint32_t waiting = __ballot_sync(~0u, pending) & ~ready;
+            if (waiting != 0 && late < 0) late = n0 + __ffs(waiting) - 1;
+            uint32_t past = last < n0 ? ready : last - n0 >= 31 ? 0 : ready & (~0u << (last - n0 + 1));
+            if (past != 0 && after < 0) after = n0 + __ffs(past) - 1;
+            if (ready != 0 && before < 0) before = n0 + __ffs(ready) - 1;
+        }
+        if (__any_sync(~0u, looked)) fence_async_proxy();  // counts read by ordinary loads, rows by the copy engine
+        if (after >= 0 || before >= 0) return after >= 0 ? after : before;
+        if (late < 0) return kAllTaken;
+        if (!waits) return kNoneReady;
+        // One lane may see the deadline pass before another does: all leave, or none.
+        if ((spins & 63) == 63 && __any_sync(~0u, now_ns() > deadline || has_given_up(g, epoch))) {
+            if (lane == 0) record_count_fault(b, g, epoch, kPhaseRows, late, rings[late].taken);
+            return kGaveUp;
+        }
+    }
+}
+
+// A copy warp of a forwarding block. One row is loaded while the last one leaves.
+__device__ inline void forward_tokens(const InternodeDispatchParams& params, uint32_t epoch, RingHead* rings,
+                                      uint8_t* stages, uint64_t* barriers) {
+    const DispatchParams& p = params.local;
+    const Internode& b = params.between;
+    const Network& net = b.network;
+    int lane = threadIdx.x % 32, channel = channel_of_warp();
+    for (int n = lane; n < net.num_nodes; n += 32) rings[n].next = channel;
+    __syncwarp();
+    uint64_t heap = lane < p.group.num_ranks ? p.group.heap[lane] + p.recv_offset : 0;
+    int node = kNoneReady, row = -1;  // of the row in flight
+    uint32_t stage = 0, phase = 0;    // likewise
+    for (;;) {
+        bool busy = node >= 0;
+        int next = pick_ring(params, epoch, channel, rings, max(node, 0), !busy), next_row = -1;
+        if (next < 0 && !busy) break;
+        if (next >= 0) {
+            RingHead& ring = rings[next];
+            int t = ring.first + (__ffs(ring.window) - 1) * b.num_channels;
+            if (lane < p.group.num_ranks) next_row = forwarded(params, next, t)->row[lane];
+            uint64_t slot = incoming(net, b.slots, next) + slot_offset(b, channel, ring.taken);
+            uint32_t load_stage = !busy ? stage : stage == kRowStages - 1 ? 0 : stage + 1;
+            bulk_wait_read<kRowStages - 2>();
+            __syncwarp();
+            if (lane == 0) {
+                ring.window &= ring.window - 1;
+                ++ring.taken;
+                barrier_arrive_expect(&barriers[load_stage], p.row_stride);
+                bulk_load(stages + load_stage * p.row_stride, at<const uint8_t>(slot), p.row_stride,
+                          &barriers[load_stage]);
+            }
+        }
+        if (busy) {
+            barrier_wait(&barriers[stage], phase);
+            if (row >= 0)
+                bulk_store(at<uint8_t>(heap, static_cast<uint64_t>(row) * p.row_stride), stages + stage * p.row_stride,
+                           p.row_stride);
+            bulk_commit();
+            if (lane == 0) note(&rings[node].done, rings[node].done + 1);
+            if (++stage == kRowStages) stage = 0, phase ^= 1;
+        }
+        __syncwarp();
+        node = next;
+        row = next_row;
+    }
+    bulk_wait_written();
+    fence_async_proxy();
+}
+
+}  // namespace deepep::normal

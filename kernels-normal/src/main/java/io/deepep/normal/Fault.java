@@ -1,0 +1,41 @@
+package io.deepep.normal;
+
+import io.deepep.cuda.FaultCode;
+import io.deepep.cuda.FaultPhase;
+
+/**
+ * What went wrong in a call; which fields a code uses, {@link FaultCode} says.
+ *
+ * @param at the rank that the fault is about, or that waited
+ */
+public record Fault(
+        FaultCode code,
+        FaultPhase phase,
+        int at,
+        int peer,
+        int token,
+        int k,
+        long expected,
+        long seen) {
+    /** A fault of a rank's routing, of which its header tells. */
+    public static Fault ofRouting(FaultCode code, int rank, int token, int k, long seen) {
+        return new Fault(code, FaultPhase.NONE, rank, -1, token, k, 0, seen);
+    }
+
+    /** Of more rows than {@code rank} has room for. */
+    public static Fault ofRoom(FaultCode code, int rank, long room, long rows) {
+        return new Fault(code, FaultPhase.NONE, rank, -1, -1, -1, room, rows);
+    }
+
+    /** Rank {@code at} waited for {@code peer}. */
+    public static Fault ofWait(
+            FaultCode code, FaultPhase phase, int at, int peer, long expected, long seen) {
+        return new Fault(code, phase, at, peer, -1, -1, expected, seen);
+    }
+
+    /** Rank {@code peer} gave up on {@code culprit}, as it told with its code. */
+    public static Fault ofAborted(
+            FaultPhase phase, int at, int peer, int culprit, long epoch, long toldCode) {
+        return new Fault(FaultCode.PEER_ABORTED, phase, at, peer, -1, culprit, epoch, toldCode);
+    }
+}

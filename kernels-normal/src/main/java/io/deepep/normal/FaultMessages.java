@@ -1,0 +1,172 @@
+package io.deepep.normal;
+
+import io.deepep.cuda.FaultCode;
+import io.deepep.cuda.FaultPhase;
+import io.deepep.error.CapacityExceededException;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.RankMismatchException;
+import io.deepep.error.RoutingException;
+import java.util.Locale;
+
+/** What a {@link Fault} of an operation means to the caller, on either backend. */
+public final class FaultMessages {
+    private final String operation;
+    private final int rank;
+    private final long timeoutNanos;
+    private final int numExperts;
+    private final String[] phases;
+
+    /**
+     * Messages of one operation.
+     *
+     * @param call what it is
+     * @param rank this rank
+     * @param timeoutNanos how long it waits
+     * @param numExperts of the operation
+     */
+    public FaultMessages(NormalCall call, int rank, long timeoutNanos, int numExperts) {
+        this.operation = call.text();
+        this.rank = rank;
+        this.timeoutNanos = timeoutNanos;
+        this.numExperts = numExperts;
+        this.phases = new String[FaultPhase.values().length];
+        for (FaultPhase phase : FaultPhase.values()) {
+            phases[phase.value()] = operation + "." + phase.text();
+        }
+    }
+
+    /** What the operation waits for, as timeouts name it. */
+    public String phase(FaultPhase phase) {
+        return phases[phase.value()];
+    }
+
+    /** The exception for a fault. */
+    public RuntimeException failure(Fault fault) {
+        return switch (fault.code()) {
+            case EXPERT_OUT_OF_RANGE, LAYOUT_MASK, LAYOUT_RANK_COUNT, LAYOUT_EXPERT_COUNT ->
+                    new RoutingException(fault.at(), routing(fault, numExperts));
+            case HEADER_MISMATCH -> mismatch(fault);
+            case TOO_MANY_ROWS ->
+                    capacity(
+                            fault,
+                            "raise NormalLimits.maxRecvTokens (or numWorstTokens of its plan), or use WORST_CASE");
+            case TIMEOUT -> timeout(fault.peer(), phase(fault.phase()), fault);
+            case PEER_ABORTED -> abandoned(fault);
+            case OUT_OF_STEP ->
+                    timeout(fault.peer(), operation + ", which that rank has left behind", fault);
+            case TOO_MANY_EXPANDED -> capacity(fault, "raise numWorstTokens of its plan");
+            case ROW_OUT_OF_RANGE -> rowOutOfRange(fault);
+            case GRID_NOT_RESIDENT ->
+                    new IllegalStateException(
+                            operation
+                                    + ": the blocks of rank "
+                                    + rank
+                                    + " did not run together; lower Config.numSms or put fewer ranks on the GPU");
+            case HANDLE_INVALID ->
+                    new RoutingException(
+                            fault.at(),
+                            operation
+                                    + ": the dispatch of the handle has not run, or failed; dispatch its plan again first");
+            case OK, OPERATION_MISMATCH, SELECTION_CHANGED ->
+                    throw new IllegalArgumentException(fault + " is no fault of normal mode");
+        };
+    }
+
+    /** Whether every rank gets the same failure, so that all are still in step. */
+    public static boolean isAgreed(RuntimeException failure) {
+        return failure instanceof RoutingException
+                || failure instanceof CapacityExceededException
+                || failure instanceof RankMismatchException;
+    }
+
+    /**
+     * Whether a rank that has such a fault leaves the call in the middle, so that its peers must
+     * not wait for it: {@code is_abort} of exchange.cuh.
+     */
+    public static boolean isAbort(FaultCode code) {
+        return switch (code) {
+            case TIMEOUT, PEER_ABORTED, OUT_OF_STEP, GRID_NOT_RESIDENT -> true;
+            default -> false;
+        };
+    }
+
+    /** What is wrong with a rank's routing. */
+    public static String routing(Fault fault, int numExperts) {
+        int token = fault.token(), k = fault.k();
+        long seen = fault.seen();
+        return switch (fault.code()) {
+            case EXPERT_OUT_OF_RANGE ->
+                    text(
+                            "topkIdx[%d][%d]=%d is not in [-1, numExperts=%d); use -1 for no selection",
+                            token, k, seen, numExperts);
+            case LAYOUT_MASK ->
+                    text(
+                            "layout.isTokenInRank[%d][%d]=%d but topkIdx says %d; take the layout from the same topkIdx",
+                            token, k, seen, 1 - seen);
+            case LAYOUT_RANK_COUNT ->
+                    text(
+                            "layout.numTokensPerRank[%d]=%d but layout.isTokenInRank names %d tokens; take both from one getDispatchLayout",
+                            token, k, seen);
+            case LAYOUT_EXPERT_COUNT ->
+                    text(
+                            "layout.numTokensPerExpert[%d]=%d but topkIdx selects it %d times; take the layout from the same topkIdx",
+                            token, k, seen);
+            default -> throw new IllegalArgumentException(fault + " is not about routing");
+        };
+    }
+
+    private static String text(String format, Object... values) {
+        return String.format(Locale.ROOT, format, values);
+    }
+
+    private static RankMismatchException mismatch(Fault fault) {
+        HeaderWord word = HeaderWord.of(fault.k());
+        return RankMismatchException.of(
+                "normal mode",
+                word.text(),
+                0,
+                show(word, fault.expected()),
+                fault.at(),
+                show(word, fault.seen()));
+    }
+
+    private static Object show(HeaderWord word, long value) {
+        return switch (word) {
+            case OP -> NormalCall.textOf(value);
+            case HANDLE_EPOCH -> "call " + Integer.toUnsignedString((int) value);
+            default -> value;
+        };
+    }
+
+    private static CapacityExceededException capacity(Fault fault, String cure) {
+        return new CapacityExceededException(fault.at(), fault.seen(), fault.expected(), cure);
+    }
+
+    private DeepEpTimeoutException timeout(int peer, String phase, Fault fault) {
+        return new DeepEpTimeoutException(
+                rank, peer, phase, fault.expected(), fault.seen(), timeoutNanos);
+    }
+
+    /** A peer gave up on somebody before this rank could notice by itself. */
+    private DeepEpTimeoutException abandoned(Fault fault) {
+        int culprit = fault.k();
+        String phase = phase(fault.phase()) + ", in which rank " + fault.peer();
+        return culprit == rank
+                ? timeout(fault.peer(), phase + " gave up waiting for rank " + rank, fault)
+                : timeout(culprit, phase + " gave up waiting for it", fault);
+    }
+
+    private RankMismatchException rowOutOfRange(Fault fault) {
+        return new RankMismatchException(
+                operation
+                        + ": rank "
+                        + fault.peer()
+                        + " offers "
+                        + fault.expected()
+                        + " rows but the handle of rank "
+                        + rank
+                        + " names row "
+                        + fault.seen()
+                        + "; combine what the handle's dispatch received");
+    }
+}

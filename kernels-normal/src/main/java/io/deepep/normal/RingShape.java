@@ -1,0 +1,53 @@
+package io.deepep.normal;
+
+import io.deepep.Config;
+
+/**
+ * How a call across nodes divides the ring memory of a peer.
+ *
+ * @param numChannels rings for each peer, each with one writer and one reader
+ * @param numSlots rows a ring holds
+ * @param sendChunk rows put, or taken, before the peer is told; at most half of the slots
+ * @param numHomeBlocks combine: see {@link CombineRoles}
+ */
+public record RingShape(int numChannels, int numSlots, int sendChunk, int numHomeBlocks) {
+    /** Rings that a channel of the configuration is divided into at most. */
+    public static final int MOST_RINGS = 4;
+
+    private static final int FEWEST_SLOTS = 2;
+
+    /** Rows that a channel of the configuration has room for: enough for the most rings. */
+    public static int slotsOfChannel(Config config) {
+        return Math.max(config.rdmaRecvChunk(), FEWEST_SLOTS * MOST_RINGS);
+    }
+
+    /**
+     * The rings of a dispatch: one for each pair of warps, a sending and a forwarding one.
+     *
+     * @param warps of a block that have a ring each; they share what the configuration gives a
+     *     channel, see {@link #mostWarps}
+     */
+    public static RingShape ofDispatch(Config config, int warps) {
+        int chunk = Math.max(1, config.rdmaSendChunk() / warps);
+        int slots = config.rdmaRecvChunk() / warps / chunk * chunk;
+        return new RingShape(config.numChannels() * warps, slots, chunk, 0);
+    }
+
+    /**
+     * The rings of a combine. Those of a block share what the configuration sends at once, so that
+     * a row waits as long for its peer to be told as with one ring.
+     */
+    public static RingShape ofCombine(Config config, CombineRoles roles) {
+        int room = config.numChannels() * config.rdmaRecvChunk() / roles.numChannels();
+        int slots = Math.max(FEWEST_SLOTS, room);
+        int share = Math.ceilDiv(config.rdmaSendChunk(), roles.channelsPerSummingBlock());
+        int chunk = Math.min(share, slots / 2);
+        return new RingShape(
+                roles.numChannels(), slots / chunk * chunk, chunk, roles.numHomeBlocks());
+    }
+
+    /** The most warps that can share a channel: each needs two slots. */
+    public static int mostWarps(Config config) {
+        return config.rdmaRecvChunk() / 2;
+    }
+}

@@ -1,0 +1,34 @@
+package io.deepep.normal.cuda.kernels;
+
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.NetworkLibrary;
+
+/** The kernels of normal mode across nodes, for one way to reach them. */
+public record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
+    private static final String FOLDER = "/io/deepep/normal/nvshmem/";
+
+    /** Those that call a library. */
+    public static InternodeKernels over(NetworkLibrary library, int sharedBytes) {
+        InternodeKernels kernels =
+                new InternodeKernels(
+                        load(library, "internode_dispatch_nvshmem"),
+                        load(library, "internode_combine_nvshmem"));
+        kernels.dispatch.setMaxDynamicSharedBytes(sharedBytes);
+        kernels.combine.setMaxDynamicSharedBytes(sharedBytes);
+        return kernels;
+    }
+
+    private static CudaFunction load(NetworkLibrary library, String name) {
+        CudaModule module =
+                library.load(name, InternodeKernels.class.getResource(FOLDER + name + ".fatbin"));
+        InternodeStructs.HEADER.requireSame(module);
+        return module.function("deepep_" + name);
+    }
+
+    /** Whether this build has them. */
+    public static boolean areBuilt() {
+        return InternodeKernels.class.getResource(FOLDER + "internode_dispatch_nvshmem.fatbin")
+                != null;
+    }
+}

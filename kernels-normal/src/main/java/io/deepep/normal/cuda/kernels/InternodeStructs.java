@@ -1,0 +1,70 @@
+package io.deepep.normal.cuda.kernels;
+
+import io.deepep.cuda.KernelHeader;
+import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.NetworkStructs;
+
+/**
+ * What the normal kernels across nodes and Java share: the definition of {@code
+ * internode_structs.cuh}. Those of one node come first, with the same fields.
+ */
+public final class InternodeStructs {
+    public static final KernelStruct INTERNODE =
+            KernelStruct.builder("Internode", "What lies between nodes, and the routing.")
+                    .struct("network", NetworkStructs.NETWORK)
+                    .struct("headers", NetworkStructs.CELLS)
+                    .struct("header_flags", NetworkStructs.CELLS)
+                    .struct("records", NetworkStructs.CELLS)
+                    .struct("record_flags", NetworkStructs.CELLS)
+                    .struct("slots", NetworkStructs.CELLS)
+                    .struct("tails", NetworkStructs.CELLS)
+                    .struct("heads", NetworkStructs.CELLS)
+                    .struct("endings", NetworkStructs.CELLS)
+                    .u64("header_bytes", "from a header to that of the other parity")
+                    .u64("plan", "Plan, zeroed once by the host")
+                    .u64("block_counts", "i32 [blocks][num_nodes][8] workspace")
+                    .u64("block_bases", "i32 [blocks][num_nodes][8] workspace")
+                    .u64("own_rows", "NodeRows [num_nodes][num_tokens]: written; read if cached")
+                    .u64("forward_rows", "NodeRows [num_nodes][max_tokens]: likewise")
+                    .u64("source_tokens", "i32 [num_nodes]: tokens of each peer: likewise")
+                    .i32("max_tokens", "")
+                    .i32("num_ranks", "of all nodes")
+                    .i32("record_bytes", "a multiple of 16")
+                    .i32("slot_bytes", "a multiple of 128")
+                    .i32("num_channels", "rings for each peer")
+                    .i32("num_slots", "of a ring, a multiple of send_chunk, at least twice that")
+                    .i32("send_chunk", "rows put, or taken, before the peer is told")
+                    .i32("num_home_blocks", "combine: the first blocks, see CombineRoles")
+                    .build();
+
+    public static final KernelStruct PLAN =
+            KernelStruct.builder("Plan", "What one block concludes for all blocks of its rank.")
+                    .u64("verdict", "epoch | code << 32")
+                    .i32("num_rows", "dispatch: rows that this rank receives")
+                    .i32("ends_together", "all nodes tell each other how the call ended")
+                    .build();
+
+    public static final KernelStruct DISPATCH =
+            KernelStruct.builder("InternodeDispatchParams", "See internode_dispatch.cuh.")
+                    .struct("local", NormalStructs.DISPATCH)
+                    .struct("between", INTERNODE)
+                    .build();
+
+    public static final KernelStruct COMBINE =
+            KernelStruct.builder("InternodeCombineParams", "See internode_combine.cuh.")
+                    .struct("local", NormalStructs.COMBINE)
+                    .struct("between", INTERNODE)
+                    .build();
+
+    /** {@code internode_structs.cuh}. */
+    public static final KernelHeader HEADER =
+            new KernelHeader("deepep::normal", "deepep_internode_structs", InternodeStructs.class)
+                    .include("deepep/network_structs.cuh", NetworkStructs.HEADER)
+                    .include("../shared/normal_structs.cuh", NormalStructs.HEADER)
+                    .struct(INTERNODE)
+                    .struct(PLAN)
+                    .struct(DISPATCH)
+                    .struct(COMBINE);
+
+    private InternodeStructs() {}
+}

@@ -1,0 +1,228 @@
+package io.deepep.normal.cuda.kernels;
+
+import io.deepep.EpTopology;
+import io.deepep.cuda.KernelHeader;
+import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.StatusStruct;
+
+/**
+ * What the normal kernels and Java share: the definition of {@code normal_structs.cuh}. Every
+ * offset and stride is computed here on the host; the device only indexes.
+ */
+public final class NormalStructs {
+    public static final KernelStruct GROUP =
+            KernelStruct.builder(
+                            "Group",
+                            "A rank and its peers of one node; each call the same, but for the status.")
+                    .u64("heap", "peers' heaps as mapped here", EpTopology.MAX_NVL_RANKS)
+                    .u64("state", "LocalState, zeroed once by the host")
+                    .u64("status", "StatusBlock, device address of mapped host memory")
+                    .u64("timeout_ns", "")
+                    .u64("header_offset", "[epoch parity][source][32 + experts per rank] u64")
+                    .u64("header_parity_stride", "bytes")
+                    .u64("header_rank_stride", "bytes")
+                    .u64("meta_flag_offset", "u64 per source, kFlagStrideBytes apart")
+                    .u64("done_flag_offset", "three u64 per source, kFlagStrideBytes apart")
+                    .u64(
+                            "waits",
+                            "u64 [all ranks][kWaitsPerRank], ns, by WaitIdx, in host memory; 0: nobody observes")
+                    .i32("rank", "within the node")
+                    .i32("num_ranks", "of the node")
+                    .i32("first_rank", "of the node, among all ranks")
+                    .i32("reserved", "")
+                    .build();
+
+    public static final KernelStruct LOCAL_STATE =
+            KernelStruct.builder("LocalState", "A rank's own; zeroed once by the host.")
+                    .u64("barrier", "generation of the grid barrier of expand")
+                    .u64("bad_selection", "~(token << 8 | k) of the first bad one, or 0")
+                    .u64("detail", "of the fault `code`, for the peers")
+                    .u64("culprit", "the rank that the fault is about, likewise")
+                    .u32("epoch", "of the last call that ended")
+                    .u32("claimed_epoch", "the epoch whose fault record has been claimed")
+                    .u32("code", "first fault of this epoch")
+                    .u32("cursor", "tokens handed out, beyond each copy warp's first")
+                    .u32("stage_cursor", "batches of staged rows handed out")
+                    .u32("layout_arrivals", "blocks; each counter returns to 0")
+                    .u32("meta_arrivals", "")
+                    .u32("exit_arrivals", "")
+                    .u32("barrier_arrivals", "")
+                    .u32("reserved", "")
+                    .i32(
+                            "block_counts",
+                            "tokens to each rank",
+                            KernelConstants.MAX_BLOCKS,
+                            EpTopology.MAX_NVL_RANKS)
+                    .build();
+
+    public static final KernelStruct DISPATCH =
+            KernelStruct.builder("DispatchParams", "See normal_dispatch.cu.")
+                    .struct("group", GROUP)
+                    .u64("recv_offset", "rows: [capacity][row_stride]")
+                    .u64("recv_src_offset", "i32 [capacity]")
+                    .u64("recv_topk_offset", "i32 [capacity][topk], rank-local expert or -1")
+                    .u64("recv_weights_offset", "f32 [capacity][topk], 0 where not local")
+                    .u64("x", "[num_tokens], x_bytes each")
+                    .u64("x_stride", "bytes")
+                    .u64("scales", "f32 [num_tokens][num_scales]")
+                    .u64("scales_token_stride", "floats")
+                    .u64("scales_group_stride", "floats")
+                    .u64("topk_idx", "i64 [num_tokens][topk]; 0: is_token_in_rank decides")
+                    .u64("topk_weights", "f32 [num_tokens][topk], or 0")
+                    .u64("is_token_in_rank", "bool [num_tokens][num_ranks], or 0")
+                    .u64("tokens_per_rank", "i32 [num_ranks] that the layout claims, or 0")
+                    .u64("tokens_per_expert", "i32 [num_experts] that the layout claims, or 0")
+                    .u64("token_rows", "i32 [num_tokens][num_ranks], -1: not sent; read if cached")
+                    .u64("token_order", "i32 [num_tokens][num_ranks] workspace, 0 if cached")
+                    .u64("expert_hist", "u32 [num_experts] workspace, zeroed once by the host")
+                    .u64("handle_epoch", "u64: epoch of the routing, 0: none; read if cached")
+                    .u64("out_topk_idx", "i64 [num_rows or num_worst_rows][topk], or 0")
+                    .u64("out_topk_weights", "f32, likewise, or 0")
+                    .u64("out_src_idx", "i32 [num_rows], or 0")
+                    .u64("out_expert_counts", "i32 [experts per rank], aligned, or 0")
+                    .u64("out_raw_expert_counts", "i32 [experts per rank], or 0")
+                    .u64(
+                            "out_source_rows",
+                            "i32 [num_ranks + 1]: s owns [s] .. [s + 1]; [num_ranks][2]: first row sent to a rank, count; or 0")
+                    .u64("out_num_rows", "i32, or 0")
+                    .u64("host_expert_counts", "i32 [experts per rank] in host memory, or 0")
+                    .i32("num_tokens", "")
+                    .i32("topk", "0 without topk_idx")
+                    .i32("num_experts", "0 without topk_idx")
+                    .i32("expert_alignment", "")
+                    .i32("hidden", "")
+                    .i32("x_bytes", "of a row of x")
+                    .i32("num_scales", "0: none")
+                    .i32("scales_offset", "in a row, bytes")
+                    .i32("row_stride", "bytes, a multiple of 128")
+                    .i32("row_limit", "rows this rank takes: capacity or num_worst_rows")
+                    .i32("num_worst_rows", "rows of out_topk_idx to fill with -1; 0: none")
+                    .i32("num_copy_warps", "1 .. 15")
+                    .i32("cached", "token_rows is read, no counting, no metadata")
+                    .i32("expanded_limit", "rows the expanded layout takes; 0: not asked for")
+                    .i32("bases_offset", "in dynamic shared memory, a multiple of 128")
+                    .i32("stages_offset", "likewise")
+                    .build();
+
+    public static final KernelStruct COMBINE =
+            KernelStruct.builder("CombineParams", "See normal_combine.cu.")
+                    .struct("group", GROUP)
+                    .u64("x", "rows this rank offers: heap offset, or address if x_absolute")
+                    .u64("x_stride", "bytes")
+                    .u64("weights", "f32 [num_rows][topk]: likewise; ignored where topk = 0")
+                    .u64("weights_stride", "floats")
+                    .u64("stage_x", "rows that this launch brings to x, 16-byte aligned, or 0")
+                    .u64("stage_x_stride", "bytes, likewise")
+                    .u64("staged_flag_offset", "u64 [stager][batch of rows]")
+                    .u64("staged_flag_stride", "bytes from one stager's to the next one's")
+                    .u64(
+                            "source_rows",
+                            "out_source_rows of the dispatch; read if a rank has stage_x")
+                    .u64("token_rows", "i32 [num_tokens][num_ranks] of the dispatch")
+                    .u64("handle_epoch", "u64: epoch of the routing, 0: none")
+                    .u64("bias", "bf16 [num_tokens][hidden], or 0", 2)
+                    .u64("bias_stride", "bytes", 2)
+                    .u64("out", "bf16 [num_tokens][hidden]")
+                    .u64("out_stride", "bytes")
+                    .u64("out_weights", "f32 [num_tokens][topk], or 0")
+                    .i32("x_absolute", "")
+                    .i32("weights_absolute", "")
+                    .i32("num_rows", "rows of x that peers may read")
+                    .i32("num_tokens", "")
+                    .i32("hidden", "")
+                    .i32("topk", "0: no weights")
+                    .i32("chunk_bytes", "rows are summed in such chunks; <= 16384, 16-aligned")
+                    .i32("num_chunks", "ceil(hidden * 2 / chunk_bytes)")
+                    .i32("num_slots", "chunks in shared memory, 12 .. kMaxSlots")
+                    .i32("batch_rows", "rows of a batch that is staged")
+                    .i32("num_stage_blocks", "blocks that stage, fewer than the launch has; or 0")
+                    .i32("room", "rows of the region at x, if stage_x")
+                    .i32("rings_offset", "several nodes: in dynamic shared memory")
+                    .i32("reserved", "")
+                    .build();
+
+    public static final KernelStruct EXPAND =
+            KernelStruct.builder("ExpandParams", "See normal_expand.cu. Addresses, not offsets.")
+                    .struct("group", GROUP)
+                    .u64("rows", "received rows: [*num_rows][row_stride]")
+                    .u64("topk", "i32 [*num_rows][num_topk], local expert or -1; 0: kCopyRows")
+                    .u64("weights", "f32 [*num_rows][num_topk], or 0")
+                    .u64("num_rows", "i32")
+                    .u64("raw_expert_counts", "i32 [num_local_experts]")
+                    .u64("block_hist", "u32 [blocks][num_local_experts] workspace")
+                    .u64("expanded_rows", "i32 [*num_rows][num_topk]: kBuildMap writes it")
+                    .u64("out_x", "x_bytes each")
+                    .u64("out_x_stride", "bytes")
+                    .u64("out_scales", "f32, or 0")
+                    .u64("out_scales_token_stride", "floats")
+                    .u64("out_scales_group_stride", "floats")
+                    .u64("out_weights", "f32 [expanded rows], or 0")
+                    .i32("mode", "ExpandMode")
+                    .i32("num_topk", "")
+                    .i32("num_local_experts", "")
+                    .i32("expert_alignment", "")
+                    .i32("out_limit", "rows of out_x")
+                    .i32("x_bytes", "")
+                    .i32("num_scales", "")
+                    .i32("scales_offset", "in a row, bytes")
+                    .i32("row_stride", "bytes")
+                    .i32("num_copy_warps", "1 .. 16")
+                    .i32("stages_offset", "in dynamic shared memory, a multiple of 128")
+                    .i32("reserved", "")
+                    .build();
+
+    public static final KernelStruct STAGE =
+            KernelStruct.builder("StageParams", "See normal_stage.cu. Addresses, not offsets.")
+                    .u64("x", "bf16 [rows][hidden]")
+                    .u64("x_stride", "bytes")
+                    .u64("out", "bf16 [*num_rows][hidden], 16-byte aligned as is its stride")
+                    .u64("out_stride", "bytes")
+                    .u64("num_rows", "i32")
+                    .u64("expanded_rows", "i32 [*num_rows][topk]; 0: rows are copied one to one")
+                    .u64("weights", "f32 [*num_rows][topk]; expanded: f32 [rows]; or 0")
+                    .u64("out_weights", "f32 [*num_rows][topk]")
+                    .u64(
+                            "source_rows",
+                            "i32 [num_sources + 1]: s owns [s] .. [s + 1]; 0: all rows are copied")
+                    .i32("hidden", "")
+                    .i32("topk", "")
+                    .i32("num_sources", "ranks of all nodes")
+                    .i32("num_ranks", "of the node; rows of sources s = rank mod num_ranks stay")
+                    .i32("rank", "within the node")
+                    .i32("reserved", "")
+                    .build();
+
+    public static final KernelStruct LAYOUT =
+            KernelStruct.builder("LayoutParams", "See normal_layout.cu. Counters start zeroed.")
+                    .u64("topk_idx", "i64 [num_tokens][topk]")
+                    .u64("out_tokens_per_rank", "i32 [num_ranks]")
+                    .u64("out_tokens_per_node", "i32 [num_nodes]")
+                    .u64("out_tokens_per_expert", "i32 [num_experts]")
+                    .u64("out_is_token_in_rank", "bool [num_tokens][num_ranks]")
+                    .u64("out_bad_selection", "u64: ~(token << 8 | k) of the first bad one")
+                    .i32("num_tokens", "")
+                    .i32("topk", "")
+                    .i32("num_experts", "")
+                    .i32("num_nodes", "num_ranks is num_nodes * ranks_per_node")
+                    .i32("ranks_per_node", "")
+                    .i32("reserved", "")
+                    .build();
+
+    /** {@code normal_structs.cuh}. */
+    public static final KernelHeader HEADER =
+            KernelConstants.addTo(
+                            new KernelHeader(
+                                            "deepep::normal",
+                                            "deepep_normal_structs",
+                                            NormalStructs.class)
+                                    .include("deepep/status_block.cuh", StatusStruct.HEADER))
+                    .struct(GROUP)
+                    .struct(LOCAL_STATE)
+                    .struct(DISPATCH)
+                    .struct(COMBINE)
+                    .struct(EXPAND)
+                    .struct(STAGE)
+                    .struct(LAYOUT);
+
+    private NormalStructs() {}
+}

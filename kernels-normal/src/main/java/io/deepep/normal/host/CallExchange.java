@@ -1,0 +1,340 @@
+package io.deepep.normal.host;
+
+import io.deepep.EpTopology;
+import io.deepep.cuda.FaultCode;
+import io.deepep.cuda.FaultPhase;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.host.HostContext;
+import io.deepep.host.HostHeap;
+import io.deepep.host.HostWait;
+import io.deepep.normal.Fault;
+import io.deepep.normal.FaultMessages;
+import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.Word;
+import io.deepep.spi.Region;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/**
+ * How a rank waits for others within a call, learns that one gave up, and leaves: exchange.cuh and
+ * internode_exchange.cuh in Java. {@link HeaderExchange} opens the call.
+ *
+ * <p>A rank leaves by a done flag at every rank of its node. One that gives up does so early, with
+ * a code and with whom it gave up on, and tells its peers on other nodes by their ending; whoever
+ * waits for it then ends too and blames the same rank. A rank that has waited for half of its time
+ * says so; whoever waits for such a rank gives it as much time again to tell whom it lacks, so that
+ * in a chain of ranks that wait for each other all blame the silent one at its end.
+ */
+final class CallExchange {
+    private static final long DETAIL_OFFSET = Long.BYTES;
+    private static final long CULPRIT_OFFSET = 2 * Long.BYTES;
+    private static final long WAITING_OFFSET = 3 * Long.BYTES;
+
+    private final EpTopology topology;
+    private final HostHeap nvl;
+    private final HostHeap rdma;
+    private final HostWait waiter;
+    private final Region doneFlags;
+    private final Region endings;
+    private FaultMessages messages;
+    private Fault fault;
+    private int epoch;
+    private long waitingSince;
+    private boolean saidToWait;
+
+    CallExchange(HostContext context, NormalNvlLayout nvlLayout, NormalRdmaLayout rdmaLayout) {
+        topology = context.topology();
+        nvl = context.nvl();
+        rdma = context.rdma();
+        waiter = context.waiter();
+        doneFlags = nvlLayout.doneFlags();
+        endings = rdmaLayout.endings();
+    }
+
+    /** Number of the call, 32 bits that wrap. */
+    int epoch() {
+        return epoch;
+    }
+
+    /** Enters the next call. */
+    void enter(FaultMessages ofCall) {
+        messages = ofCall;
+        fault = null;
+        saidToWait = false;
+        epoch++;
+    }
+
+    // ---- waiting ----
+
+    /** Begins a wait. */
+    void startWait() {
+        waiter.start();
+        waitingSince = System.nanoTime();
+    }
+
+    /** Something came: the time allowed starts again. */
+    void progress() {
+        waiter.progress();
+        waitingSince = System.nanoTime();
+    }
+
+    /**
+     * Waits a little for {@code peer}.
+     *
+     * @throws DeepEpTimeoutException if nothing came for the time allowed, or somebody gave up
+     */
+    void idle(int peer, FaultPhase phase, long expected, long seen) {
+        requireNobodyGaveUp(phase);
+        if (!saidToWait && System.nanoTime() - waitingSince > waiter.timeoutNanos() / 2) {
+            sayToWait();
+        }
+        try {
+            waiter.idle(peer, messages.phase(phase), expected, seen);
+        } catch (DeepEpTimeoutException late) {
+            long end = System.nanoTime() + (isSilent(late.peer()) ? 0 : waiter.timeoutNanos());
+            while (System.nanoTime() < end) {
+                requireNobodyGaveUp(phase);
+                waiter.pause();
+            }
+            throw late;
+        }
+    }
+
+    /**
+     * Whether a rank has not said that it waits itself. Only those of this node, and the peers on
+     * others, can say so.
+     */
+    boolean isSilent(int rank) {
+        int node = rank / topology.numNvlRanks();
+        int nvlRank = rank % topology.numNvlRanks();
+        if (node == topology.rdmaRank()) {
+            return Word.epoch(nvl.flag(doneFlags.at(nvlRank) + WAITING_OFFSET)) != epoch;
+        }
+        return nvlRank != topology.nvlRank()
+                || Word.epoch(rdma.flag(endings.at(node) + WAITING_OFFSET)) != epoch;
+    }
+
+    /** Pairs with isSilent. */
+    private void sayToWait() {
+        saidToWait = true;
+        long word = Word.of(epoch, 0);
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            long at = doneFlags.at(topology.nvlRank()) + WAITING_OFFSET;
+            nvl.signal(nodeRank(nvlRank), at, word);
+        }
+        for (int node = 0; topology.isInternode() && node < topology.numRdmaRanks(); node++) {
+            if (node != topology.rdmaRank()) {
+                long at = endings.at(topology.rdmaRank()) + WAITING_OFFSET;
+                rdma.signal(peerOn(node), at, word);
+            }
+        }
+    }
+
+    /**
+     * Waits until the flag at {@code offset} of this rank's part of {@code heap} belongs to this
+     * call (acquire); pairs with {@link HostHeap#signal}.
+     *
+     * @return the flag
+     */
+    long await(HostHeap heap, long offset, int peer, FaultPhase phase) {
+        startWait();
+        long flag = heap.flag(offset);
+        for (; Word.ahead(flag, epoch) < 0; flag = heap.flag(offset)) {
+            idle(peer, phase, Integer.toUnsignedLong(epoch), flag);
+        }
+        requireInStep(flag, peer, phase);
+        return flag;
+    }
+
+    /** Waits for a flag of every rank of this node, itself included. */
+    void awaitNode(Region flags, FaultPhase phase) {
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            await(nvl, flags.at(nvlRank), nodeRank(nvlRank), phase);
+        }
+    }
+
+    /** Sets this rank's flag at every rank of this node (release); pairs with awaitNode. */
+    void signalNode(Region flags, int value) {
+        long flag = flags.at(topology.nvlRank());
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            nvl.signal(nodeRank(nvlRank), flag, Word.of(epoch, value));
+        }
+    }
+
+    void requireInStep(long word, int peer, FaultPhase phase) {
+        if (Word.ahead(word, epoch) > 0) {
+            long expected = Integer.toUnsignedLong(epoch);
+            long seen = Integer.toUnsignedLong(Word.epoch(word));
+            throw raise(
+                    Fault.ofWait(
+                            FaultCode.OUT_OF_STEP, phase, topology.rank(), peer, expected, seen));
+        }
+    }
+
+    /** Looks at the words by which ranks that gave up tell so. */
+    private void requireNobodyGaveUp(FaultPhase phase) {
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            requireNotGivenUp(nvl, doneFlags.at(nvlRank), nodeRank(nvlRank), phase);
+        }
+        for (int node = 0; topology.isInternode() && node < topology.numRdmaRanks(); node++) {
+            requireNotGivenUp(rdma, endings.at(node), peerOn(node), phase);
+        }
+    }
+
+    private void requireNotGivenUp(HostHeap heap, long at, int peer, FaultPhase phase) {
+        long flag = heap.flag(at);
+        if (peer == topology.rank() || Word.ahead(flag, epoch) < 0) {
+            return;
+        }
+        requireInStep(flag, peer, phase);
+        if (FaultMessages.isAbort(FaultCode.of(Word.value(flag)))) {
+            throw raise(toldFault(heap, at, flag, peer, phase));
+        }
+    }
+
+    /** The fault that a peer tells by a flag. */
+    private Fault toldFault(HostHeap heap, long at, long flag, int peer, FaultPhase phase) {
+        MemorySegment memory = heap.local();
+        long detail = memory.get(ValueLayout.JAVA_LONG, at + DETAIL_OFFSET);
+        int culprit = (int) memory.get(ValueLayout.JAVA_LONG, at + CULPRIT_OFFSET);
+        if (Word.value(flag) == FaultCode.TOO_MANY_EXPANDED.value()) {
+            return Fault.ofRoom(
+                    FaultCode.TOO_MANY_EXPANDED, culprit, detail >>> Integer.SIZE, (int) detail);
+        }
+        return Fault.ofAborted(
+                phase,
+                topology.rank(),
+                peer,
+                (int) detail,
+                Integer.toUnsignedLong(epoch),
+                Word.value(flag));
+    }
+
+    // ---- faults ----
+
+    /** Notes a fault; the first of a call counts. */
+    void record(Fault found) {
+        fault = fault == null ? found : fault;
+    }
+
+    /** The exception of a fault that ends the call. */
+    RuntimeException raise(Fault found) {
+        fault = found;
+        return messages.failure(found);
+    }
+
+    /** The failure of the call, or null. */
+    RuntimeException failure() {
+        return fault == null ? null : messages.failure(fault);
+    }
+
+    // ---- leaving ----
+
+    /**
+     * Leaves the call with the ranks of this node.
+     *
+     * @param everywhere whether all nodes must learn first how the call ended
+     */
+    void leave(boolean everywhere) {
+        if (everywhere) {
+            tellNodes();
+            for (int node = 0; node < topology.numRdmaRanks(); node++) {
+                if (node != topology.rdmaRank()) {
+                    int peer = peerOn(node);
+                    long at = endings.at(node);
+                    noteEnd(await(rdma, at, peer, FaultPhase.DONE), rdma, at, peer);
+                }
+            }
+        }
+        tellNode();
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
+            int peer = nodeRank(nvlRank);
+            long at = doneFlags.at(nvlRank);
+            noteEnd(await(nvl, at, peer, FaultPhase.DONE), nvl, at, peer);
+        }
+    }
+
+    private void noteEnd(long flag, HostHeap heap, long at, int peer) {
+        if (Word.value(flag) != FaultCode.OK.value() && peer != topology.rank()) {
+            record(toldFault(heap, at, flag, peer, FaultPhase.DONE));
+        }
+    }
+
+    /**
+     * Leaves a call that failed, without waiting, and returns the failure. What all ranks concluded
+     * alike they know; of everything else this rank tells whom it waits for no longer.
+     */
+    RuntimeException abandon(RuntimeException failure) {
+        if (!FaultMessages.isAgreed(failure)) {
+            if (fault == null || !FaultMessages.isAbort(fault.code())) {
+                int culprit =
+                        failure instanceof DeepEpTimeoutException late
+                                ? late.peer()
+                                : topology.rank();
+                fault =
+                        Fault.ofWait(
+                                FaultCode.TIMEOUT,
+                                FaultPhase.NONE,
+                                topology.rank(),
+                                culprit,
+                                Integer.toUnsignedLong(epoch),
+                                0);
+            }
+            tellNodes();
+        }
+        tellNode();
+        return failure;
+    }
+
+    /** Tells the ranks of this node; pairs with leave and requireNobodyGaveUp. */
+    private void tellNode() {
+        int code = toldCode();
+        for (int nvlRank = 0; nvlRank < topology.numNvlRanks() && code != 0; nvlRank++) {
+            tellMore(nvl.of(nodeRank(nvlRank)), doneFlags.at(topology.nvlRank()));
+        }
+        signalNode(doneFlags, code);
+    }
+
+    /** Tells the peers on other nodes; pairs with leave and requireNobodyGaveUp. */
+    private void tellNodes() {
+        for (int node = 0; topology.isInternode() && node < topology.numRdmaRanks(); node++) {
+            if (node != topology.rdmaRank()) {
+                long at = endings.at(topology.rdmaRank());
+                tellMore(rdma.of(peerOn(node)), at);
+                rdma.signal(peerOn(node), at, Word.of(epoch, toldCode()));
+            }
+        }
+    }
+
+    private int toldCode() {
+        boolean told =
+                fault != null
+                        && (FaultMessages.isAbort(fault.code())
+                                || fault.code() == FaultCode.TOO_MANY_EXPANDED);
+        return told ? fault.code().value() : FaultCode.OK.value();
+    }
+
+    /** What a fault is about: whom this rank gave up on, or the rows it needs and has room for. */
+    private void tellMore(MemorySegment memory, long at) {
+        if (fault == null) {
+            return;
+        }
+        long detail =
+                switch (fault.code()) {
+                    case TOO_MANY_EXPANDED -> Word.of((int) fault.seen(), (int) fault.expected());
+                    case PEER_ABORTED -> fault.k();
+                    default -> fault.peer();
+                };
+        memory.set(ValueLayout.JAVA_LONG, at + DETAIL_OFFSET, detail);
+        memory.set(ValueLayout.JAVA_LONG, at + CULPRIT_OFFSET, fault.at());
+    }
+
+    private int nodeRank(int nvlRank) {
+        return topology.rankOf(topology.rdmaRank(), nvlRank);
+    }
+
+    private int peerOn(int node) {
+        return topology.rankOf(node, topology.nvlRank());
+    }
+}

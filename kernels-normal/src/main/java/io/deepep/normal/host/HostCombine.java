@@ -1,0 +1,149 @@
+package io.deepep.normal.host;
+
+import io.deepep.CombinePlan;
+import io.deepep.CombineResult;
+import io.deepep.Config;
+import io.deepep.DType;
+import io.deepep.Event;
+import io.deepep.Tensor;
+import io.deepep.host.HostMemory;
+import io.deepep.normal.CombineRoles;
+import io.deepep.normal.FaultMessages;
+import io.deepep.normal.HeaderWord;
+import io.deepep.normal.NormalCall;
+import io.deepep.normal.NormalConfigs;
+import io.deepep.normal.NormalRows;
+import io.deepep.normal.RingShape;
+import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
+import io.deepep.spi.RowFormat;
+import java.lang.foreign.Arena;
+import java.util.Arrays;
+
+/** A combine with the routing of a handle. */
+final class HostCombine implements Operation<CombineResult> {
+    private final HostNormalState state;
+    private final CombinePlan plan;
+    private final Config config;
+    private final FaultMessages messages;
+    private final HostDispatchHandle handle;
+    private final int numRows;
+    private final CombineInput input;
+    private final OfferedRows offered;
+    private final RingShape ringShape;
+    private final Rings rings;
+    private final NodeWeights weights;
+    private final Role[] roles;
+    private final Tensor out;
+    private final Tensor weightsOut;
+    private CombineResult result;
+
+    HostCombine(HostNormalState state, CombinePlan plan) {
+        this.state = state;
+        this.plan = plan;
+        this.handle = HostDispatchHandle.of(plan.handle(), state);
+        this.numRows = handle.numResultRows();
+        state.checks.combine(plan, numRows);
+        if (plan.out() != null && state.nvlContains(plan.out())) {
+            throw new IllegalArgumentException(
+                    "out lies in the buffer, which peers read during a combine; give memory of your own");
+        }
+        this.config =
+                NormalConfigs.choose(
+                        plan.config(), plan.numSms(), state.combineConfig, state.envelope);
+        this.messages = state.messages(NormalCall.COMBINE, handle.numExperts());
+        this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
+        this.weightsOut = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
+        this.input = new CombineInput(state, handle, plan);
+        this.offered = new OfferedRows(state);
+        Routing routing = handle.routing();
+        boolean internode = state.topology.isInternode();
+        if (internode) {
+            CombineRoles blocks = CombineRoles.of(config.numSms(), state.topology);
+            ringShape = RingShape.ofCombine(config, blocks);
+            rings = new Rings(state, ringShape, RowFormat.bf16(handle.hidden()).strideBytes());
+        } else {
+            ringShape = null;
+            rings = null;
+        }
+        weights =
+                weightsOut == null
+                        ? null
+                        : new NodeWeights(state, handle, ringShape, offered, weightsOut);
+        TokenReducer home = new TokenReducer(state, handle, rings, offered, plan, out);
+        roles =
+                internode
+                        ? new Role[] {new NodeReducer(state, handle, rings, offered), home}
+                        : new Role[] {home};
+    }
+
+    private Tensor allocate(DType dtype, int columns) {
+        long numBytes = (long) dtype.sizeBytes() * handle.numTokens() * columns;
+        return Tensor.of(
+                HostMemory.allocate(Arena.ofAuto(), numBytes), dtype, handle.numTokens(), columns);
+    }
+
+    @Override
+    public void begin() {
+        handle.requireValid();
+        if (handle.numResultRows() != numRows) {
+            state.checks.combineRows(plan, handle.numResultRows());
+        }
+        input.stage();
+        HeaderExchange headers = state.headers;
+        headers.start(NormalCall.COMBINE);
+        headers.set(HeaderWord.HIDDEN, handle.hidden());
+        headers.set(HeaderWord.TOPK, weightsOut == null ? 0 : handle.numTopk());
+        headers.set(HeaderWord.HANDLE_EPOCH, handle.epoch());
+        if (state.topology.isInternode()) {
+            headers.set(HeaderWord.NUM_BLOCKS, config.numSms());
+            headers.set(HeaderWord.NUM_SLOTS, ringShape.numSlots());
+        } else {
+            headers.offerInPlace();
+        }
+        input.offer(headers);
+        headers.open(messages);
+        offered.learn(headers);
+    }
+
+    @Override
+    public void complete() {
+        try {
+            if (rings != null) {
+                rings.start();
+            }
+            if (weights != null) {
+                weights.run();
+            }
+            Role.play(roles, state.exchange);
+            state.exchange.leave(false); // nobody overwrites its input before all have read it
+        } catch (RuntimeException failure) {
+            throw state.exchange.abandon(failure);
+        }
+        RuntimeException failure = state.exchange.failure();
+        if (failure != null) {
+            throw failure;
+        }
+    }
+
+    /** Rows take the ways of the dispatch back. */
+    @Override
+    public void describe(RecordedFacts facts, boolean completed) {
+        NormalRows.describe(facts, RowFormat.bf16(handle.hidden()));
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
+        if (completed) {
+            int[] home = handle.routing().scan().tokensPerRank();
+            facts.tokens(handle.numTokens(), Arrays.stream(home).sum())
+                    .peers(handle.receivedRows(), home);
+            handle.describeLinks(facts);
+        }
+    }
+
+    @Override
+    public CombineResult result(Event event, Runnable receiveHook) {
+        if (result == null || !result.event().equals(event)) {
+            result = new CombineResult(out, weightsOut, event);
+        }
+        return result;
+    }
+}

@@ -1,0 +1,251 @@
+package io.deepep.normal.host;
+
+import io.deepep.Config;
+import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
+import io.deepep.Event;
+import io.deepep.Tensor;
+import io.deepep.cuda.FaultCode;
+import io.deepep.normal.Fault;
+import io.deepep.normal.FaultMessages;
+import io.deepep.normal.HeaderWord;
+import io.deepep.normal.NormalCall;
+import io.deepep.normal.NormalConfigs;
+import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.NormalRows;
+import io.deepep.normal.RingShape;
+import io.deepep.spi.Operation;
+import io.deepep.spi.RecordedFacts;
+import io.deepep.spi.RowFormat;
+
+/** A dispatch with routing of its own or a handle's ("cached"). */
+final class HostDispatch implements Operation<DispatchResult> {
+    private final HostNormalState state;
+    private final DispatchPlan plan;
+    private final int numBlocks;
+    private final NormalCall call;
+    private final FaultMessages messages;
+    private final HostDispatchHandle handle;
+    private final HostDispatchOutputs outputs;
+    private final RowFormat row;
+    private final RingShape ringShape;
+    private final Rings rings;
+    private final MetadataExchange metadata;
+    private final Role[] roles;
+
+    /** Whether the expanded rows of some rank may be too many, so that all nodes must learn. */
+    private boolean endsTogether;
+
+    HostDispatch(HostNormalState state, DispatchPlan plan) {
+        this.state = state;
+        this.plan = plan;
+        boolean cached = plan.handle() != null;
+        HostDispatchHandle given = cached ? HostDispatchHandle.of(plan.handle(), state) : null;
+        state.checks.dispatch(plan);
+        requireNotReceived(plan.x());
+        Config config =
+                NormalConfigs.choose(
+                        plan.config(), plan.numSms(), state.dispatchConfig, state.envelope);
+        this.numBlocks = Math.min(config.numSms(), NormalRdmaLayout.MAX_BLOCKS);
+        this.call = cached ? NormalCall.CACHED_DISPATCH : NormalCall.DISPATCH;
+        this.handle = cached ? given : newHandle(state, plan);
+        this.messages = state.messages(call, handle.numExperts());
+        this.outputs = new HostDispatchOutputs(state, handle, plan);
+        TokenRows tokens = new TokenRows(plan);
+        this.row = tokens.format();
+        Routing routing = handle.routing();
+        this.metadata =
+                cached
+                        ? null
+                        : new MetadataExchange(
+                                state, handle, new TokenMetadata(state, plan, handle), numBlocks);
+        Role sender = new NodeRowSender(state, routing, tokens);
+        if (state.topology.isInternode()) {
+            this.ringShape = RingShape.ofDispatch(config, 1);
+            this.rings = new Rings(state, ringShape, row.strideBytes());
+            this.roles =
+                    new Role[] {
+                        new RingSender(state, routing, tokens, rings),
+                        new RingForwarder(state, routing, row, rings),
+                        sender
+                    };
+        } else {
+            this.ringShape = null;
+            this.rings = null;
+            this.roles = new Role[] {sender};
+        }
+        if (plan.numWorstTokens() > 0) {
+            outputs.shape(plan.numWorstTokens());
+        }
+    }
+
+    /** Peers write the receive region while this rank still reads its tokens. */
+    private void requireNotReceived(Tensor x) {
+        long offset = x.address() - state.context.nvl().local().address();
+        if (offset >= state.nvlLayout.recvRows().offset()
+                && offset < state.nvlLayout.recvRows().end()) {
+            throw new IllegalArgumentException(
+                    "x is a view of received rows, which a dispatch overwrites; copy it, or receive a copy");
+        }
+    }
+
+    private static HostDispatchHandle newHandle(HostNormalState state, DispatchPlan plan) {
+        int numTokens = (int) plan.x().size(0);
+        int numTopk = plan.topkIdx() == null ? 0 : (int) plan.topkIdx().size(1);
+        int numExperts = plan.topkIdx() == null ? 0 : plan.numExperts();
+        int numLocalExperts = numExperts / state.topology.numRanks();
+        ExpertGroups groups =
+                plan.expanded()
+                        ? new ExpertGroups(numLocalExperts, numTopk, plan.expertAlignment())
+                        : null;
+        Routing routing =
+                new Routing(state.topology, numTokens, numExperts, state.limits.maxTokens());
+        return new HostDispatchHandle(
+                state,
+                routing,
+                groups,
+                (int) plan.x().size(1),
+                numTopk,
+                numExperts,
+                plan.numWorstTokens());
+    }
+
+    private boolean isCached() {
+        return call == NormalCall.CACHED_DISPATCH;
+    }
+
+    @Override
+    public void begin() {
+        if (isCached()) {
+            handle.requireValid();
+        } else {
+            handle.invalidate();
+            handle.routing().scan().scan(plan.topkIdx(), plan.layout());
+        }
+        announce();
+        state.headers.open(messages);
+        endsTogether = false;
+        if (!isCached()) {
+            accept();
+        }
+        outputs.shape(handle.numResultRows());
+    }
+
+    private void announce() {
+        HeaderExchange headers = state.headers;
+        headers.start(call);
+        headers.set(HeaderWord.HIDDEN, handle.hidden());
+        headers.set(HeaderWord.ROW_BYTES, (int) row.strideBytes());
+        headers.set(HeaderWord.NUM_SCALES, row.numScales());
+        if (state.topology.isInternode()) {
+            headers.set(HeaderWord.NUM_BLOCKS, numBlocks);
+            headers.set(HeaderWord.NUM_SLOTS, ringShape.numSlots());
+            headers.set(HeaderWord.NUM_TOKENS, handle.numTokens());
+        }
+        if (isCached()) {
+            headers.set(HeaderWord.HANDLE_EPOCH, handle.epoch());
+            return;
+        }
+        headers.set(HeaderWord.NUM_EXPERTS, handle.numExperts());
+        headers.set(HeaderWord.TOPK, handle.numTopk());
+        headers.set(HeaderWord.HAS_WEIGHTS, plan.topkWeights() == null ? 0 : 1);
+        headers.set(HeaderWord.ROW_LIMIT, rowLimit());
+        if (state.topology.isInternode()) {
+            headers.set(HeaderWord.EXPANDED_LIMITED, plan.expanded() ? 1 : 0);
+        }
+        RoutingScan scan = handle.routing().scan();
+        if (scan.fault() != null) {
+            headers.setStatus(scan.fault());
+        }
+        headers.setCounts(scan.tokensPerRank(), scan.selectionsPerExpert());
+    }
+
+    /** Rows that may arrive here. */
+    private int rowLimit() {
+        int capacity = state.nvlLayout.capacity();
+        boolean limited = plan.numWorstTokens() > 0 && !plan.expanded();
+        return limited ? Math.min(capacity, plan.numWorstTokens()) : capacity;
+    }
+
+    /** Judges the rows of all ranks and places this rank's own. */
+    private void accept() {
+        requireRoom();
+        handle.routing().assignRows(state.headers);
+        handle.validate(state.exchange.epoch(), state.headers);
+        outputs.setCounts(state.headers);
+        if (handle.groups() != null) {
+            long rows = handle.groups().place(state.headers);
+            int limit = plan.numWorstTokens() > 0 ? plan.numWorstTokens() : Integer.MAX_VALUE;
+            if (rows > limit) {
+                // Only this rank sees it: the others learn it when the call ends.
+                state.exchange.record(
+                        Fault.ofRoom(
+                                FaultCode.TOO_MANY_EXPANDED, state.topology.rank(), limit, rows));
+            }
+        }
+        for (int rank = 0; rank < state.topology.numRanks() && !endsTogether; rank++) {
+            endsTogether =
+                    state.topology.isInternode()
+                            && state.headers.word(rank, HeaderWord.EXPANDED_LIMITED) != 0;
+        }
+    }
+
+    private void requireRoom() {
+        int numRanks = state.topology.numRanks();
+        for (int rank = 0; rank < numRanks; rank++) {
+            long rows = 0;
+            for (int source = 0; source < numRanks; source++) {
+                rows += state.headers.rows(source, rank);
+            }
+            int limit = state.headers.word(rank, HeaderWord.ROW_LIMIT);
+            if (rows > limit) {
+                throw state.exchange.abandon(
+                        state.exchange.raise(
+                                Fault.ofRoom(FaultCode.TOO_MANY_ROWS, rank, limit, rows)));
+            }
+        }
+    }
+
+    @Override
+    public void complete() {
+        try {
+            if (metadata != null) {
+                metadata.run();
+            }
+            if (rings != null) {
+                rings.start();
+            }
+            Role.play(roles, state.exchange);
+            state.exchange.leave(endsTogether);
+        } catch (RuntimeException failure) {
+            throw state.exchange.abandon(failure);
+        }
+        RuntimeException failure = state.exchange.failure();
+        if (failure != null) {
+            handle.invalidate();
+            throw failure;
+        }
+        if (handle.groups() != null && !isCached()) {
+            handle.groups()
+                    .assign(state.context.nvl().local(), handle.recvTopk(), handle.numReceived());
+        }
+        outputs.finish();
+    }
+
+    @Override
+    public void describe(RecordedFacts facts, boolean completed) {
+        NormalRows.describe(facts, row);
+        facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
+        if (completed) {
+            facts.tokens(handle.numTokens(), handle.numReceived())
+                    .peers(handle.routing().scan().tokensPerRank(), handle.receivedRows());
+            handle.describeLinks(facts);
+            outputs.describe(facts);
+        }
+    }
+
+    @Override
+    public DispatchResult result(Event event, Runnable receiveHook) {
+        return outputs.result(handle, event);
+    }
+}

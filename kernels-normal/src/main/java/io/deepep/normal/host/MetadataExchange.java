@@ -1,0 +1,129 @@
+package io.deepep.normal.host;
+
+import io.deepep.cuda.FaultPhase;
+import io.deepep.host.HostHeap;
+import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.spi.Region;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+
+/**
+ * What goes ahead of the rows of a new dispatch: index, experts and weights of each token to the
+ * ranks that receive it. Those on other nodes get them by way of the peer there, as records: a
+ * token's rows on that node, then its experts and weights. The peer keeps the rows, by which it
+ * also forwards the token and later sums for it: internode_meta.cuh in Java.
+ *
+ * <p>Tokens are divided into blocks as GPUs divide them, each with a flag of its own.
+ */
+final class MetadataExchange {
+    private final HostNormalState state;
+    private final Routing routing;
+    private final TokenMetadata metadata;
+    private final HostHeap rdma;
+    private final Region[] records;
+    private final Region flags;
+    private final int numBlocks;
+
+    /**
+     * Of one plan.
+     *
+     * @param numSms into how many blocks tokens are divided
+     */
+    MetadataExchange(
+            HostNormalState state, HostDispatchHandle handle, TokenMetadata metadata, int numSms) {
+        this.state = state;
+        this.routing = handle.routing();
+        this.metadata = metadata;
+        this.rdma = state.context.rdma();
+        this.flags = state.rdmaLayout.recordFlags();
+        this.numBlocks = numSms;
+        this.records = new Region[state.topology.isInternode() ? state.topology.numRdmaRanks() : 0];
+        int recordBytes = NormalRdmaLayout.recordBytes(handle.numTopk());
+        for (int node = 0; node < records.length; node++) {
+            records[node] = state.rdmaLayout.records().cell(node).of(recordBytes);
+        }
+    }
+
+    void run() {
+        for (int node = 0; node < records.length; node++) {
+            if (state.isRemote(node)) {
+                sendRecords(node);
+            }
+        }
+        for (int token = 0; token < routing.numTokens(); token++) {
+            if (routing.nodeMask(token) != 0) {
+                metadata.load(token);
+                spread(routing.own(), state.topology.rdmaRank(), token);
+            }
+        }
+        for (int node = 0; node < records.length; node++) {
+            if (state.isRemote(node)) {
+                forwardRecords(node);
+            }
+        }
+        state.exchange.signalNode(state.nvlLayout.metaFlags(), 0);
+        state.exchange.awaitNode(state.nvlLayout.metaFlags(), FaultPhase.META);
+    }
+
+    private int perBlock(int numTokens) {
+        return Math.ceilDiv(numTokens, numBlocks);
+    }
+
+    private void sendRecords(int node) {
+        int peer = state.peerOn(node);
+        MemorySegment target = rdma.of(peer);
+        Region cell = records[state.topology.rdmaRank()];
+        int perBlock = perBlock(routing.numTokens());
+        for (int token = 0; token < routing.numTokens(); token++) {
+            long at = cell.at(token);
+            for (int nvlRank = 0; nvlRank < NodeRows.WIDTH; nvlRank++) {
+                int row = routing.own().row(node, token, nvlRank);
+                target.set(ValueLayout.JAVA_INT, at + 4L * nvlRank, row);
+            }
+            if (routing.crosses(token, node)) {
+                metadata.load(token);
+                metadata.store(target, at + NormalRdmaLayout.NODE_ROWS_BYTES);
+            }
+            if ((token + 1) % perBlock == 0 || token + 1 == routing.numTokens()) {
+                long flag = flags.at(state.topology.rdmaRank(), token / perBlock);
+                long epoch = Integer.toUnsignedLong(state.exchange.epoch());
+                rdma.signal(peer, flag, epoch); // release; pairs with forwardRecords
+            }
+        }
+    }
+
+    private void forwardRecords(int node) {
+        MemorySegment source = rdma.local();
+        NodeRows rows = routing.forwarded();
+        int numTokens = routing.sourceTokens(node);
+        int perBlock = perBlock(numTokens);
+        for (int token = 0; token < numTokens; token++) {
+            if (token % perBlock == 0) {
+                // acquire; pairs with sendRecords
+                state.exchange.await(
+                        rdma,
+                        flags.at(node, token / perBlock),
+                        state.peerOn(node),
+                        FaultPhase.META);
+            }
+            long at = records[node].at(token);
+            for (int nvlRank = 0; nvlRank < NodeRows.WIDTH; nvlRank++) {
+                int row = source.get(ValueLayout.JAVA_INT, at + 4L * nvlRank);
+                rows.set(node, token, nvlRank, row);
+            }
+            if (rows.goesTo(node, token)) {
+                metadata.load(token, source, at + NormalRdmaLayout.NODE_ROWS_BYTES);
+                spread(rows, node, token);
+            }
+        }
+    }
+
+    private void spread(NodeRows rows, int node, int token) {
+        for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
+            int row = rows.row(node, token, nvlRank);
+            if (row >= 0) {
+                metadata.write(nvlRank, row);
+            }
+        }
+    }
+}

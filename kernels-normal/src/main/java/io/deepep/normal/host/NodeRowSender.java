@@ -1,0 +1,57 @@
+package io.deepep.normal.host;
+
+import io.deepep.host.HostHeap;
+import io.deepep.spi.Region;
+
+/** Writes this rank's tokens to their rows at the ranks of its own node. Never waits. */
+final class NodeRowSender implements Role {
+    private static final int TOKENS_PER_TURN = 32;
+
+    private final HostNormalState state;
+    private final Routing routing;
+    private final TokenRows tokens;
+    private final Region rows;
+    private final HostHeap nvl;
+    private int next;
+
+    NodeRowSender(HostNormalState state, Routing routing, TokenRows tokens) {
+        this.state = state;
+        this.routing = routing;
+        this.tokens = tokens;
+        this.rows = state.nvlLayout.recvRows().of(tokens.format().strideBytes());
+        this.nvl = state.context.nvl();
+    }
+
+    @Override
+    public void start() {
+        next = 0;
+    }
+
+    @Override
+    public int doWork() {
+        int end = Math.min(next + TOKENS_PER_TURN, routing.numTokens());
+        for (; next < end; next++) {
+            for (int rest = routing.nodeMask(next); rest != 0; rest &= rest - 1) {
+                int nvlRank = Integer.numberOfTrailingZeros(rest);
+                int row = routing.row(next, nvlRank);
+                tokens.write(next, nvl.of(state.nodeRank(nvlRank)), rows.at(row));
+            }
+        }
+        return 1;
+    }
+
+    @Override
+    public boolean isDone() {
+        return next == routing.numTokens();
+    }
+
+    @Override
+    public int awaited() {
+        return state.topology.rank();
+    }
+
+    @Override
+    public void idle() {
+        throw new AssertionError("a sender within the node never waits");
+    }
+}

@@ -1,0 +1,84 @@
+package io.deepep.normal.cuda.kernels;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.cuda.KernelHeader;
+import io.deepep.error.AbiMismatchException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * The committed headers are those that Java's definitions give, and binaries of others are refused.
+ */
+class NormalStructsTest {
+    private static final Pattern HASH = Pattern.compile("uint64_t \\w+ = 0x([0-9a-f]+);");
+
+    static Stream<Arguments> headers() {
+        return Stream.of(
+                Arguments.of("shared/normal_structs.cuh", NormalStructs.HEADER),
+                Arguments.of("internode/internode_structs.cuh", InternodeStructs.HEADER));
+    }
+
+    private static Path file(String name) {
+        return Path.of("src/main/cuda", name);
+    }
+
+    @ParameterizedTest
+    @MethodSource("headers")
+    void headerIsCurrent(String name, KernelHeader header) throws IOException {
+        if (Boolean.getBoolean("deepep.writeHeaders")) {
+            Files.writeString(file(name), header.text());
+        }
+        assertThat(file(name))
+                .as("write it again with -Ddeepep.writeHeaders=true")
+                .hasContent(header.text());
+    }
+
+    static Stream<String> numbers() {
+        return NormalStructs.HEADER.numbers().keySet().stream();
+    }
+
+    /** Java with another value of a number than the one the kernels were built with. */
+    @ParameterizedTest
+    @MethodSource("numbers")
+    void anotherNumberIsRefused(String number) throws IOException {
+        Matcher built = HASH.matcher(Files.readString(file("shared/normal_structs.cuh")));
+        assertThat(built.find()).isTrue();
+        long hash = Long.parseUnsignedLong(built.group(1), 16);
+        NormalStructs.HEADER.requireSame("normal_dispatch", hash);
+        int value = NormalStructs.HEADER.numbers().get(number);
+        KernelHeader changed = NormalStructs.HEADER.with(number, value + 1);
+        assertThat(changed.text()).contains(number + " = " + (value + 1));
+        assertThatThrownBy(() -> changed.requireSame("normal_dispatch", hash))
+                .isInstanceOf(AbiMismatchException.class)
+                .hasMessageContaining("device code normal_dispatch was built with");
+    }
+
+    /** Kernels have no number of these names of their own. */
+    @Test
+    void kernelsDeclareNoneOfThemAgain() throws IOException {
+        try (Stream<Path> files = Files.walk(Path.of("src/main/cuda"))) {
+            for (Path path : files.filter(Files::isRegularFile).toList()) {
+                if (!path.getFileName().toString().endsWith("_structs.cuh")) {
+                    String text = Files.readString(path);
+                    assertThat(numbers())
+                            .as(path.toString())
+                            .noneMatch(
+                                    number ->
+                                            Pattern.compile("constexpr [^;()]*\\b" + number + " =")
+                                                    .matcher(text)
+                                                    .find());
+                }
+            }
+        }
+    }
+}

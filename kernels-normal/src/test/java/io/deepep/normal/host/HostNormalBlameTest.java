@@ -1,0 +1,88 @@
+package io.deepep.normal.host;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import io.deepep.CombinePlan;
+import io.deepep.Config;
+import io.deepep.DType;
+import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
+import io.deepep.NormalLimits;
+import io.deepep.Tensor;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.spi.Operation;
+import java.lang.foreign.Arena;
+import java.time.Duration;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * A rank that enters a call and then does nothing more is the one that all others name, also those
+ * that wait for a rank which waits for it: a forwarder, or one that has no room left.
+ */
+class HostNormalBlameTest {
+    private static final int CULPRIT = 1;
+    private static final int NUM_TOKENS = 64;
+    private static final int NUM_TOPK = 3;
+    private static final int HIDDEN = 64;
+
+    private static RankGroup group(int numNodes, int numNvlRanks) {
+        int numExperts = 2 * numNodes * numNvlRanks;
+        NormalLimits limits = NormalLimits.of(NUM_TOKENS, HIDDEN, NUM_TOPK, numExperts);
+        // Far fewer slots than tokens.
+        Config config = new Config(4, 1, 2);
+        return new RankGroup(numNodes, numNvlRanks, limits, config, Duration.ofSeconds(1));
+    }
+
+    private static DispatchPlan plan(Routings routings, int rank) {
+        Tensor x = Tensor.allocate(Arena.ofAuto(), DType.BF16, routings.numTokens(rank), HIDDEN);
+        return DispatchPlan.builder(x)
+                .topk(routings.topkIdxTensor(rank), null, routings.numExperts())
+                .build();
+    }
+
+    private static void requireCulprit(Operation<?> operation, int rank) {
+        DeepEpTimeoutException failure =
+                catchThrowableOfType(DeepEpTimeoutException.class, operation::complete);
+        assertThat(failure).as("a timeout on rank %d", rank).isNotNull();
+        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(CULPRIT);
+    }
+
+    @ParameterizedTest(name = "{0}x{1}")
+    @CsvSource({"2, 2", "2, 4", "3, 2", "4, 1"})
+    void inADispatch(int numNodes, int numNvlRanks) throws Exception {
+        int numRanks = numNodes * numNvlRanks;
+        Routings routings = Routings.random(3, numRanks, 2 * numRanks, NUM_TOPK, NUM_TOKENS);
+        group(numNodes, numNvlRanks)
+                .run(
+                        (topology, kernels) -> {
+                            Operation<DispatchResult> operation =
+                                    kernels.prepareDispatch(plan(routings, topology.rank()));
+                            operation.begin();
+                            if (topology.rank() != CULPRIT) {
+                                requireCulprit(operation, topology.rank());
+                            }
+                        });
+    }
+
+    @ParameterizedTest(name = "{0}x{1}")
+    @CsvSource({"1, 4", "2, 2", "3, 2", "4, 1"})
+    void inACombine(int numNodes, int numNvlRanks) throws Exception {
+        int numRanks = numNodes * numNvlRanks;
+        Routings routings = Routings.random(5, numRanks, 2 * numRanks, NUM_TOPK, NUM_TOKENS);
+        group(numNodes, numNvlRanks)
+                .run(
+                        (topology, kernels) -> {
+                            DispatchResult got =
+                                    RankGroup.dispatch(kernels, plan(routings, topology.rank()));
+                            Operation<?> operation =
+                                    kernels.prepareCombine(
+                                            CombinePlan.builder(got.recvX(), got.handle()).build());
+                            operation.begin();
+                            if (topology.rank() != CULPRIT) {
+                                requireCulprit(operation, topology.rank());
+                            }
+                        });
+    }
+}

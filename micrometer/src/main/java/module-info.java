@@ -1,0 +1,11 @@
+/** Meters of dispatch and combine in a Micrometer registry. */
+@SuppressWarnings({
+    "requires-automatic",
+    "requires-transitive-automatic"
+}) // Micrometer has no descriptor
+module io.deepep.micrometer {
+    requires transitive io.deepep;
+    requires transitive micrometer.core;
+
+    exports io.deepep.micrometer;
+}

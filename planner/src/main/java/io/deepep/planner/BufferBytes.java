@@ -1,0 +1,72 @@
+package io.deepep.planner;
+
+import io.deepep.Buffer;
+import io.deepep.Config;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyLimits;
+import io.deepep.NormalLimits;
+
+/**
+ * What a rank's buffer needs for one mode, as the library's size hints say.
+ *
+ * @param nvl NVL buffer that no routing can overflow
+ * @param rdma RDMA buffer
+ * @param maxRecvTokens rows that the busiest rank receives with the planned routing; 0 in
+ *     low-latency mode, which has room for all
+ * @param nvlForRouting NVL buffer with that {@code maxRecvTokens}
+ */
+public record BufferBytes(long nvl, long rdma, int maxRecvTokens, long nvlForRouting) {
+    /**
+     * Refuses what the library would refuse.
+     *
+     * @throws IllegalArgumentException if it would
+     */
+    public static void requireAllowed(Mode mode, Shape shape, int numRanks) {
+        if (mode == Mode.LOW_LATENCY) {
+            lowLatencyLimits(shape);
+            return;
+        }
+        limits(shape, NormalLimits.WORST_CASE);
+        if ((long) shape.numTokens() * numRanks > Integer.MAX_VALUE) {
+            throw new IllegalArgumentException(
+                    shape.numTokens()
+                            + " tokens of "
+                            + numRanks
+                            + " ranks are more rows than a buffer can have, "
+                            + Integer.MAX_VALUE
+                            + "; lower numTokens");
+        }
+    }
+
+    /** Normal mode's buffers. */
+    static BufferBytes normal(Shape shape, EpTopology topology, int mostReceived) {
+        int rows = Math.max(1, mostReceived);
+        NormalLimits worst = limits(shape, NormalLimits.WORST_CASE);
+        Config config = WireFormat.configFor(topology);
+        return new BufferBytes(
+                config.nvlBufferSizeHint(worst, topology),
+                config.rdmaBufferSizeHint(worst, topology),
+                rows,
+                config.nvlBufferSizeHint(limits(shape, rows), topology));
+    }
+
+    private static NormalLimits limits(Shape shape, int maxRecvTokens) {
+        return new NormalLimits(
+                shape.numTokens(),
+                shape.hidden(),
+                shape.numTopk(),
+                shape.numExperts(),
+                maxRecvTokens);
+    }
+
+    /** Low-latency mode's buffers. */
+    static BufferBytes lowLatency(Shape shape, EpTopology topology) {
+        return new BufferBytes(
+                0, Buffer.lowLatencyRdmaSizeHint(lowLatencyLimits(shape), topology), 0, 0);
+    }
+
+    private static LowLatencyLimits lowLatencyLimits(Shape shape) {
+        return new LowLatencyLimits(
+                shape.numTokens(), shape.hidden(), shape.numExperts(), shape.numTopk());
+    }
+}

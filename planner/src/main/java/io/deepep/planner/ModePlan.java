@@ -1,0 +1,69 @@
+package io.deepep.planner;
+
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import java.util.List;
+import java.util.stream.Stream;
+
+/**
+ * The plan of one mode on one cluster.
+ *
+ * @param dispatchType what a dispatch ships; a combine ships BF16
+ * @param sampledTokens tokens of each rank that were simulated
+ * @param operations dispatch and combine
+ */
+public record ModePlan(
+        Mode mode,
+        Cluster cluster,
+        Shape shape,
+        DType dispatchType,
+        int sampledTokens,
+        BufferBytes buffers,
+        List<OperationPlan> operations) {
+    /**
+     * Simulates the routing and plans both operations.
+     *
+     * @param lowLatencyRule how often a token goes out in low-latency mode
+     * @throws IllegalArgumentException if the library would refuse these shapes
+     */
+    public static ModePlan of(
+            Mode mode,
+            Cluster cluster,
+            Shape shape,
+            DType dispatchType,
+            RowRule lowLatencyRule,
+            TokenSource source) {
+        EpTopology topology = cluster.topology();
+        Simulation simulation =
+                mode == Mode.NORMAL
+                        ? Simulation.normal(source, topology)
+                        : Simulation.lowLatency(source, topology, lowLatencyRule);
+        BufferBytes buffers =
+                mode == Mode.NORMAL
+                        ? BufferBytes.normal(shape, topology, simulation.mostReceived())
+                        : BufferBytes.lowLatency(shape, topology);
+        return new ModePlan(
+                mode,
+                cluster,
+                shape,
+                dispatchType,
+                simulation.sampledTokens(),
+                buffers,
+                Stream.of(Op.values())
+                        .map(
+                                op ->
+                                        OperationPlan.of(
+                                                mode,
+                                                op,
+                                                simulation,
+                                                WireFormat.of(
+                                                        mode, op, dispatchType, shape, topology),
+                                                cluster))
+                        .toList());
+    }
+
+    /** What an operation's rows are. */
+    public DType dtype(Op op) {
+        return op == Op.DISPATCH ? dispatchType : DType.BF16;
+    }
+}

@@ -1,0 +1,77 @@
+package io.deepep.planner;
+
+import java.util.Locale;
+
+/**
+ * What links cost on one kind of machine with one library. Every number is either measured by
+ * itself or solved from the rows named here, and from no other; {@code ProfileTest} solves them
+ * again. {@code deepep plan compare} shows what the model says of all other rows.
+ */
+public enum Profile {
+    /**
+     * This library on H200. NVLink rates are those of bare copies while 8 GPUs all exchange: 345
+     * GB/s pushed, 328 GB/s pulled. Fixed times are those measured for 1 token among 4 GPUs. What
+     * RDMA gives is that of {@link #H800_DEEPEP_V1}. Normal mode on several nodes waits for a trip
+     * of headers and one of rows in a dispatch, and for both in a combine.
+     */
+    H200 {
+        @Override
+        Costs costs(Mode mode, Op op) {
+            if (mode == Mode.LOW_LATENCY) {
+                double micros = op == Op.DISPATCH ? 11.3 : 10.7;
+                return new Costs(micros, 345e9, LOW_LATENCY_RDMA_MICROS, LOW_LATENCY_RDMA_SHARE);
+            }
+            return op == Op.DISPATCH
+                    ? new Costs(26.0, 345e9, 26.0 + 2 * RDMA_TRIP_MICROS, NORMAL_RDMA_SHARE)
+                    : new Costs(17.5, 328e9, 17.5 + 2 * RDMA_TRIP_MICROS, NORMAL_RDMA_SHARE);
+        }
+    },
+    /**
+     * DeepEP V1 on H800 with 400 Gb/s NICs, from its published tables. Each kind of link is solved
+     * from one world size: NVLink from EP 8 (two numbers from dispatch and combine, in each mode),
+     * RDMA of low-latency mode from EP 256 (likewise), the RDMA share of normal mode from the
+     * dispatch of EP 32, with the fixed time of NVLink.
+     */
+    H800_DEEPEP_V1 {
+        @Override
+        Costs costs(Mode mode, Op op) {
+            return mode == Mode.NORMAL
+                    ? new Costs(68.6, 143.1e9, 68.6, NORMAL_RDMA_SHARE)
+                    : new Costs(37.4, 168.9e9, LOW_LATENCY_RDMA_MICROS, LOW_LATENCY_RDMA_SHARE);
+        }
+    };
+
+    /** One way through a NIC that is not on the GPU's own PCIe switch: 4 to 6 µs. */
+    static final double RDMA_TRIP_MICROS = 5;
+
+    /** Of the line rate, in normal mode: DeepEP V1, dispatch among 32 ranks. */
+    static final double NORMAL_RDMA_SHARE = 0.902;
+
+    /** Of the line rate, in low-latency mode: DeepEP V1, 256 ranks. */
+    static final double LOW_LATENCY_RDMA_SHARE = 0.828;
+
+    /** The fixed time that goes with it. */
+    static final double LOW_LATENCY_RDMA_MICROS = 16.5;
+
+    /**
+     * The costs of one operation.
+     *
+     * @param nvlinkMicros fixed time where NVLink is waited for
+     * @param nvlinkBytesPerSecond of a rank in one direction
+     * @param rdmaMicros fixed time where RDMA is waited for
+     * @param rdmaShare of its NICs' line rate that a rank gets
+     */
+    record Costs(
+            double nvlinkMicros,
+            double nvlinkBytesPerSecond,
+            double rdmaMicros,
+            double rdmaShare) {}
+
+    /** What one operation costs. */
+    abstract Costs costs(Mode mode, Op op);
+
+    @Override
+    public String toString() {
+        return name().toLowerCase(Locale.ROOT).replace('_', '-');
+    }
+}

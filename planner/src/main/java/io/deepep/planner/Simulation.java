@@ -1,0 +1,98 @@
+package io.deepep.planner;
+
+import io.deepep.EpTopology;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/**
+ * What a routing makes each rank send and receive.
+ *
+ * @param dispatch rows of a dispatch
+ * @param combine rows of the combine after it
+ * @param meanReceived rows that a rank holds after the dispatch on average, its own tokens'
+ *     included
+ * @param mostReceived rows that the rank with most holds
+ * @param nodesReached nodes that a token reaches on average, its own included
+ * @param fraction of the tokens that was simulated
+ * @param sampledTokens of each rank
+ */
+record Simulation(
+        LinkRows dispatch,
+        LinkRows combine,
+        double meanReceived,
+        int mostReceived,
+        double nodesReached,
+        double fraction,
+        int sampledTokens) {
+
+    /** Normal mode: combine takes the ways of dispatch backwards. */
+    static Simulation normal(TokenSource source, EpTopology topology) {
+        RowCounter counter = count(source, topology, RowRule.NODE_THEN_RANK).getFirst();
+        return of(source, counter, counter.rows.reversed());
+    }
+
+    /**
+     * Low-latency mode: every selection's result goes home by itself.
+     *
+     * @param dispatchRule how tokens go out
+     */
+    static Simulation lowLatency(TokenSource source, EpTopology topology, RowRule dispatchRule) {
+        List<RowCounter> counters =
+                count(source, topology, dispatchRule, RowRule.ONCE_PER_SELECTION);
+        return of(source, counters.getFirst(), counters.getLast().rows.reversed());
+    }
+
+    private static Simulation of(TokenSource source, RowCounter counter, LinkRows combine) {
+        double fraction = (double) source.sampledTokens() / source.maxTokens();
+        return new Simulation(
+                counter.rows,
+                combine,
+                Arrays.stream(counter.received).average().orElseThrow() / fraction,
+                (int) Math.ceil(LinkLoad.max(counter.received, fraction)),
+                counter.nodesReached(),
+                fraction,
+                source.sampledTokens());
+    }
+
+    /** Counts by several rules at once. */
+    private static List<RowCounter> count(
+            TokenSource source, EpTopology topology, RowRule... rules) {
+        int workers = Math.min(topology.numRanks(), Runtime.getRuntime().availableProcessors());
+        return IntStream.range(0, workers)
+                .parallel()
+                .mapToObj(
+                        worker -> {
+                            List<RowCounter> counters = counters(source, topology, rules);
+                            for (int rank = worker; rank < topology.numRanks(); rank += workers) {
+                                int src = rank;
+                                source.forEach(
+                                        src,
+                                        experts ->
+                                                counters.forEach(each -> each.add(src, experts)));
+                            }
+                            return counters;
+                        })
+                .reduce(Simulation::sum)
+                .orElseThrow();
+    }
+
+    private static List<RowCounter> counters(
+            TokenSource source, EpTopology topology, RowRule... rules) {
+        return Arrays.stream(rules)
+                .map(rule -> new RowCounter(rule, topology, source.numExperts()))
+                .toList();
+    }
+
+    private static List<RowCounter> sum(List<RowCounter> to, List<RowCounter> from) {
+        for (int i = 0; i < to.size(); i++) {
+            to.get(i).addAll(from.get(i));
+        }
+        return to;
+    }
+
+    /** The rows of one operation. */
+    LinkRows rows(Op op) {
+        return op == Op.DISPATCH ? dispatch : combine;
+    }
+}

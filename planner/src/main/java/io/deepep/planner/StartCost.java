@@ -1,0 +1,81 @@
+package io.deepep.planner;
+
+import io.deepep.EpTopology;
+import io.deepep.buffer.NvshmemQueues;
+
+/**
+ * What a rank needs to start with NVSHMEM over IBGDA in normal mode, where its world is its rail:
+ * one PE per node.
+ *
+ * @param topology of the cluster
+ * @param queues to each PE
+ * @param buffers of a rank
+ */
+public record StartCost(EpTopology topology, NvshmemQueues queues, BufferBytes buffers) {
+    /** NVSHMEM takes device memory for its heap in such pieces. */
+    private static final long HEAP_PIECE = 512L << 20;
+
+    /**
+     * Collective calls of a start of NVSHMEM 3.4.5 as its log shows them (two PEs on one GPU,
+     * without a network), and those that IBGDA adds: a gather of one handle per shared target, an
+     * exchange of one per queue pair.
+     */
+    private static final int GATHERS = 17 + 1;
+
+    private static final int BARRIERS = 12;
+
+    /** What these gathers bring of each PE. */
+    private static final long GATHERED_BYTES = 1191 + 2 * 56;
+
+    private static final long QP_HANDLE_BYTES = 24;
+
+    /** To the rank that made the unique id, and back: its version, its address, the next's. */
+    private static final int MESSAGES_WITH_ROOT = 4;
+
+    /**
+     * The cost on a cluster.
+     *
+     * @param shape of the model; a rank has room for as many rows as it receives of evenly spread
+     *     tokens
+     */
+    public static StartCost of(EpTopology topology, Shape shape) {
+        return new StartCost(
+                topology,
+                NvshmemQueues.normal(WireFormat.configFor(topology)),
+                BufferBytes.normal(shape, topology, shape.numTokens() * shape.numTopk()));
+    }
+
+    /** Other PEs of the world. */
+    public int numPeers() {
+        return topology.numRdmaRanks() - 1;
+    }
+
+    /** Queue pairs that a rank makes and connects. */
+    public long numQps() {
+        return (long) numPeers() * queues.numQpsPerPe();
+    }
+
+    /** GPU memory of the queues. */
+    public long queueBytes() {
+        return numPeers() * queues.bytesPerPe();
+    }
+
+    /** GPU memory of the symmetric heap. */
+    public long heapBytes() {
+        return Math.ceilDiv(buffers.rdma(), HEAP_PIECE) * HEAP_PIECE;
+    }
+
+    /**
+     * Messages that a rank sends: gathers go round a ring, barriers double their distance, the
+     * exchange goes to each.
+     */
+    public long messages() {
+        int rounds = Integer.SIZE - Integer.numberOfLeadingZeros(numPeers());
+        return MESSAGES_WITH_ROOT + (GATHERS + 1L) * numPeers() + (long) BARRIERS * rounds;
+    }
+
+    /** Their bytes. */
+    public long messageBytes() {
+        return numPeers() * GATHERED_BYTES + numQps() * QP_HANDLE_BYTES;
+    }
+}

@@ -1,0 +1,94 @@
+package io.deepep.planner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.testkit.oracle.Traffic;
+import io.deepep.testkit.routing.Routing;
+import io.deepep.testkit.routing.RoutingSpec;
+import net.jqwik.api.EdgeCasesMode;
+import net.jqwik.api.ForAll;
+import net.jqwik.api.Property;
+import net.jqwik.api.constraints.IntRange;
+
+/** Bytes and times of operations. */
+final class OperationPlanProperties {
+    private static Routing routing(int nodes, int ranksPerNode, int tokens) {
+        int numRanks = nodes * ranksPerNode;
+        return RoutingSpec.of(numRanks, tokens, 2 * numRanks, 2).withSeed(tokens).generate();
+    }
+
+    private static OperationPlan plan(
+            Routing routing, EpTopology topology, Mode mode, Op op, int hidden, double nicGbps) {
+        TokenSource source = new TokenSource.Recorded(routing);
+        Simulation simulation =
+                mode == Mode.NORMAL
+                        ? Simulation.normal(source, topology)
+                        : Simulation.lowLatency(source, topology, RowRule.ONCE_PER_RANK);
+        Shape shape =
+                new Shape(routing.maxTokens(), hidden, routing.numTopk(), routing.numExperts());
+        return OperationPlan.of(
+                mode,
+                op,
+                simulation,
+                WireFormat.of(mode, op, DType.FP8_E4M3, shape, topology),
+                new Cluster(topology, Profile.H200, nicGbps, 1, 0));
+    }
+
+    @Property(tries = 100, edgeCases = EdgeCasesMode.NONE)
+    void payloadIsTheOraclesTrafficTimesTheRow(
+            @ForAll @IntRange(min = 1, max = 3) int nodes,
+            @ForAll @IntRange(min = 1, max = 4) int ranksPerNode,
+            @ForAll @IntRange(min = 1, max = 9) int tokens,
+            @ForAll @IntRange(min = 1, max = 8) int hundreds,
+            @ForAll Op op) {
+        EpTopology topology = new EpTopology(0, nodes * ranksPerNode, ranksPerNode);
+        Routing routing = routing(nodes, ranksPerNode, tokens);
+        Traffic all = new Traffic(0, 0);
+        for (int rank = 0; rank < topology.numRanks(); rank++) {
+            all = all.plus(Traffic.normal(routing, topology, rank));
+        }
+        int hidden = 128 * hundreds;
+        long row = op == Op.DISPATCH ? hidden + 4 * (hidden / 128) : 2 * hidden;
+        OperationPlan plan = plan(routing, topology, Mode.NORMAL, op, hidden, 400);
+        assertThat(Math.round(plan.nvlink().payloadMean() * topology.numRanks()))
+                .isEqualTo(all.nvlinkRows() * row);
+        assertThat(Math.round(plan.rdma().payloadMean() * topology.numRanks()))
+                .isEqualTo(all.rdmaRows() * row);
+    }
+
+    @Property(tries = 100, edgeCases = EdgeCasesMode.NONE)
+    void growsWithHidden(
+            @ForAll @IntRange(min = 1, max = 3) int nodes,
+            @ForAll @IntRange(min = 1, max = 20) int narrow,
+            @ForAll @IntRange(min = 1, max = 20) int more,
+            @ForAll Mode mode,
+            @ForAll Op op) {
+        EpTopology topology = new EpTopology(0, nodes * 4, 4);
+        Routing routing = routing(nodes, 4, 8);
+        OperationPlan small = plan(routing, topology, mode, op, 128 * narrow, 400);
+        OperationPlan large = plan(routing, topology, mode, op, 128 * (narrow + more), 400);
+        assertThat(large.nvlink().mean()).isGreaterThan(small.nvlink().mean());
+        assertThat(large.slowestMicros()).isGreaterThanOrEqualTo(small.slowestMicros());
+        assertThat(large.rdma().max()).isGreaterThanOrEqualTo(small.rdma().max());
+        assertThat(small.slowestMicros()).isGreaterThanOrEqualTo(small.typicalMicros());
+    }
+
+    @Property(tries = 50, edgeCases = EdgeCasesMode.NONE)
+    void aFasterNicIsNeverSlower(
+            @ForAll @IntRange(min = 1, max = 3) int nodes,
+            @ForAll @IntRange(min = 100, max = 800) int gbps,
+            @ForAll Mode mode,
+            @ForAll Op op) {
+        EpTopology topology = new EpTopology(0, nodes * 4, 4);
+        Routing routing = routing(nodes, 4, 8);
+        OperationPlan slow = plan(routing, topology, mode, op, 7168, gbps);
+        OperationPlan fast = plan(routing, topology, mode, op, 7168, 2 * gbps);
+        assertThat(fast.slowestMicros()).isLessThanOrEqualTo(slow.slowestMicros());
+        if (nodes == 1) {
+            assertThat(fast.slowestMicros()).isEqualTo(slow.slowestMicros());
+            assertThat(fast.rdma().max()).isZero();
+        }
+    }
+}

@@ -1,0 +1,29 @@
+package io.deepep.planner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.EpTopology;
+import org.junit.jupiter.api.Test;
+
+class StartCostTest {
+    private static final Shape SHAPE = new Shape(4096, 7168, 8, 256);
+
+    private static StartCost cost(int nodes) {
+        return StartCost.of(new EpTopology(0, 8 * nodes, 8), SHAPE);
+    }
+
+    @Test
+    void queuesGrowWithTheOtherNodes() {
+        assertThat(cost(2).numQps()).isEqualTo(cost(2).queues().numQpsPerPe());
+        assertThat(cost(32).numQps()).isEqualTo(31 * cost(2).numQps());
+        assertThat(cost(32).queueBytes()).isEqualTo(31 * cost(32).queues().bytesPerPe());
+        assertThat(cost(32).heapBytes()).isGreaterThanOrEqualTo(cost(32).buffers().rdma());
+    }
+
+    /** Seen of two PEs: 17 gathers and 12 barriers; IBGDA gathers and exchanges once more. */
+    @Test
+    void twoPesSendAMessageForEachCall() {
+        assertThat(cost(2).messages()).isEqualTo(4 + 17 + 12 + 2);
+        assertThat(cost(3).messages()).isEqualTo(4 + 2 * 17 + 2 * 12 + 2 * 2);
+    }
+}

@@ -1,0 +1,243 @@
+package io.deepep.testkit.conformance.lowlatency;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Buffer;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Send and receive halves in the orders that hooks allow, and two results alive. Part of {@link
+ * LowLatencyConformance}.
+ */
+@BackendSuite
+public record LowLatencyFlightConformance(TestBackend backend) implements LowLatencySuite {
+    /**
+     * Two batches in flight: the second is sent before the first is received, on the way out and on
+     * the way home.
+     */
+    @Cases
+    @MethodSource(FEW)
+    public void twoInFlight(LowLatencyShape shape) {
+        LowLatencyWorld a = shape.world(31);
+        LowLatencyWorld b = shape.world(32);
+        LowLatencyFormat format = LowLatencyFormat.FP8;
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rankA = new LowLatencyRank(context, a);
+                    LowLatencyRank rankB = new LowLatencyRank(context, b);
+                    LowLatencyDispatchPlan planA = rankA.plan(format).receiveHook(true).build();
+                    LowLatencyDispatchPlan planB = rankB.plan(format).receiveHook(true).build();
+                    Batch first = new Batch(rankA, planA, rankA::home, rankA::verify);
+                    Batch second = new Batch(rankB, planB, rankB::home, rankB::verify);
+                    for (int round = 0; round < 5; round++) {
+                        fly(context.buffer(), format, first, second);
+                    }
+                });
+    }
+
+    /**
+     * One of two batches in flight.
+     *
+     * @param plan with a hook
+     * @param home how it is combined
+     * @param verify compares what came home
+     */
+    record Batch(
+            LowLatencyRank rank,
+            LowLatencyDispatchPlan plan,
+            Function<LowLatencyHandle, LowLatencyCombinePlan.Builder> home,
+            Consumer<LowLatencyCombineResult> verify) {
+        LowLatencyCombineResult sendHome(Buffer buffer, LowLatencyHandle handle) {
+            return buffer.lowLatencyCombine(home.apply(handle).receiveHook(true).build());
+        }
+    }
+
+    /** Sends each half of the second before that of the first is received; its handle. */
+    static LowLatencyHandle fly(Buffer buffer, LowLatencyFormat format, Batch first, Batch second) {
+        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(first.plan());
+        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(second.plan());
+        outA.receiveHook().run();
+        first.rank().verify(outA, format);
+        LowLatencyCombineResult homeA = first.sendHome(buffer, outA.handle());
+        outB.receiveHook().run();
+        second.rank().verify(outB, format);
+        LowLatencyCombineResult homeB = second.sendHome(buffer, outB.handle());
+        homeA.receiveHook().run();
+        first.verify().accept(homeA);
+        homeB.receiveHook().run();
+        second.verify().accept(homeB);
+        return outB.handle();
+    }
+
+    /**
+     * The later of two is received first. Some ranks do so and some do not, and the fast ones must
+     * not overwrite what the slow ones have still to read.
+     */
+    @Cases
+    @MethodSource(FEW)
+    public void receivedInAnyOrder(LowLatencyShape shape) {
+        LowLatencyWorld a = shape.world(35);
+        LowLatencyWorld b = shape.world(36);
+        LowLatencyFormat format = LowLatencyFormat.BF16;
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rankA = new LowLatencyRank(context, a);
+                    LowLatencyRank rankB = new LowLatencyRank(context, b);
+                    LowLatencyDispatchPlan planA = rankA.plan(format).receiveHook(true).build();
+                    LowLatencyDispatchPlan planB = rankB.plan(format).receiveHook(true).build();
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 20; round++) {
+                        boolean swap = (round + context.rank()) % 3 != 0;
+                        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(planA);
+                        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(planB);
+                        (swap ? outB : outA).receiveHook().run();
+                        (swap ? outA : outB).receiveHook().run();
+                        rankA.verify(outA, format);
+                        rankB.verify(outB, format);
+                        LowLatencyCombineResult homeA =
+                                buffer.lowLatencyCombine(
+                                        rankA.home(outA.handle()).receiveHook(true).build());
+                        LowLatencyCombineResult homeB =
+                                buffer.lowLatencyCombine(
+                                        rankB.home(outB.handle()).receiveHook(true).build());
+                        (swap ? homeB : homeA).receiveHook().run();
+                        (swap ? homeA : homeB).receiveHook().run();
+                        rankA.verify(homeA);
+                        rankB.verify(homeB);
+                    }
+                });
+    }
+
+    /** The later of two is received first, and the next call of the kind follows at once. */
+    @Cases
+    @MethodSource(FEW)
+    public void sentAgainAfterReceivingTheLaterFirst(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(39);
+        LowLatencyFormat format = LowLatencyFormat.FP8;
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    LowLatencyDispatchPlan plan = rank.plan(format).receiveHook(true).build();
+                    LowLatencyDispatchPlan another = rank.plan(format).receiveHook(true).build();
+                    for (int round = 0; round < 3; round++) {
+                        LowLatencyDispatchResult first = buffer.lowLatencyDispatch(plan);
+                        LowLatencyDispatchResult second = buffer.lowLatencyDispatch(another);
+                        second.receiveHook().run();
+                        first.receiveHook().run();
+                        LowLatencyDispatchResult next = rank.dispatch(format);
+                        LowLatencyCombineResult one =
+                                buffer.lowLatencyCombine(
+                                        rank.home(next.handle()).receiveHook(true).build());
+                        LowLatencyCombineResult two =
+                                buffer.lowLatencyCombine(
+                                        rank.home(next.handle()).receiveHook(true).build());
+                        two.receiveHook().run();
+                        one.receiveHook().run();
+                        rank.combine(next.handle());
+                    }
+                });
+    }
+
+    /** A combine is received after its dispatch's memory has been used again. */
+    @Cases
+    @MethodSource(FEW)
+    public void combineReceivedAfterTheSecondNextDispatch(LowLatencyShape shape) {
+        LowLatencyWorld a = shape.world(37);
+        LowLatencyWorld b = shape.world(38);
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rankA = new LowLatencyRank(context, a);
+                    LowLatencyRank rankB = new LowLatencyRank(context, b);
+                    LowLatencyDispatchResult out = rankA.dispatch(LowLatencyFormat.FP8);
+                    LowLatencyCombineResult home =
+                            context.buffer()
+                                    .lowLatencyCombine(
+                                            rankA.home(out.handle()).receiveHook(true).build());
+                    rankB.dispatch(LowLatencyFormat.FP8);
+                    rankB.dispatch(LowLatencyFormat.FP8);
+                    home.receiveHook().run();
+                    rankA.verify(home);
+                });
+    }
+
+    /** Results and handle of a dispatch survive one more dispatch; the second next ends them. */
+    @Cases
+    @MethodSource(FEW)
+    public void resultsLiveForTwoDispatches(LowLatencyShape shape) {
+        LowLatencyWorld a = shape.world(33);
+        LowLatencyWorld b = shape.world(34);
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rankA = new LowLatencyRank(context, a);
+                    LowLatencyRank rankB = new LowLatencyRank(context, b);
+                    LowLatencyDispatchResult first = rankA.dispatch(LowLatencyFormat.BF16);
+                    LowLatencyDispatchResult second = rankB.dispatch(LowLatencyFormat.FP8);
+                    rankA.verify(first, LowLatencyFormat.BF16);
+                    rankB.combine(second.handle());
+                    rankA.combine(first.handle());
+                });
+    }
+
+    /**
+     * Cleaning ends what an engine abandoned midway: its sends are not taken for later ones, its
+     * hooks and its handle are refused; its plans can be used again.
+     */
+    @Cases
+    @MethodSource(FEW)
+    public void cleaning(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(41);
+        LowLatencyWorld abandoned = shape.world(42);
+        run(
+                shape,
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyRank loser = new LowLatencyRank(context, abandoned);
+                    Buffer buffer = context.buffer();
+                    LowLatencyDispatchPlan plan =
+                            loser.plan(LowLatencyFormat.FP8).receiveHook(true).build();
+                    for (int round = 0; round < 3; round++) {
+                        rank.roundTrip(LowLatencyFormat.FP8);
+                        LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
+                        LowLatencyCombineResult home =
+                                buffer.lowLatencyCombine(
+                                        rank.home(result.handle()).receiveHook(true).build());
+                        LowLatencyDispatchResult lost = buffer.lowLatencyDispatch(plan);
+                        buffer.cleanLowLatencyBuffer();
+                        refuseHook(home.receiveHook());
+                        refuseHook(lost.receiveHook());
+                        LowLatencyCombinePlan late = loser.home(lost.handle()).build();
+                        assertThatThrownBy(() -> buffer.lowLatencyCombine(late))
+                                .isInstanceOfAny(
+                                        IllegalArgumentException.class,
+                                        IllegalStateException.class);
+                        LowLatencyDispatchResult again = buffer.lowLatencyDispatch(plan);
+                        again.receiveHook().run();
+                        loser.verify(again, LowLatencyFormat.FP8);
+                        rank.roundTrip(LowLatencyFormat.BF16);
+                    }
+                });
+    }
+
+    private static void refuseHook(Runnable hook) {
+        assertThatThrownBy(hook::run)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("nothing is left to receive");
+    }
+}

@@ -1,0 +1,396 @@
+package io.deepep.testkit.conformance.lowlatency;
+
+import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
+import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.testkit.conformance.Misbehaviour;
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.Recording;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestStream;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * Low-latency calls recorded into a graph and replayed with other tokens and another routing in the
+ * same memory, each replay held against the oracle. {@code -Ddeepep.replays} makes them thousands.
+ * For backends that can record.
+ */
+@BackendSuite(recording = true)
+public record LowLatencyGraphConformance(TestBackend backend) {
+    private static final int NUM_EXPERTS = 8;
+    private static final int NUM_WORLDS = 5;
+    private static final int NUM_REPLAYS = Integer.getInteger("deepep.replays", 21);
+
+    /** Results are kept for two dispatches, so every second one finds the memory of the first. */
+    private static final int NUM_PREPARED = 2;
+
+    /**
+     * Dispatches and combines of one rank over the same memory, whatever exchange it holds. The
+     * combine of each handle is prepared by the first round that gets the handle.
+     */
+    private static final class Rounds {
+        final RankContext context;
+        final LowLatencyFormat format;
+        final CallOptions options;
+        final boolean hook;
+        final boolean preReduced;
+        final LowLatencyRank memory;
+        final LowLatencyDispatchPlan plan;
+        private final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> homes =
+                new IdentityHashMap<>();
+        LowLatencyRank expected;
+        BiConsumer<Tensor, Tensor> experts = (_, _) -> {}; // their outputs are there already
+        LowLatencyDispatchResult received;
+        LowLatencyCombineResult home;
+
+        Rounds(
+                RankContext context,
+                LowLatencyWorld first,
+                LowLatencyFormat format,
+                CallOptions options,
+                boolean hook,
+                boolean preReduced) {
+            this.context = context;
+            this.format = format;
+            this.options = options;
+            this.hook = hook;
+            this.preReduced = preReduced;
+            this.memory = new LowLatencyRank(context, first);
+            this.expected = memory;
+            this.plan =
+                    (preReduced ? memory.weighted(format) : memory.plan(format))
+                            .receiveHook(hook)
+                            .build();
+        }
+
+        void enqueue() {
+            Buffer buffer = context.buffer();
+            received = buffer.lowLatencyDispatch(plan, options);
+            if (hook) {
+                received.receiveHook().run();
+            }
+            experts.accept(received.recvX(), memory.outputs());
+            LowLatencyCombinePlan back =
+                    homes.computeIfAbsent(
+                            received.handle(),
+                            handle ->
+                                    (preReduced ? memory.preReduced(handle) : memory.home(handle))
+                                            .receiveHook(hook)
+                                            .build());
+            home = buffer.lowLatencyCombine(back, options);
+            if (hook) {
+                home.receiveHook().run();
+            }
+        }
+
+        /** Writes another exchange over this one. */
+        void load(LowLatencyWorld world) {
+            expected = new LowLatencyRank(context, world);
+            overwrite(expected.x(), memory.x());
+            overwrite(expected.topkIdx(), memory.topkIdx());
+            overwrite(expected.weights(), memory.weights());
+            overwrite(expected.outputs(), memory.outputs());
+        }
+
+        void loadBadExpert() {
+            Tensor idx = context.download(memory.topkIdx());
+            idx.setLong(NUM_EXPERTS, 3, 1);
+            context.backend().write(idx, memory.topkIdx());
+        }
+
+        void poisonOutputs() {
+            Tensor poison = HostTensors.poison(context.download(memory.outputs()));
+            context.backend().write(poison, memory.outputs());
+        }
+
+        private void overwrite(Tensor from, Tensor to) {
+            context.backend().write(context.download(from), to);
+        }
+
+        void verify() {
+            expected.verify(received, format);
+            if (preReduced) {
+                expected.verifyPreReduced(home);
+            } else {
+                expected.verify(home);
+            }
+        }
+
+        void prepare() {
+            for (int i = 0; i < NUM_PREPARED; i++) {
+                enqueue();
+                verify();
+            }
+        }
+    }
+
+    private LowLatencyShape shape() {
+        EpTopology four = Ranks.four(backend());
+        return new LowLatencyShape(
+                four.numRdmaRanks(), four.numNvlRanks(), 12, 256, 6, NUM_EXPERTS);
+    }
+
+    private List<LowLatencyWorld> worlds() {
+        return IntStream.range(0, NUM_WORLDS).mapToObj(shape()::world).toList();
+    }
+
+    private void run(Ranks.Body body) {
+        LowLatencyShape shape = shape();
+        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), body);
+    }
+
+    /** An odd number of pairs in a graph: each replay begins with the other parity of slots. */
+    @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    @ParameterizedTest
+    @CsvSource({
+        "BF16, false, false, 1, false",
+        "FP8, false, true, 2, false",
+        "FP8_UE8M0, true, true, 1, false",
+        "FP8_POWER_OF_TWO, true, false, 3, false",
+        "FP8, false, false, 1, true",
+        "BF16, true, true, 2, true"
+    })
+    public void replay(
+            LowLatencyFormat format,
+            boolean hook,
+            boolean onEngineStream,
+            int pairs,
+            boolean preReduced) {
+        List<LowLatencyWorld> worlds = worlds();
+        run(
+                context -> {
+                    Stream stream =
+                            onEngineStream
+                                    ? backend.newStream(context.device()).stream()
+                                    : context.buffer().communicationStream();
+                    CallOptions options =
+                            onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    Rounds rounds =
+                            new Rounds(
+                                    context, worlds.getFirst(), format, options, hook, preReduced);
+                    rounds.prepare();
+                    try (Recording recording =
+                            backend.record(
+                                    stream,
+                                    () ->
+                                            IntStream.range(0, pairs)
+                                                    .forEach(i -> rounds.enqueue()))) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 1; i <= NUM_REPLAYS; i++) {
+                            rounds.load(worlds.get(i % NUM_WORLDS));
+                            recording.replay();
+                            rounds.verify();
+                        }
+                    }
+                    // What is not recorded goes on as before.
+                    new LowLatencyRank(context, worlds.getLast()).roundTrip(format);
+                    rounds.load(worlds.getFirst());
+                    rounds.prepare();
+                });
+    }
+
+    /** A layer in a graph: what is combined is made, between the two calls, of what came. */
+    @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    @Test
+    public void expertsInTheGraph() {
+        List<LowLatencyWorld> worlds =
+                IntStream.range(0, NUM_WORLDS)
+                        .mapToObj(seed -> shape().world(seed).withIdentityExperts())
+                        .toList();
+        run(
+                context -> {
+                    TestStream engine = backend.newStream(context.device());
+                    CallOptions options = CallOptions.sync().on(engine.stream());
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    Rounds rounds =
+                            new Rounds(
+                                    context,
+                                    worlds.getFirst(),
+                                    LowLatencyFormat.BF16,
+                                    options,
+                                    false,
+                                    false);
+                    rounds.experts = engine::copy;
+                    rounds.prepare();
+                    try (Recording recording = backend.record(engine.stream(), rounds::enqueue)) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 1; i <= NUM_REPLAYS; i++) {
+                            rounds.load(worlds.get(i % NUM_WORLDS));
+                            rounds.poisonOutputs();
+                            recording.replay();
+                            rounds.verify();
+                        }
+                    }
+                });
+    }
+
+    /** A replay with a bad index fails on every rank, in both calls; the next one is good again. */
+    @Test
+    public void replayOfABadRouting() {
+        List<LowLatencyWorld> worlds = worlds();
+        run(
+                context -> {
+                    Rounds rounds =
+                            new Rounds(
+                                    context,
+                                    worlds.getFirst(),
+                                    LowLatencyFormat.FP8,
+                                    CallOptions.async(),
+                                    false,
+                                    false);
+                    rounds.prepare();
+                    try (Recording recording =
+                            backend.record(
+                                    context.buffer().communicationStream(), rounds::enqueue)) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 0; i < 3; i++) {
+                            rounds.load(worlds.get(i));
+                            if (context.rank() == CULPRIT) {
+                                rounds.loadBadExpert();
+                            }
+                            recording.replay();
+                            String bad = "topkIdx[3][1]=" + NUM_EXPERTS;
+                            requireRouting(rounds.received.event()::synchronize, bad);
+                            requireRouting(rounds.received.event()::synchronize, bad);
+                            requireRouting(rounds.home.event()::synchronize, bad);
+                            rounds.load(worlds.get(i + 1));
+                            recording.replay();
+                            rounds.verify();
+                        }
+                    }
+                });
+    }
+
+    /**
+     * A rank that stays away from one replay, where ranks are not masked: no later replay goes on
+     * without it as if nothing had happened.
+     */
+    @Test
+    public void replayAfterARankStayedAway() {
+        List<LowLatencyWorld> worlds = worlds();
+        LowLatencyShape shape = shape();
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()).timeout(Misbehaviour.SHORT),
+                context -> {
+                    Rounds rounds =
+                            new Rounds(
+                                    context,
+                                    worlds.getFirst(),
+                                    LowLatencyFormat.FP8,
+                                    CallOptions.async(),
+                                    false,
+                                    false);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    rounds.prepare();
+                    try (Recording recording =
+                            backend.record(
+                                    context.buffer().communicationStream(), rounds::enqueue)) {
+                        for (int i = 0; i < 3; i++) {
+                            context.communicator().barrier(Ranks.TIMEOUT);
+                            if (context.rank() != CULPRIT) {
+                                recording.replay();
+                                requireTimeout(
+                                        context.rank(),
+                                        "dispatch",
+                                        rounds.received.event()::synchronize);
+                                requireTimeout(
+                                        context.rank(),
+                                        "combine",
+                                        rounds.home.event()::synchronize);
+                            }
+                        }
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                    }
+                });
+    }
+
+    /** Calls in the order of the buffer's stream alone: replays record no event. */
+    @Test
+    public void replayInTheOrderOfTheStream() {
+        List<LowLatencyWorld> worlds = worlds();
+        run(
+                context -> {
+                    Stream stream = context.buffer().communicationStream();
+                    CallOptions options = CallOptions.sync().on(stream);
+                    LowLatencyFormat format = LowLatencyFormat.FP8;
+                    Rounds rounds =
+                            new Rounds(context, worlds.getFirst(), format, options, false, false);
+                    rounds.prepare();
+                    try (Recording recording = backend.record(stream, rounds::enqueue)) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 1; i <= NUM_REPLAYS; i++) {
+                            rounds.load(worlds.get(i % NUM_WORLDS));
+                            boolean bad = i % 4 == 0;
+                            if (bad && context.rank() == CULPRIT) {
+                                rounds.loadBadExpert();
+                            }
+                            recording.replay();
+                            if (bad) {
+                                String mention = "topkIdx[3][1]=" + NUM_EXPERTS;
+                                requireRouting(rounds.received.event()::synchronize, mention);
+                                requireRouting(rounds.home.event()::synchronize, mention);
+                            } else {
+                                rounds.verify();
+                            }
+                        }
+                    }
+                });
+    }
+
+    /** What waits on the CPU or allocates cannot be recorded, and says so. */
+    @Test
+    public void refusals() {
+        LowLatencyWorld world = worlds().getFirst();
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    LowLatencyFormat format = LowLatencyFormat.FP8;
+                    LowLatencyDispatchPlan used = rank.plan(format).build();
+                    LowLatencyDispatchPlan fresh = rank.plan(format).build();
+                    rank.verify(buffer.lowLatencyDispatch(used), format);
+                    refuse(
+                            context,
+                            "without a compute stream",
+                            () -> buffer.lowLatencyDispatch(used));
+                    refuse(
+                            context,
+                            "once before",
+                            () -> buffer.lowLatencyDispatch(fresh, CallOptions.async()));
+                    rank.roundTrip(format);
+                });
+    }
+
+    private void refuse(RankContext context, String mention, Runnable call) {
+        assertThatThrownBy(() -> backend.record(context.buffer().communicationStream(), call))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining(mention);
+    }
+}

@@ -1,0 +1,150 @@
+package io.deepep.testkit.conformance.lowlatency;
+
+import io.deepep.Buffer;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.conformance.RankContext;
+
+/**
+ * One rank's share of a {@link LowLatencyWorld}: its inputs on its device, and its results held
+ * against the oracle.
+ */
+public final class LowLatencyRank {
+    /** What 10-bit logarithms may be off: half a step of 2^(1/16), with room for the arithmetic. */
+    private static final double LOG_FMT_RELATIVE = 0.03;
+
+    private final RankContext context;
+    private final LowLatencyWorld world;
+    private final Tensor x;
+    private final Tensor topkIdx;
+    private final Tensor weights;
+    private final Tensor outputs;
+
+    public LowLatencyRank(RankContext context, LowLatencyWorld world) {
+        this.context = context;
+        this.world = world;
+        int rank = context.rank();
+        int numTopk = world.routing().numTopk();
+        x = context.upload(world.tokens().get(rank).x());
+        topkIdx = context.upload(HostTensors.i64(world.routing().topkIdx(rank), numTopk));
+        weights = context.upload(HostTensors.f32(world.routing().weights(rank), numTopk));
+        outputs = context.upload(world.outputs().get(rank));
+    }
+
+    public RankContext context() {
+        return context;
+    }
+
+    public Tensor x() {
+        return x;
+    }
+
+    public Tensor topkIdx() {
+        return topkIdx;
+    }
+
+    public Tensor weights() {
+        return weights;
+    }
+
+    public Tensor outputs() {
+        return outputs;
+    }
+
+    public LowLatencyDispatchPlan.Builder plan(LowLatencyFormat format) {
+        return LowLatencyDispatchPlan.builder(x, topkIdx).format(format);
+    }
+
+    public LowLatencyCombinePlan.Builder home(LowLatencyHandle handle) {
+        return LowLatencyCombinePlan.builder(outputs, topkIdx, weights, handle);
+    }
+
+    /** A dispatch whose combine may be pre-reduced. */
+    public LowLatencyDispatchPlan.Builder weighted(LowLatencyFormat format) {
+        return plan(format).topkWeights(weights);
+    }
+
+    public LowLatencyCombinePlan.Builder preReduced(LowLatencyHandle handle) {
+        return LowLatencyCombinePlan.preReduced(outputs, topkIdx, handle);
+    }
+
+    public LowLatencyDispatchResult dispatchWeighted(LowLatencyFormat format) {
+        return verify(context.buffer().lowLatencyDispatch(weighted(format).build()), format);
+    }
+
+    public LowLatencyDispatchResult dispatch(LowLatencyFormat format) {
+        return verify(context.buffer().lowLatencyDispatch(plan(format).build()), format);
+    }
+
+    /** Compares and returns a dispatch whose hook, if any, has run. */
+    public LowLatencyDispatchResult verify(
+            LowLatencyDispatchResult result, LowLatencyFormat format) {
+        result.event().synchronize();
+        world.check(format).checkDispatch(context.rank(), result, context::download);
+        return result;
+    }
+
+    public Tensor combine(LowLatencyHandle handle) {
+        return verify(context.buffer().lowLatencyCombine(home(handle).build()));
+    }
+
+    /** Compares a combine of the expert outputs and returns it on the host. */
+    public Tensor verify(LowLatencyCombineResult result) {
+        return verify(result, 0);
+    }
+
+    /** Compares a combine whose rows travelled as LogFMT. */
+    public Tensor verifyLogFmt(LowLatencyCombineResult result) {
+        return verify(result, LOG_FMT_RELATIVE);
+    }
+
+    /** Compares a pre-reduced combine, bit for bit, and returns it on the host. */
+    public Tensor verifyPreReduced(LowLatencyCombineResult result) {
+        result.event().synchronize();
+        Tensor combined = context.download(result.x());
+        world.preReducedCheck().check(context.rank(), combined);
+        return combined;
+    }
+
+    /** Compares a pre-reduced combine whose sums travelled as LogFMT. */
+    public void verifyPreReducedLogFmt(LowLatencyCombineResult result) {
+        result.event().synchronize();
+        world.preReducedCheck()
+                .checkLogFmt(context.rank(), LOG_FMT_RELATIVE, 0, context.download(result.x()));
+    }
+
+    public Tensor combinePreReduced(LowLatencyHandle handle) {
+        return verifyPreReduced(context.buffer().lowLatencyCombine(preReduced(handle).build()));
+    }
+
+    private Tensor verify(LowLatencyCombineResult result, double relative) {
+        result.event().synchronize();
+        Tensor combined = context.download(result.x());
+        world.check(LowLatencyFormat.BF16)
+                .checkCombine(context.rank(), world.outputs(), relative, 0, combined);
+        return combined;
+    }
+
+    /** Dispatches, combines the expert outputs, compares both, and returns what came home. */
+    public Tensor roundTrip(LowLatencyFormat format) {
+        return combine(dispatch(format).handle());
+    }
+
+    /** The buffer's combine input of {@code handle}, filled with the expert outputs. */
+    public Tensor filledCombineBuffer(LowLatencyHandle handle) {
+        Buffer buffer = context.buffer();
+        Tensor own = buffer.getLowLatencyCombineBuffer(handle);
+        for (int expert = 0; expert < world.routing().numLocalExperts(); expert++) {
+            int count = world.oracle().rows(context.rank(), expert).size();
+            Tensor made = world.outputs().get(context.rank()).select(0, expert).slice(0, 0, count);
+            context.backend().write(made, own.select(0, expert).slice(0, 0, count));
+        }
+        return own;
+    }
+}

@@ -1,0 +1,198 @@
+package io.deepep.testkit.conformance.lowlatency;
+
+import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
+import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.Event;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.TestStream;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Low-latency calls in the order of a stream: the buffer's own or the engine's, with nothing
+ * between them but that order.
+ */
+@BackendSuite
+public record LowLatencyStreamConformance(TestBackend backend) {
+    private static final LowLatencyFormat FORMAT = LowLatencyFormat.FP8;
+    private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 12, 256, 6, 8);
+
+    /** Several pairs that nobody waits for; the tensors of the last two dispatches are alive. */
+    @Cases
+    @MethodSource(LowLatencySuite.FEW)
+    public void chainOnTheBuffersStream(LowLatencyShape shape) {
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()),
+                context -> chain(new LowLatencyRank(context, world)));
+    }
+
+    private static void chain(LowLatencyRank rank) {
+        Buffer buffer = rank.context().buffer();
+        CallOptions options = CallOptions.sync().on(buffer.communicationStream());
+        LowLatencyDispatchPlan plan = rank.plan(FORMAT).build();
+        for (int round = 0; round < 3; round++) {
+            LowLatencyDispatchResult first = buffer.lowLatencyDispatch(plan, options);
+            buffer.lowLatencyCombine(rank.home(first.handle()).build(), options);
+            LowLatencyDispatchResult second =
+                    buffer.lowLatencyDispatch(rank.plan(FORMAT).build(), options);
+            LowLatencyCombineResult home =
+                    buffer.lowLatencyCombine(rank.home(second.handle()).build(), options);
+            rank.verify(home);
+            assertThat(second.event().isDone()).isTrue();
+            rank.verify(second, FORMAT);
+            rank.verify(first, FORMAT);
+        }
+    }
+
+    /** The engine's stream makes the tokens, runs the calls and uses what they give. */
+    @Cases
+    @GroupSource({"1, 4, false", "1, 4, true"})
+    public void callsOnTheEnginesStream(int nodes, int ranksPerNode, boolean hook) {
+        LowLatencyWorld world = SHAPE.world(7);
+        Ranks.runBare(
+                backend(),
+                SHAPE.topology(),
+                communicator -> {
+                    Device device = backend().device(communicator.rank(), communicator.size());
+                    try (TestStream stream = backend.newStream(device);
+                            Buffer buffer =
+                                    Ranks.builder(backend(), communicator, SHAPE.topology())
+                                            .lowLatency(SHAPE.limits())
+                                            .communicationStream(stream.stream())
+                                            .open()) {
+                        LowLatencyRank rank =
+                                new LowLatencyRank(
+                                        new RankContext(backend(), communicator, buffer), world);
+                        communicator.barrier(Ranks.TIMEOUT);
+                        for (int i = 0; i < 3; i++) {
+                            onTheEnginesStream(rank, stream, hook);
+                        }
+                        chain(rank);
+                        assertThat(buffer.communicationStream().device()).isEqualTo(device);
+                    }
+                });
+    }
+
+    private static void onTheEnginesStream(LowLatencyRank rank, TestStream stream, boolean hook) {
+        RankContext context = rank.context();
+        Buffer buffer = context.buffer();
+        CallOptions options = CallOptions.sync().on(stream.stream());
+        Tensor x = context.poisoned(rank.x().dtype(), rank.x().shape());
+        Tensor seen = context.poisoned(DType.BF16, rank.x().shape());
+        stream.copy(rank.x(), x);
+        LowLatencyDispatchResult received =
+                buffer.lowLatencyDispatch(
+                        LowLatencyDispatchPlan.builder(x, rank.topkIdx())
+                                .format(FORMAT)
+                                .receiveHook(hook)
+                                .build(),
+                        options);
+        if (hook) {
+            received.receiveHook().run();
+        }
+        LowLatencyCombinePlan home = rank.home(received.handle()).receiveHook(hook).build();
+        LowLatencyCombineResult combined = buffer.lowLatencyCombine(home, options);
+        if (hook) {
+            combined.receiveHook().run();
+        }
+        stream.copy(combined.x(), seen);
+        stream.stream().synchronize();
+        rank.verify(received, FORMAT);
+        rank.verify(new LowLatencyCombineResult(seen, combined.event(), null));
+    }
+
+    /** What went wrong is told when the event is asked for, and the ranks go on in step. */
+    @Cases
+    @GroupSource("1, 4")
+    public void aBadRoutingInTheChain() {
+        LowLatencyWorld world = SHAPE.world(7);
+        Ranks.run(
+                backend(),
+                SHAPE.topology(),
+                b -> b.lowLatency(SHAPE.limits()),
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    CallOptions options = CallOptions.sync().on(buffer.communicationStream());
+                    Tensor good = context.download(rank.topkIdx());
+                    Tensor idx = context.download(rank.topkIdx());
+                    if (context.rank() == CULPRIT) {
+                        idx.setLong(SHAPE.experts(), 3, 1);
+                    }
+                    LowLatencyDispatchPlan plan = rank.plan(FORMAT).build();
+                    for (int i = 0; i < 2; i++) {
+                        context.backend().write(idx, rank.topkIdx());
+                        requireRouting(
+                                () ->
+                                        buffer.lowLatencyDispatch(plan, options)
+                                                .event()
+                                                .synchronize(),
+                                "topkIdx[3][1]=" + SHAPE.experts());
+                        context.backend().write(good, rank.topkIdx());
+                        chain(rank);
+                    }
+                });
+    }
+
+    /** A stream of another device is refused on all ranks before they wait for each other. */
+    @Cases
+    @GroupSource("1, 2")
+    public void aStreamOfAnotherDevice() {
+        Ranks.runBare(
+                backend(),
+                Ranks.topology(1, 2),
+                communicator -> {
+                    Device other = backend().device(0, 1).isHost() ? Device.cuda(0) : Device.host();
+                    assertThatThrownBy(
+                                    () ->
+                                            Ranks.builder(
+                                                            backend(),
+                                                            communicator,
+                                                            Ranks.topology(1, 2))
+                                                    .lowLatency(SHAPE.limits())
+                                                    .communicationStream(new Elsewhere(other))
+                                                    .open())
+                            .isInstanceOf(IllegalArgumentException.class)
+                            .hasMessageContaining("communicationStream is one of " + other);
+                });
+    }
+
+    /** A stream that nothing can be run on. */
+    private record Elsewhere(Device device) implements Stream {
+        @Override
+        public Event record() {
+            return Event.completed();
+        }
+
+        @Override
+        public void waitFor(Event event) {
+            event.synchronize();
+        }
+
+        @Override
+        public void synchronize() {
+            // Nothing runs here.
+        }
+    }
+}

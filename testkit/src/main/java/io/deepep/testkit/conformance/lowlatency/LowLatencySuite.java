@@ -1,0 +1,19 @@
+package io.deepep.testkit.conformance.lowlatency;
+
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.Ranks;
+
+/** What suites of low-latency mode share. */
+interface LowLatencySuite {
+    String ALL = "io.deepep.testkit.conformance.lowlatency.LowLatencyShape#all";
+    String ALL_FORMATS = "io.deepep.testkit.conformance.lowlatency.LowLatencyShape#allFormats";
+    String FEW = "io.deepep.testkit.conformance.lowlatency.LowLatencyShape#few";
+
+    /** The backend under test. */
+    TestBackend backend();
+
+    /** Runs {@code body} on every rank with a buffer of the shape's limits. */
+    default void run(LowLatencyShape shape, Ranks.Body body) {
+        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), body);
+    }
+}

@@ -1,0 +1,268 @@
+package io.deepep.testkit.conformance.mutation;
+
+import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.CombinePlan;
+import io.deepep.Device;
+import io.deepep.DispatchHandle;
+import io.deepep.EpTopology;
+import io.deepep.Event;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.LowLatencyLimits;
+import io.deepep.error.CapacityExceededException;
+import io.deepep.error.RankMismatchException;
+import io.deepep.error.RoutingException;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyWorld;
+import io.deepep.testkit.conformance.normal.NormalMisuses;
+import io.deepep.testkit.conformance.normal.NormalRank;
+import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.lang.foreign.MemorySegment;
+import java.util.SplittableRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicIntegerArray;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Plans with seeded damage, made by rank 1 while the others make good ones. Whatever it is, it is
+ * refused before anything starts (then rank 1 makes the good call, and all compare what comes), or
+ * all ranks get the same kind of error, or it runs; afterwards a round trip is right. {@code
+ * -Ddeepep.mutations} says how many the long test makes, {@code -Ddeepep.seed} where it begins.
+ */
+@BackendSuite
+@Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+public record MutatedRequestConformance(TestBackend backend) {
+    private static final int TOKENS = 10;
+    private static final int HIDDEN = 128;
+    private static final LowLatencyFormat FORMAT = LowLatencyFormat.FP8;
+    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(TOKENS, HIDDEN, 16, 4);
+
+    /** Damaged plans of a short test; each takes an emulated GPU some tenths of a second. */
+    private int few() {
+        return backend.kind() == Device.Kind.HOST ? 200 : 40;
+    }
+
+    @Cases
+    @GroupSource({"1, 2", "2, 1"})
+    public void fewDamagedRequests(int nodes, int ranksPerNode) {
+        run(Ranks.topology(nodes, ranksPerNode), few(), 1);
+    }
+
+    @Test
+    @Tag("hour")
+    @Timeout(value = 1, unit = TimeUnit.DAYS)
+    public void manyDamagedRequests() {
+        int number = Integer.getInteger("deepep.mutations", 100_000);
+        long seed = Long.getLong("deepep.seed", 1_000_000);
+        run(Ranks.four(backend()), number, seed);
+    }
+
+    private void run(EpTopology topology, int number, long seed) {
+        NormalWorld normal =
+                NormalWorld.bf16(
+                        RoutingSpec.of(topology.numRanks(), TOKENS, 16, 4).withSeed(9), HIDDEN);
+        LowLatencyWorld lowLatency =
+                LowLatencyWorld.of(
+                        RoutingSpec.of(topology.numRanks(), TOKENS, 16, 4).withSeed(9), LIMITS);
+        AtomicIntegerArray refused = new AtomicIntegerArray(number);
+        AtomicInteger numRefused = new AtomicInteger();
+        Ranks.run(
+                backend(),
+                topology,
+                b -> b.normal(NormalMisuses.LIMITS).lowLatency(LIMITS),
+                context -> {
+                    Party party = new Party(context, normal, lowLatency, refused);
+                    for (int step = 0; step < number; step++) {
+                        party.take(step, seed + step);
+                    }
+                    numRefused.addAndGet(party.numRefused);
+                });
+        assertThat(numRefused.get())
+                .as("of %s damaged plans", number)
+                .isBetween(number / 4, number - 1);
+    }
+
+    /** One rank. */
+    private static final class Party {
+        private final RankContext context;
+        private final NormalRank normal;
+        private final NormalWorld world;
+        private final LowLatencyRank lowLatency;
+        private final int numLocalExperts;
+        private final AtomicIntegerArray refused;
+        private final MemorySegment untouchable = TensorMutations.ofAnotherThread();
+        private RequestMutations damage;
+        private int numRefused;
+
+        Party(
+                RankContext context,
+                NormalWorld world,
+                LowLatencyWorld lowLatencyWorld,
+                AtomicIntegerArray refused) {
+            this.context = context;
+            this.world = world;
+            this.normal = new NormalRank(context, world);
+            this.lowLatency = new LowLatencyRank(context, lowLatencyWorld);
+            this.numLocalExperts = lowLatencyWorld.routing().numLocalExperts();
+            this.refused = refused;
+        }
+
+        void take(int step, long seed) {
+            SplittableRandom random = new SplittableRandom(seed);
+            damage = new RequestMutations(context, untouchable, random.split());
+            try {
+                switch (random.nextInt(4)) {
+                    case 0 -> dispatch(step, random);
+                    case 1 -> combine(step, random);
+                    case 2 -> lowLatencyDispatch(step, random);
+                    default -> lowLatencyCombine(step, random);
+                }
+            } catch (Throwable failure) {
+                String what = context.rank() == CULPRIT ? damage.toString() : "good calls";
+                throw new AssertionError("seed " + seed + ", " + what, failure);
+            }
+        }
+
+        private Buffer buffer() {
+            return context.buffer();
+        }
+
+        private static CallOptions options(SplittableRandom random) {
+            return random.nextInt(4) == 0 ? CallOptions.async() : CallOptions.sync();
+        }
+
+        private void dispatch(int step, SplittableRandom random) {
+            CallOptions options = options(random);
+            DispatchHandle before = normal.dispatch(normal.plan(), world.check()).handle();
+            boolean good =
+                    meet(
+                            step,
+                            () ->
+                                    buffer().dispatch(damage.dispatch(normal, before), options)
+                                            .event()
+                                            .synchronize(),
+                            () -> {
+                                var result = buffer().dispatch(normal.plan().build());
+                                return () -> normal.verify(result, world.check());
+                            });
+            if (!good) {
+                normal.roundTrip();
+            }
+        }
+
+        private void combine(int step, SplittableRandom random) {
+            CallOptions options = options(random);
+            DispatchHandle handle = normal.dispatch(normal.plan(), world.check()).handle();
+            CombinePlan plan = CombinePlan.builder(normal.outputs(world.check()), handle).build();
+            boolean good =
+                    meet(
+                            step,
+                            () ->
+                                    buffer().combine(damage.combine(normal, world, handle), options)
+                                            .event()
+                                            .synchronize(),
+                            () -> {
+                                var result = buffer().combine(plan);
+                                return () -> normal.verify(result, world.check());
+                            });
+            if (!good) {
+                normal.roundTrip();
+            }
+        }
+
+        private void lowLatencyDispatch(int step, SplittableRandom random) {
+            CallOptions options = options(random);
+            meet(
+                    step,
+                    () -> {
+                        var result =
+                                buffer().lowLatencyDispatch(
+                                                damage.dispatch(lowLatency, numLocalExperts),
+                                                options);
+                        receive(result.event(), result.receiveHook());
+                    },
+                    () -> {
+                        var result = buffer().lowLatencyDispatch(lowLatency.plan(FORMAT).build());
+                        return () -> lowLatency.verify(result, FORMAT);
+                    });
+            lowLatency.roundTrip(FORMAT);
+        }
+
+        private void lowLatencyCombine(int step, SplittableRandom random) {
+            CallOptions options = options(random);
+            LowLatencyHandle handle = lowLatency.dispatch(FORMAT).handle();
+            meet(
+                    step,
+                    () -> {
+                        var result =
+                                buffer().lowLatencyCombine(
+                                                damage.combine(lowLatency, handle), options);
+                        receive(result.event(), result.receiveHook());
+                    },
+                    () -> {
+                        var result = buffer().lowLatencyCombine(lowLatency.home(handle).build());
+                        return () -> lowLatency.verify(result);
+                    });
+            lowLatency.roundTrip(FORMAT);
+        }
+
+        private static void receive(Event event, Runnable hook) {
+            event.synchronize();
+            if (hook != null) {
+                hook.run();
+            }
+        }
+
+        /** A good call, which gives the comparison of its result. */
+        private interface Call {
+            Runnable make();
+        }
+
+        /**
+         * The culprit makes the damaged call, the others the good one; if it is refused, so does
+         * the culprit. Whether all have made the good one.
+         */
+        private boolean meet(int step, Runnable damaged, Call good) {
+            if (context.rank() == CULPRIT) {
+                try {
+                    damaged.run();
+                    return false;
+                } catch (RoutingException | CapacityExceededException | RankMismatchException all) {
+                    return false;
+                } catch (IllegalArgumentException | NullPointerException clear) {
+                    assertThat(clear).hasMessageMatching("(?s).*\\w.*");
+                    refused.set(step, 1);
+                    numRefused++;
+                }
+                good.make().run();
+                return true;
+            }
+            Runnable comparison;
+            try {
+                comparison = good.make();
+            } catch (RoutingException | CapacityExceededException | RankMismatchException all) {
+                assertThat(refused.get(step)).as("a refused call has no effect").isZero();
+                return false;
+            }
+            if (refused.get(step) == 0) {
+                return false;
+            }
+            comparison.run();
+            return true;
+        }
+    }
+}

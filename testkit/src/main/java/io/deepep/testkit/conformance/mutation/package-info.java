@@ -1,0 +1,2 @@
+/** Requests with seeded damage. */
+package io.deepep.testkit.conformance.mutation;

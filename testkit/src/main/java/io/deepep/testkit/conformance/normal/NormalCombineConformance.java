@@ -1,0 +1,230 @@
+package io.deepep.testkit.conformance.normal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.CombinePlan;
+import io.deepep.CombineResult;
+import io.deepep.DType;
+import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.oracle.SourceRow;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Normal-mode combine in all its forms. */
+@BackendSuite
+public record NormalCombineConformance(TestBackend backend) implements NormalSuite {
+    /** Combines with what {@code extend} adds to the plan, three biases' worth of cases. */
+    private static void combineWithBiases(
+            NormalRank rank, NormalWorld world, DispatchResult result) {
+        RankContext context = rank.context();
+        Tensor first = world.bias(context.rank(), 0);
+        Tensor second = world.bias(context.rank(), 1);
+        NormalDispatchCheck check = world.check();
+        rank.verify(combine(rank, check, result, b -> b.bias(context.upload(first))), check, first);
+        rank.verify(
+                combine(
+                        rank,
+                        check,
+                        result,
+                        b -> b.bias(context.upload(first), context.upload(second))),
+                check,
+                first,
+                second);
+    }
+
+    private static CombineResult combine(
+            NormalRank rank,
+            NormalDispatchCheck check,
+            DispatchResult result,
+            Function<CombinePlan.Builder, CombinePlan.Builder> extend) {
+        CombinePlan.Builder builder = CombinePlan.builder(rank.outputs(check), result.handle());
+        return rank.context().buffer().combine(extend.apply(builder).build());
+    }
+
+    @Cases
+    @MethodSource(ALL)
+    public void biases(NormalShape shape) {
+        NormalWorld world = shape.raggedWorld();
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    combineWithBiases(rank, world, rank.dispatch(rank.plan(), world.check()));
+                });
+    }
+
+    @Cases
+    @MethodSource(ALL)
+    public void combinedWeights(NormalShape shape) {
+        NormalWorld world = shape.raggedWorld();
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck plain = world.check();
+                    checkWeights(rank, world, plain, rank.dispatch(rank.plan(), plain));
+                    NormalDispatchCheck expanded = world.check().expanded(4);
+                    DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
+                    checkWeights(rank, world, expanded, rank.dispatch(plan, expanded));
+                });
+    }
+
+    private static void checkWeights(
+            NormalRank rank, NormalWorld world, NormalDispatchCheck check, DispatchResult result) {
+        RankContext context = rank.context();
+        List<Tensor> given = world.weights(check);
+        Tensor own = context.upload(given.get(context.rank()));
+        CombineResult combined = combine(rank, check, result, b -> b.topkWeights(own));
+        rank.verify(combined, check);
+        world.combineOracle(context.topology(), check)
+                .checkWeights(context.rank(), given, context.download(combined.topkWeights()));
+    }
+
+    /** What was received with a token comes home as it was sent. */
+    @Cases
+    @MethodSource(FEW)
+    public void receivedWeightsComeHome(NormalShape shape) {
+        NormalWorld world = shape.world();
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    DispatchResult result = rank.dispatch(rank.plan(), check);
+                    CombineResult combined =
+                            combine(
+                                    rank,
+                                    check,
+                                    result,
+                                    b -> b.topkWeights(result.recvTopkWeights()));
+                    rank.verify(combined, check);
+                    Tensor home = context.download(combined.topkWeights());
+                    Tensor sent = context.download(rank.weights());
+                    assertThat(HostTensors.firstDifference(sent, home)).isEqualTo(-1);
+                });
+    }
+
+    @Cases
+    @MethodSource(FEW)
+    public void outTensor(NormalShape shape) {
+        NormalWorld world = shape.raggedWorld();
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    DispatchResult result = rank.dispatch(rank.plan(), check);
+                    int tokens = world.routing().numTokens(context.rank());
+                    Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
+                    CombineResult combined = combine(rank, check, result, b -> b.out(out));
+                    rank.verify(combined, check);
+                    assertThat(combined.x().address()).isEqualTo(out.address());
+                    Tensor gap = HostTensors.withRowGap(context.download(out), 8);
+                    Tensor strided =
+                            context.upload(
+                                    HostTensors.withRowGap(
+                                            HostTensors.poison(
+                                                    HostTensors.allocate(DType.BF16, gap.shape())),
+                                            8));
+                    rank.verify(combine(rank, check, result, b -> b.out(strided)), check);
+                });
+    }
+
+    /** What is computed into the buffer's own memory is combined from there. */
+    @Cases
+    @MethodSource(FEW)
+    public void combineBuffer(NormalShape shape) {
+        NormalWorld world = shape.raggedWorld();
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    DispatchResult result = rank.dispatch(rank.plan(), check);
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 2; round++) {
+                        Tensor x = buffer.getCombineBuffer(result.handle());
+                        assertThat(x.shape())
+                                .containsExactly(check.numRows(context.rank()), shape.hidden());
+                        context.backend().write(world.outputs(check).get(context.rank()), x);
+                        CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
+                        rank.verify(buffer.combine(plan), check);
+                    }
+                });
+    }
+
+    /** An engine whose experts do nothing may hand back the received view itself. */
+    @Cases
+    @MethodSource(FEW_BF16)
+    public void combineOfTheReceivedView(NormalShape shape) {
+        NormalWorld world = shape.world();
+        List<Tensor> received = new ArrayList<>();
+        for (int rank = 0; rank < world.routing().numRanks(); rank++) {
+            received.add(gather(world, rank));
+        }
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
+                        DispatchResult result = rank.dispatch(rank.plan().receive(how), check);
+                        CombinePlan plan =
+                                CombinePlan.builder(result.recvX(), result.handle()).build();
+                        rank.verifySums(context.buffer().combine(plan), check, received);
+                        rank.verifySums(context.buffer().combine(plan), check, received);
+                    }
+                });
+    }
+
+    private static Tensor gather(NormalWorld world, int rank) {
+        List<SourceRow> rows = world.oracle().rows(rank);
+        Tensor gathered = HostTensors.allocate(DType.BF16, rows.size(), world.hidden());
+        for (int row = 0; row < rows.size(); row++) {
+            Tensor sent = world.tokens().get(rows.get(row).srcRank()).x();
+            HostTensors.copy(sent.select(0, rows.get(row).token()), gathered.select(0, row));
+        }
+        return gathered;
+    }
+
+    /** One plan combines again and again, each time what its tensors hold then. */
+    @Cases
+    @MethodSource(FEW)
+    public void combinePlanReuse(NormalShape shape) {
+        NormalWorld world = shape.world();
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    DispatchResult result = rank.dispatch(rank.plan(), check);
+                    Tensor x =
+                            context.poisoned(
+                                    DType.BF16, check.numRows(context.rank()), shape.hidden());
+                    CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
+                    context.buffer().combine(plan).event().synchronize();
+                    context.backend().write(world.outputs(check).get(context.rank()), x);
+                    Tensor once = rank.verify(context.buffer().combine(plan), check);
+                    Tensor twice = rank.verify(context.buffer().combine(plan), check);
+                    assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
+                });
+    }
+}

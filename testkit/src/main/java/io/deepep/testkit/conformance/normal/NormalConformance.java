@@ -1,0 +1,323 @@
+package io.deepep.testkit.conformance.normal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.CombinePlan;
+import io.deepep.CombineResult;
+import io.deepep.Config;
+import io.deepep.DType;
+import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
+import io.deepep.EpTopology;
+import io.deepep.NormalLimits;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Normal mode against the oracle: dispatch bit for bit, combine within the rounding that its
+ * arithmetic admits.
+ */
+@BackendSuite
+public record NormalConformance(TestBackend backend) implements NormalSuite {
+    private static final int SOAK_ITERATIONS = 200;
+    private static final Config TINY = new Config(2, 1, 2);
+
+    /** Each call starts after the one before it, and nobody waits on the way. */
+    @Cases
+    @MethodSource(FEW)
+    public void asynchronousChain(NormalShape shape) {
+        NormalWorld world = shape.world();
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    Buffer buffer = context.buffer();
+                    Tensor outputs = rank.outputs(check);
+                    CallOptions options = CallOptions.async();
+                    for (int round = 0; round < 3; round++) {
+                        DispatchResult result = buffer.dispatch(rank.plan().build(), options);
+                        CombinePlan plan = CombinePlan.builder(outputs, result.handle()).build();
+                        CombineResult combined =
+                                buffer.combine(plan, options.after(result.event()));
+                        rank.verify(combined, check);
+                        assertThat(combined.event().isDone()).isTrue();
+                        options = CallOptions.async().after(combined.event());
+                    }
+                    rank.verify(buffer.dispatch(rank.plan().build(), CallOptions.async()), check);
+                });
+    }
+
+    /** Two micro-batches in flight: both are dispatched before either is combined. */
+    @Cases
+    @MethodSource(FEW)
+    public void twoMicroBatches(NormalShape shape) {
+        NormalWorld a = shape.world(11);
+        NormalWorld b = shape.world(12);
+        run(
+                shape,
+                a,
+                context -> {
+                    NormalRank rankA = new NormalRank(context, a);
+                    NormalRank rankB = new NormalRank(context, b);
+                    DispatchPlan planA = rankA.plan().receive(DispatchPlan.Receive.COPY).build();
+                    DispatchPlan planB = rankB.plan().receive(DispatchPlan.Receive.COPY).build();
+                    Tensor outputsA = rankA.outputs(a.check());
+                    Tensor outputsB = rankB.outputs(b.check());
+                    Buffer buffer = context.buffer();
+                    for (int round = 0; round < 3; round++) {
+                        DispatchResult resultA = buffer.dispatch(planA, CallOptions.async());
+                        DispatchResult resultB = buffer.dispatch(planB, CallOptions.async());
+                        CombineResult homeA =
+                                buffer.combine(
+                                        CombinePlan.builder(outputsA, resultA.handle()).build(),
+                                        CallOptions.async());
+                        rankB.verify(resultB, b.check());
+                        CombineResult homeB =
+                                buffer.combine(
+                                        CombinePlan.builder(outputsB, resultB.handle()).build(),
+                                        CallOptions.async());
+                        rankA.verify(resultA, a.check());
+                        rankA.verify(homeA, a.check());
+                        rankB.verify(homeB, b.check());
+                    }
+                });
+    }
+
+    /** Many small exchanges of random shapes, one after the other over one buffer. */
+    @Tag("manyCalls")
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void soak(int nodes, int ranksPerNode) {
+        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
+        NormalLimits limits = NormalLimits.of(24, 384, 8, 32);
+        ConcurrentMap<Integer, NormalWorld> worlds = new ConcurrentHashMap<>();
+        Ranks.run(
+                backend(),
+                topology,
+                builder -> builder.normal(limits),
+                context -> {
+                    for (int i = 0; i < SOAK_ITERATIONS; i++) {
+                        NormalWorld world =
+                                worlds.computeIfAbsent(i, n -> randomWorld(topology.numRanks(), n));
+                        NormalRank rank = new NormalRank(context, world);
+                        if (i % 3 == 2) {
+                            NormalDispatchCheck check = world.check().expanded(4);
+                            DispatchPlan.Builder plan =
+                                    rank.plan().expanded(true).expertAlignment(4);
+                            rank.combine(rank.dispatch(plan, check).handle(), check);
+                        } else {
+                            rank.roundTrip();
+                        }
+                    }
+                });
+    }
+
+    private static NormalWorld randomWorld(int numRanks, int seed) {
+        SplittableRandom random = new SplittableRandom(seed);
+        int experts = numRanks * random.nextInt(1, 32 / numRanks + 1);
+        int topk = random.nextInt(1, Math.min(8, experts) + 1);
+        boolean fp8 = random.nextBoolean();
+        int hidden = fp8 ? 128 * random.nextInt(1, 4) : 8 * random.nextInt(1, 49);
+        RoutingSpec spec =
+                RoutingSpec.of(numRanks, random.nextInt(25), experts, topk)
+                        .withMaskedShare(random.nextInt(4) == 0 ? 0.4 : 0)
+                        .withDuplicateShare(random.nextInt(4) == 0 ? 0.4 : 0)
+                        .withVaryingTokens(random.nextBoolean())
+                        .withIdleRanks(random.nextInt(4) == 0 ? 1 : 0)
+                        .withSeed(seed);
+        return NormalWorld.of(spec, hidden, fp8 ? DType.FP8_E4M3 : DType.BF16);
+    }
+
+    /** Two runs with new buffers give the same bits. */
+    @Cases
+    @MethodSource(FEW)
+    public void sameBitsOnEveryRun(NormalShape shape) {
+        NormalWorld world = shape.world();
+        ConcurrentMap<Integer, List<Tensor>> runs = new ConcurrentHashMap<>();
+        for (int i = 0; i < 2; i++) {
+            run(
+                    shape,
+                    world,
+                    context -> {
+                        NormalRank rank = new NormalRank(context, world);
+                        List<Tensor> seen =
+                                runs.computeIfAbsent(context.rank(), r -> new ArrayList<>());
+                        seen.add(rank.roundTrip());
+                        seen.add(rank.roundTrip());
+                    });
+        }
+        // Those of this process's ranks.
+        assertThat(runs).isNotEmpty();
+        for (List<Tensor> seen : runs.values()) {
+            assertThat(seen).hasSize(4);
+            for (Tensor home : seen) {
+                assertThat(HostTensors.firstDifference(seen.getFirst(), home)).isEqualTo(-1);
+            }
+        }
+    }
+
+    /**
+     * A call may use other chunk sizes than its buffer; one slot per queue makes every queue run
+     * full.
+     */
+    @Cases
+    @MethodSource(ALL)
+    public void configOverride(NormalShape shape) {
+        NormalWorld world = shape.world();
+        NormalDispatchCheck check = world.check();
+        run(
+                shape,
+                world,
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchResult result = rank.dispatch(rank.plan().config(TINY), check);
+                    CombinePlan plan =
+                            CombinePlan.builder(rank.outputs(check), result.handle())
+                                    .config(TINY)
+                                    .build();
+                    rank.verify(context.buffer().combine(plan), check);
+                    DispatchResult few = rank.dispatch(rank.plan().numSms(2), check);
+                    CombinePlan withFew =
+                            CombinePlan.builder(rank.outputs(check), few.handle())
+                                    .numSms(2)
+                                    .build();
+                    rank.verify(context.buffer().combine(withFew), check);
+                    rank.roundTrip();
+                });
+    }
+
+    @Cases
+    @MethodSource(ALL)
+    public void tinyQueues(NormalShape shape) {
+        NormalWorld world = shape.world();
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                builder -> builder.normal(world.limits()).dispatchConfig(TINY).combineConfig(TINY),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    rank.roundTrip();
+                    rank.roundTrip();
+                });
+    }
+
+    /** Buffers of exactly the hinted sizes suffice, and one byte less is refused. */
+    @Cases
+    @MethodSource(ALL)
+    public void exactSizeHints(NormalShape shape) {
+        Config config = new Config(4, 2, 16);
+        requireHintsSuffice(shape, config, config);
+    }
+
+    /** The larger of the hints of two configurations is enough for both. */
+    @Cases
+    @MethodSource(FEW)
+    public void largerOfTwoSizeHints(NormalShape shape) {
+        requireHintsSuffice(shape, new Config(4, 2, 16), new Config(8, 3, 6));
+    }
+
+    private void requireHintsSuffice(NormalShape shape, Config dispatch, Config combine) {
+        NormalWorld world = shape.world();
+        EpTopology topology = shape.topology();
+        NormalLimits limits = world.limits();
+        Config both = dispatch.covering(combine);
+        long nvl = both.nvlBufferSizeHint(limits, topology);
+        long rdma = both.rdmaBufferSizeHint(limits, topology);
+        assertThat(rdma > 0)
+                .as("RDMA memory is needed between nodes only")
+                .isEqualTo(topology.isInternode());
+        Ranks.runBare(
+                backend(),
+                topology,
+                communicator -> {
+                    Buffer.Builder builder =
+                            Ranks.builder(backend(), communicator, topology)
+                                    .normal(limits)
+                                    .dispatchConfig(dispatch)
+                                    .combineConfig(combine)
+                                    .numRdmaBytes(rdma);
+                    assertThatThrownBy(builder.numNvlBytes(nvl - 1)::open)
+                            .isInstanceOf(IllegalArgumentException.class)
+                            .hasMessageContaining("numNvlBytes=" + (nvl - 1));
+                    try (Buffer buffer = builder.numNvlBytes(nvl).open()) {
+                        assertThat(buffer.options().numNvlBytes()).isEqualTo(nvl);
+                        NormalRank rank =
+                                new NormalRank(
+                                        new RankContext(backend(), communicator, buffer), world);
+                        rank.roundTrip();
+                        assertThat(
+                                        buffer.getLocalBufferTensor(DType.BF16, nvl / 2, 0, false)
+                                                .numElements())
+                                .isEqualTo(nvl / 2);
+                    }
+                });
+    }
+
+    /** A receiver with room for exactly what arrives has enough. */
+    @Cases
+    @MethodSource(FEW)
+    public void exactRecvCapacity(NormalShape shape) {
+        NormalWorld world = shape.world();
+        int most = 1;
+        for (int rank = 0; rank < world.routing().numRanks(); rank++) {
+            most = Math.max(most, world.oracle().rows(rank).size());
+        }
+        NormalLimits loose = world.limits();
+        NormalLimits tight =
+                new NormalLimits(
+                        loose.maxTokens(),
+                        loose.hidden(),
+                        loose.maxTopk(),
+                        loose.maxExperts(),
+                        most);
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                builder -> builder.normal(tight),
+                context -> new NormalRank(context, world).roundTrip());
+    }
+
+    /** Two buffers of one group do not disturb each other. */
+    @Cases
+    @GroupSource("2, 2")
+    public void twoBuffers() {
+        NormalShape shape = new NormalShape(2, 2, 24, 136, DType.BF16, 4, 16);
+        NormalWorld a = shape.world(21);
+        NormalWorld b = shape.world(22);
+        run(
+                shape,
+                a,
+                context -> {
+                    Buffer.Builder second =
+                            Ranks.builder(backend(), context.communicator(), shape.topology());
+                    try (Buffer other = second.normal(b.limits()).open()) {
+                        NormalRank rankA = new NormalRank(context, a);
+                        NormalRank rankB = new NormalRank(context.with(other), b);
+                        DispatchResult viewA = rankA.dispatch(rankA.plan(), a.check());
+                        rankB.roundTrip();
+                        rankA.verify(viewA, a.check());
+                        rankA.combine(viewA.handle(), a.check());
+                    }
+                });
+    }
+}

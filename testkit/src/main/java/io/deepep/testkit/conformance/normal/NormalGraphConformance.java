@@ -1,0 +1,280 @@
+package io.deepep.testkit.conformance.normal;
+
+import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
+import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.CombinePlan;
+import io.deepep.CombineResult;
+import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
+import io.deepep.Stream;
+import io.deepep.Tensor;
+import io.deepep.testkit.Recording;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Normal-mode calls recorded into a graph and replayed with other tokens and another routing in the
+ * same memory, each replay held against the oracle. For backends that can record.
+ */
+@BackendSuite(recording = true)
+public record NormalGraphConformance(TestBackend backend) implements NormalSuite {
+    private static final int NUM_WORLDS = 5;
+    private static final int NUM_REPLAYS = 20;
+
+    /** Exchanges of one shape, and the memory of one rank that takes turns to hold them. */
+    private static final class Memory {
+        final RankContext context;
+        final UnaryOperator<NormalDispatchCheck> form;
+        final NormalRank rank;
+        final Tensor outputs;
+        NormalWorld current;
+
+        Memory(RankContext context, NormalWorld first, UnaryOperator<NormalDispatchCheck> form) {
+            this.context = context;
+            this.form = form;
+            this.current = first;
+            this.rank = new NormalRank(context, current);
+            this.outputs = rank.outputs(check());
+        }
+
+        NormalDispatchCheck check() {
+            return form.apply(current.check());
+        }
+
+        /** Writes another exchange over this one. */
+        void load(NormalWorld world) {
+            current = world;
+            NormalRank other = new NormalRank(context, world);
+            overwrite(other.x(), rank.x());
+            if (rank.scales() != null) {
+                overwrite(other.scales(), rank.scales());
+            }
+            overwrite(other.topkIdx(), rank.topkIdx());
+            overwrite(other.weights(), rank.weights());
+            overwrite(other.outputs(check()), outputs);
+        }
+
+        void overwrite(Tensor from, Tensor to) {
+            context.backend().write(context.download(from), to);
+        }
+
+        void verify(DispatchResult received, CombineResult home) {
+            NormalRank expected = new NormalRank(context, current);
+            expected.verify(received, check());
+            expected.verify(home, check());
+        }
+    }
+
+    private static List<NormalWorld> worlds(NormalShape shape) {
+        return IntStream.range(0, NUM_WORLDS).mapToObj(shape::world).toList();
+    }
+
+    private void replay(
+            NormalShape shape,
+            UnaryOperator<DispatchPlan.Builder> form,
+            UnaryOperator<NormalDispatchCheck> check,
+            boolean onEngineStream) {
+        List<NormalWorld> worlds = worlds(shape);
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                builder -> builder.normal(worlds.getFirst().limits()),
+                context -> {
+                    Memory memory = new Memory(context, worlds.getFirst(), check);
+                    Buffer buffer = context.buffer();
+                    Stream stream =
+                            onEngineStream
+                                    ? backend.newStream(context.device()).stream()
+                                    : buffer.communicationStream();
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    CallOptions options =
+                            onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
+                    DispatchPlan plan = form.apply(memory.rank.plan()).build();
+                    DispatchResult received = buffer.dispatch(plan, options);
+                    CombinePlan back =
+                            CombinePlan.builder(memory.outputs, received.handle()).build();
+                    CombineResult home = buffer.combine(back, options);
+                    memory.verify(received, home);
+                    try (Recording recording =
+                            backend.record(
+                                    stream,
+                                    () -> {
+                                        buffer.dispatch(plan, options);
+                                        buffer.combine(back, options);
+                                    })) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 1; i <= NUM_REPLAYS; i++) {
+                            memory.load(worlds.get(i % NUM_WORLDS));
+                            recording.replay();
+                            memory.verify(received, home);
+                        }
+                    }
+                    // What is not recorded goes on as before.
+                    new NormalRank(context, worlds.getLast()).roundTrip();
+                    memory.load(worlds.getFirst());
+                    buffer.dispatch(plan, options);
+                    buffer.combine(back, options);
+                    memory.verify(received, home);
+                });
+    }
+
+    /** The first that the backend has groups for. */
+    private NormalShape firstShape() {
+        return NormalShape.few(backend).findFirst().orElseThrow();
+    }
+
+    private static int worstRows(NormalShape shape) {
+        return shape.tokens() * shape.topology().numRanks();
+    }
+
+    @Cases
+    @MethodSource(FEW)
+    public void views(NormalShape shape) {
+        int rows = worstRows(shape);
+        replay(shape, r -> r.numWorstTokens(rows), c -> c.worstCase(rows), false);
+    }
+
+    @Cases
+    @MethodSource(FEW)
+    public void copiesOnAnEnginesStream(NormalShape shape) {
+        int rows = worstRows(shape);
+        replay(
+                shape,
+                r -> r.receive(DispatchPlan.Receive.COPY).numWorstTokens(rows),
+                c -> c.worstCase(rows),
+                true);
+    }
+
+    @Cases
+    @MethodSource(FEW)
+    public void expanded(NormalShape shape) {
+        int rows = 2 * worstRows(shape) * shape.topk();
+        replay(
+                shape,
+                r -> r.expanded(true).expertAlignment(4).numWorstTokens(rows),
+                c -> c.expanded(4).worstCase(rows),
+                false);
+    }
+
+    /** A replay with a bad index fails on every rank, in both calls; the next one is good again. */
+    @Test
+    public void replayOfABadRouting() {
+        NormalShape shape = firstShape();
+        List<NormalWorld> worlds = worlds(shape);
+        int rows = worstRows(shape);
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                builder -> builder.normal(worlds.getFirst().limits()),
+                context -> {
+                    Memory memory = new Memory(context, worlds.getFirst(), c -> c.worstCase(rows));
+                    Buffer buffer = context.buffer();
+                    DispatchPlan plan = memory.rank.plan().numWorstTokens(rows).build();
+                    DispatchResult received = buffer.dispatch(plan, CallOptions.async());
+                    CombinePlan back =
+                            CombinePlan.builder(memory.outputs, received.handle()).build();
+                    CombineResult home = buffer.combine(back, CallOptions.async());
+                    memory.verify(received, home);
+                    try (Recording recording =
+                            backend.record(
+                                    buffer.communicationStream(),
+                                    () -> {
+                                        buffer.dispatch(plan, CallOptions.async());
+                                        buffer.combine(back, CallOptions.async());
+                                    })) {
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        for (int i = 0; i < 3; i++) {
+                            memory.load(worlds.get(i));
+                            if (context.rank() == CULPRIT) {
+                                Tensor idx = context.download(memory.rank.topkIdx());
+                                idx.setLong(shape.experts(), 3, 1);
+                                context.backend().write(idx, memory.rank.topkIdx());
+                            }
+                            recording.replay();
+                            String bad = "topkIdx[3][1]=" + shape.experts();
+                            requireRouting(received.event()::synchronize, bad);
+                            requireRouting(received.event()::synchronize, bad);
+                            assertThatThrownBy(home.event()::synchronize)
+                                    .hasMessageContaining("the dispatch of the handle");
+                            memory.load(worlds.get(i + 1));
+                            recording.replay();
+                            memory.verify(received, home);
+                        }
+                        // A failure that nobody asks about is kept for whoever asks later.
+                        context.communicator().barrier(Ranks.TIMEOUT);
+                        replayBadThenGood(memory, recording, shape);
+                        requireRouting(
+                                received.event()::synchronize, "topkIdx[3][1]=" + shape.experts());
+                    }
+                });
+    }
+
+    private static void replayBadThenGood(Memory memory, Recording recording, NormalShape shape) {
+        RankContext context = memory.context;
+        Tensor good = context.download(memory.rank.topkIdx());
+        if (context.rank() == CULPRIT) {
+            Tensor bad = context.download(memory.rank.topkIdx());
+            bad.setLong(shape.experts(), 3, 1);
+            context.backend().write(bad, memory.rank.topkIdx());
+        }
+        recording.replay();
+        context.buffer().communicationStream().synchronize();
+        context.backend().write(good, memory.rank.topkIdx());
+        recording.replay();
+        context.buffer().communicationStream().synchronize();
+    }
+
+    /** What waits on the CPU cannot be recorded, says so, and leaves the buffer usable. */
+    @Test
+    public void refusals() {
+        NormalShape shape = firstShape();
+        NormalWorld world = shape.world();
+        int rows = worstRows(shape);
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                builder -> builder.normal(world.limits()),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    Buffer buffer = context.buffer();
+                    DispatchPlan exact = rank.plan().build();
+                    DispatchPlan worst = rank.plan().numWorstTokens(rows).build();
+                    DispatchPlan fresh = rank.plan().numWorstTokens(rows).build();
+                    rank.verify(buffer.dispatch(exact), world.check());
+                    rank.verify(buffer.dispatch(worst), world.check().worstCase(rows));
+                    refuse(
+                            context,
+                            "numWorstTokens",
+                            () -> buffer.dispatch(exact, CallOptions.async()));
+                    refuse(context, "without a compute stream", () -> buffer.dispatch(worst));
+                    refuse(
+                            context,
+                            "once before",
+                            () -> buffer.dispatch(fresh, CallOptions.async()));
+                    refuse(
+                            context,
+                            "once before",
+                            () -> buffer.getDispatchLayout(rank.topkIdx(), shape.experts()));
+                    rank.roundTrip();
+                });
+    }
+
+    private void refuse(RankContext context, String mention, Runnable call) {
+        assertThatThrownBy(() -> backend.record(context.buffer().communicationStream(), call))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining(mention);
+    }
+}

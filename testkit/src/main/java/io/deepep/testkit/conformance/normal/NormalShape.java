@@ -1,0 +1,116 @@
+package io.deepep.testkit.conformance.normal;
+
+import io.deepep.DType;
+import io.deepep.EpTopology;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.routing.Gate;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.util.stream.Stream;
+
+/**
+ * Shapes of normal-mode cases: small, but every topology, hidden size and top-k that is a case of
+ * its own somewhere.
+ */
+record NormalShape(
+        int nodes, int ranksPerNode, int tokens, int hidden, DType dtype, int topk, int experts) {
+    /** Those that the backend has groups for. */
+    static Stream<NormalShape> all(TestBackend backend) {
+        return fitting(
+                backend,
+                bf16(1, 1, 16, 8, 1, 4),
+                bf16(1, 2, 33, 136, 2, 6),
+                bf16(1, 4, 20, 256, 6, 8),
+                fp8(1, 4, 20, 128, 32, 64),
+                bf16(1, 8, 12, 2944, 8, 64),
+                fp8(1, 8, 24, 384, 8, 32),
+                bf16(1, 3, 19, 9216, 3, 12),
+                bf16(2, 1, 17, 136, 2, 4),
+                bf16(2, 2, 21, 256, 32, 32),
+                fp8(2, 2, 40, 384, 6, 12),
+                bf16(2, 4, 18, 256, 8, 64),
+                fp8(2, 8, 8, 128, 8, 256),
+                bf16(3, 4, 10, 2944, 6, 168),
+                fp8(4, 3, 10, 384, 1, 12),
+                bf16(4, 3, 14, 8, 6, 24));
+    }
+
+    /** One group of one node and one of several, for what does not depend on shapes. */
+    static Stream<NormalShape> few(TestBackend backend) {
+        return fitting(
+                backend,
+                bf16(1, 4, 20, 256, 6, 16),
+                bf16(2, 2, 24, 136, 4, 16),
+                fp8(2, 2, 17, 384, 3, 8),
+                bf16(2, 4, 12, 256, 6, 64),
+                fp8(1, 8, 15, 256, 5, 24));
+    }
+
+    /** Those whose rows combine takes. */
+    static Stream<NormalShape> fewBf16(TestBackend backend) {
+        return few(backend).filter(shape -> shape.dtype() == DType.BF16);
+    }
+
+    private static Stream<NormalShape> fitting(TestBackend backend, NormalShape... shapes) {
+        return Stream.of(shapes).filter(shape -> Ranks.fit(backend, shape.topology()));
+    }
+
+    private static NormalShape bf16(int nodes, int perNode, int t, int h, int k, int e) {
+        return new NormalShape(nodes, perNode, t, h, DType.BF16, k, e);
+    }
+
+    private static NormalShape fp8(int nodes, int perNode, int t, int h, int k, int e) {
+        return new NormalShape(nodes, perNode, t, h, DType.FP8_E4M3, k, e);
+    }
+
+    EpTopology topology() {
+        return Ranks.topology(nodes, ranksPerNode);
+    }
+
+    /** A uniform routing; where there are many experts a group-limited one. */
+    RoutingSpec spec() {
+        RoutingSpec spec =
+                RoutingSpec.of(nodes * ranksPerNode, tokens, experts, topk)
+                        .withSeed(toString().hashCode());
+        return experts == 64 && topk <= 8 ? spec.withGate(new Gate.GroupLimited(8, 4, true)) : spec;
+    }
+
+    /** Masked and repeated selections, different numbers of tokens, one rank without any. */
+    RoutingSpec raggedSpec() {
+        int idle = nodes * ranksPerNode > 1 ? 1 : 0;
+        return spec().withMaskedShare(0.3)
+                .withDuplicateShare(0.3)
+                .withVaryingTokens(true)
+                .withIdleRanks(idle);
+    }
+
+    NormalWorld world() {
+        return NormalWorld.of(spec(), hidden, dtype);
+    }
+
+    NormalWorld raggedWorld() {
+        return NormalWorld.of(raggedSpec(), hidden, dtype);
+    }
+
+    /** Another exchange of the same shape. */
+    NormalWorld world(long seed) {
+        return NormalWorld.of(spec().withSeed(seed), hidden, dtype);
+    }
+
+    @Override
+    public String toString() {
+        return nodes
+                + "x"
+                + ranksPerNode
+                + " T="
+                + tokens
+                + " H="
+                + hidden
+                + " "
+                + dtype
+                + " K="
+                + topk
+                + " E="
+                + experts;
+    }
+}

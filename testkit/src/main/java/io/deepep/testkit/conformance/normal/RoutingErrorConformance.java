@@ -1,0 +1,289 @@
+package io.deepep.testkit.conformance.normal;
+
+import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
+import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static io.deepep.testkit.conformance.normal.NormalMisuses.EXPERTS;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.CombinePlan;
+import io.deepep.CombineResult;
+import io.deepep.DType;
+import io.deepep.DispatchLayout;
+import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
+import io.deepep.NormalLimits;
+import io.deepep.Tensor;
+import io.deepep.error.CapacityExceededException;
+import io.deepep.error.RoutingException;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.util.concurrent.Callable;
+import java.util.function.Function;
+
+/** What one rank does wrong and all must learn, after which the buffer still works. */
+@BackendSuite
+public record RoutingErrorConformance(TestBackend backend) {
+    @Cases
+    @GroupSource({
+        "1, 4, 16",
+        "1, 4, -2",
+        "1, 4, 9223372036854775807",
+        "1, 4, -9223372036854775808",
+        "2, 2, 16",
+        "2, 2, -2",
+        "2, 2, 9223372036854775807",
+        "2, 2, -9223372036854775808"
+    })
+    public void expertOutOfRange(int nodes, int ranksPerNode, long expert) {
+        NormalWorld world = NormalMisuses.world(4);
+        Ranks.run(
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    Tensor idx = context.rank() == CULPRIT ? spoiled(rank, expert) : rank.topkIdx();
+                    DispatchPlan plan = rank.bare().topk(idx, rank.weights(), EXPERTS).build();
+                    for (int i = 0; i < 2; i++) {
+                        requireRouting(
+                                () -> context.buffer().dispatch(plan).event().synchronize(),
+                                "=" + expert);
+                    }
+                    rank.roundTrip();
+                });
+    }
+
+    private static Tensor spoiled(NormalRank rank, long expert) {
+        Tensor idx = rank.context().download(rank.topkIdx());
+        idx.setLong(expert, idx.size(0) - 1, 2);
+        return rank.context().upload(idx);
+    }
+
+    @Cases
+    @GroupSource({
+        "1, 2, 16",
+        "1, 2, -2",
+        "1, 2, 9223372036854775807",
+        "1, 2, -9223372036854775808"
+    })
+    public void layoutOfExpertOutOfRange(int nodes, int ranksPerNode, long expert) {
+        NormalWorld world = NormalMisuses.world(2);
+        Ranks.run(
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    Tensor idx = spoiled(rank, expert);
+                    assertThatThrownBy(
+                                    () ->
+                                            context.buffer()
+                                                    .getDispatchLayout(idx, EXPERTS)
+                                                    .event()
+                                                    .synchronize())
+                            .isInstanceOfAny(RoutingException.class, IllegalArgumentException.class)
+                            .hasMessageContaining(Long.toString(expert));
+                    rank.roundTrip();
+                });
+    }
+
+    /** A layout that is not that of the indices, in one of its parts. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void contradictoryLayout(int nodes, int ranksPerNode) {
+        NormalWorld world = NormalMisuses.world(4);
+        Ranks.run(
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchLayout good =
+                            context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS);
+                    Tensor perRank = changed(context, good.numTokensPerRank(), 2);
+                    Tensor perExpert = changed(context, good.numTokensPerExpert(), EXPERTS - 1);
+                    Tensor mask = changed(context, good.isTokenInRank(), 3, 1);
+                    requireContradiction(
+                            context,
+                            layout -> rank.plan().expectLayout(layout),
+                            good,
+                            with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
+                            "numTokensPerRank[2]");
+                    requireContradiction(
+                            context,
+                            layout -> rank.plan().expectLayout(layout),
+                            good,
+                            with(good, good.numTokensPerRank(), perExpert, good.isTokenInRank()),
+                            "numTokensPerExpert[15]");
+                    requireContradiction(
+                            context,
+                            layout -> rank.plan().expectLayout(layout),
+                            good,
+                            with(good, good.numTokensPerRank(), good.numTokensPerExpert(), mask),
+                            "isTokenInRank[3][1]");
+                    requireContradiction(
+                            context,
+                            layout -> rank.bare().layout(layout),
+                            good,
+                            with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
+                            "numTokensPerRank[2]");
+                    rank.roundTrip();
+                });
+    }
+
+    private static void requireContradiction(
+            RankContext context,
+            Function<DispatchLayout, DispatchPlan.Builder> routing,
+            DispatchLayout good,
+            DispatchLayout bad,
+            String mention) {
+        DispatchPlan plan = routing.apply(context.rank() == CULPRIT ? bad : good).build();
+        requireRouting(() -> context.buffer().dispatch(plan).event().synchronize(), mention);
+    }
+
+    /** The tensor with one element off by one; a truth is turned round. */
+    private static Tensor changed(RankContext context, Tensor tensor, long... at) {
+        Tensor copy = context.download(tensor);
+        copy.setLong(copy.getLong(at) ^ 1, at);
+        return context.upload(copy);
+    }
+
+    private static DispatchLayout with(
+            DispatchLayout layout, Tensor perRank, Tensor perExpert, Tensor mask) {
+        return new DispatchLayout(
+                perRank, layout.numTokensPerRdmaRank(), perExpert, mask, layout.event());
+    }
+
+    /** More than the caller has room for in the expanded layout, which only the receiver sees. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void moreExpandedThanFits(int nodes, int ranksPerNode) {
+        NormalWorld world = NormalMisuses.world(4);
+        int room = 9;
+        Ranks.run(
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    int limit = context.rank() == CULPRIT ? room : 10_000;
+                    DispatchPlan plan =
+                            rank.plan()
+                                    .expanded(true)
+                                    .expertAlignment(2)
+                                    .numWorstTokens(limit)
+                                    .build();
+                    for (int i = 0; i < 2; i++) {
+                        CapacityExceededException error =
+                                catchThrowableOfType(
+                                        CapacityExceededException.class,
+                                        () ->
+                                                context.buffer()
+                                                        .dispatch(plan)
+                                                        .event()
+                                                        .synchronize());
+                        assertThat(error).as("an exception on every rank").isNotNull();
+                        assertThat(error.rank()).isEqualTo(CULPRIT);
+                        assertThat(error.capacity()).isEqualTo(room);
+                        assertThat(error.needed())
+                                .isEqualTo(world.oracle().expandedRows(CULPRIT, 2).size());
+                    }
+                    rank.roundTrip();
+                });
+    }
+
+    /** A handle without a routing: combines and cached dispatches with it fail on every rank. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void handleOfFailedDispatch(int nodes, int ranksPerNode) {
+        NormalWorld world = NormalMisuses.world(4);
+        int rows = NormalMisuses.LIMITS.recvCapacity(4);
+        Ranks.run(
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(NormalMisuses.LIMITS),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    Tensor idx =
+                            context.rank() == CULPRIT ? spoiled(rank, EXPERTS) : rank.topkIdx();
+                    DispatchPlan plan =
+                            rank.bare()
+                                    .topk(idx, rank.weights(), EXPERTS)
+                                    .numWorstTokens(rows)
+                                    .build();
+                    Tensor x = context.poisoned(DType.BF16, rows, world.hidden());
+                    Buffer buffer = context.buffer();
+                    DispatchResult failed = buffer.dispatch(plan, CallOptions.async());
+                    CombinePlan combine = CombinePlan.builder(x, failed.handle()).build();
+                    requireInvalidHandle(() -> buffer.combine(combine, CallOptions.async()));
+                    requireRouting(failed.event()::synchronize, "=" + EXPERTS);
+                    requireRouting(failed.event()::synchronize, "=" + EXPERTS);
+                    requireInvalidHandle(() -> buffer.combine(combine));
+                    DispatchPlan cached = rank.bare().cached(failed.handle()).build();
+                    requireInvalidHandle(() -> buffer.dispatch(cached));
+                    rank.roundTrip();
+                });
+    }
+
+    /** Refused, or, where the failure was not known then, failed. */
+    private static void requireInvalidHandle(Callable<?> call) {
+        assertThatThrownBy(
+                        () -> {
+                            Object result = call.call();
+                            if (result instanceof CombineResult combined) {
+                                combined.event().synchronize();
+                            }
+                        })
+                .isInstanceOfAny(IllegalArgumentException.class, RoutingException.class)
+                .hasMessageContaining("the dispatch of the handle has not run, or failed");
+    }
+
+    @Cases
+    @GroupSource({"1, 4, false", "2, 2, false", "1, 4, true", "2, 2, true"})
+    public void moreThanFits(int nodes, int ranksPerNode, boolean worstCase) {
+        NormalWorld large = NormalMisuses.world(4);
+        NormalWorld small = NormalWorld.bf16(RoutingSpec.of(4, 1, EXPERTS, 4), large.hidden());
+        int room = 7;
+        NormalLimits all = NormalMisuses.LIMITS;
+        NormalLimits tight =
+                new NormalLimits(
+                        all.maxTokens(),
+                        all.hidden(),
+                        all.maxTopk(),
+                        all.maxExperts(),
+                        worstCase ? 0 : room);
+        Ranks.run(
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(tight),
+                context -> {
+                    NormalRank rank = new NormalRank(context, large);
+                    DispatchPlan plan = rank.plan().numWorstTokens(worstCase ? room : 0).build();
+                    for (int i = 0; i < 2; i++) {
+                        CapacityExceededException error =
+                                catchThrowableOfType(
+                                        CapacityExceededException.class,
+                                        () ->
+                                                context.buffer()
+                                                        .dispatch(plan)
+                                                        .event()
+                                                        .synchronize());
+                        assertThat(error).as("an exception on every rank").isNotNull();
+                        assertThat(error.capacity()).isEqualTo(room);
+                        assertThat(error.needed())
+                                .isEqualTo(large.oracle().rows(error.rank()).size())
+                                .isGreaterThan(room);
+                    }
+                    new NormalRank(context, small).roundTrip();
+                });
+    }
+}

@@ -1,0 +1,429 @@
+package io.deepep.testkit.conformance.observation;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.CallOptions;
+import io.deepep.CombinePlan;
+import io.deepep.DType;
+import io.deepep.Device;
+import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.Tensor;
+import io.deepep.error.RoutingException;
+import io.deepep.observe.BufferObserver;
+import io.deepep.observe.CallFacts;
+import io.deepep.observe.CallKind;
+import io.deepep.observe.ObservedCall;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyWorld;
+import io.deepep.testkit.conformance.normal.NormalRank;
+import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.oracle.Traffic;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/** What observers are told of calls agrees with the oracle, on every backend. */
+@BackendSuite
+public record ObservationConformance(TestBackend backend) {
+    private static final int HIDDEN = 256;
+
+    /** The calls that each rank's observer was told of. */
+    private static final class Told implements BufferObserver {
+        private final Map<Integer, List<ObservedCall>> calls = new ConcurrentHashMap<>();
+
+        @Override
+        public void observe(ObservedCall call) {
+            of(call.facts().topology().rank()).add(call);
+        }
+
+        List<ObservedCall> of(int rank) {
+            return calls.computeIfAbsent(rank, first -> new CopyOnWriteArrayList<>());
+        }
+
+        /** The only call that is told since the last question. */
+        ObservedCall next(int rank) {
+            List<ObservedCall> told = of(rank);
+            assertThat(told).as("calls told at rank %d", rank).hasSize(1);
+            return told.removeFirst();
+        }
+    }
+
+    private static void requireFinished(ObservedCall call, CallKind kind, TestBackend backend) {
+        assertThat(call.kind()).isEqualTo(kind);
+        assertThat(call.device().kind()).isEqualTo(backend.kind());
+        assertThat(call.failure()).isNull();
+        assertThat(call.finished()).isTrue();
+        assertThat(call.beginNanos()).isPositive();
+        assertThat(call.spanNanos()).isGreaterThanOrEqualTo(call.hostNanos());
+        if (backend.kind() == Device.Kind.CUDA) {
+            assertThat(call.deviceNanos()).as("time on the GPU").isPositive();
+        } else {
+            assertThat(call.deviceNanos()).isEqualTo(CallFacts.UNKNOWN);
+        }
+    }
+
+    private static NormalWorld normal(int numRanks, DType dtype) {
+        RoutingSpec spec = RoutingSpec.of(numRanks, 24, 4 * numRanks, 4).withMaskedShare(0.2);
+        return NormalWorld.of(spec.withVaryingTokens(true).withSeed(5), HIDDEN, dtype);
+    }
+
+    @Cases
+    @GroupSource({"1, 4, BF16", "1, 4, FP8_E4M3", "2, 2, BF16"})
+    public void normalCalls(int nodes, int ranksPerNode, DType dtype) {
+        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
+        NormalWorld world = normal(topology.numRanks(), dtype);
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                topology,
+                b -> b.normal(world.limits()).observer(told),
+                context -> {
+                    int me = context.rank();
+                    NormalRank rank = new NormalRank(context, world);
+                    NormalDispatchCheck check = world.check();
+                    DispatchResult received = rank.dispatch(rank.plan(), check);
+                    ObservedCall out = told.next(me);
+                    requireFinished(out, CallKind.NORMAL_DISPATCH, backend());
+                    long row = dtype == DType.BF16 ? 2 * HIDDEN : HIDDEN + 4 * (HIDDEN / 128);
+                    requireNormal(out.facts(), world, topology, me, row);
+                    assertThat(out.facts().expertTokens())
+                            .as("experts")
+                            .isEqualTo(world.oracle().counts(me, 1));
+                    rank.combine(received.handle(), check);
+                    ObservedCall home = told.next(me);
+                    requireFinished(home, CallKind.NORMAL_COMBINE, backend());
+                    requireHome(home.facts(), world, topology, me);
+                });
+    }
+
+    private static void requireNormal(
+            CallFacts facts, NormalWorld world, EpTopology topology, int me, long row) {
+        assertThat(facts.rowBytes()).isEqualTo(row);
+        assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
+        assertThat(facts.numRecvTokens())
+                .as("rows received")
+                .isEqualTo(world.oracle().rows(me).size());
+        assertThat(facts.sentRows())
+                .as("rows sent")
+                .isEqualTo(wide(world.oracle().tokensPerRank(me)));
+        assertThat(facts.receivedRows()).as("rows by source").isEqualTo(rowsFrom(world, me));
+        Traffic traffic = Traffic.normal(world.routing(), topology, me);
+        assertThat(facts.nvlinkBytes()).as("NVLink bytes").isEqualTo(traffic.nvlinkRows() * row);
+        assertThat(facts.rdmaBytes()).as("RDMA bytes").isEqualTo(traffic.rdmaRows() * row);
+    }
+
+    /** A combine takes the ways of its dispatch back, as BF16. */
+    private static void requireHome(
+            CallFacts facts, NormalWorld world, EpTopology topology, int me) {
+        long row = 2 * HIDDEN;
+        assertThat(facts.format()).isEqualTo("bf16");
+        assertThat(facts.rowBytes()).isEqualTo(row);
+        assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
+        long[] home = wide(world.oracle().tokensPerRank(me));
+        assertThat(facts.numRecvTokens()).as("rows home").isEqualTo(Arrays.stream(home).sum());
+        assertThat(facts.receivedRows()).as("rows home by rank").isEqualTo(home);
+        assertThat(facts.sentRows()).as("rows returned").isEqualTo(rowsFrom(world, me));
+        Traffic traffic = Traffic.normal(world.routing(), topology, me);
+        assertThat(facts.nvlinkBytes()).as("NVLink bytes").isEqualTo(traffic.nvlinkRows() * row);
+        assertThat(facts.rdmaBytes()).as("RDMA bytes").isEqualTo(traffic.rdmaRows() * row);
+        assertThat(facts.expertTokens()).isNull();
+    }
+
+    /** Cached and worst-case dispatches, of which the host does not learn what arrives. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void dispatchesWithoutCounts(int nodes, int ranksPerNode) {
+        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
+        NormalWorld world = normal(topology.numRanks(), DType.BF16);
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                topology,
+                b -> b.normal(world.limits()).observer(told),
+                context -> {
+                    int me = context.rank();
+                    NormalRank rank = new NormalRank(context, world);
+                    int worst = world.routing().numRanks() * world.routing().maxTokens();
+                    NormalDispatchCheck check = world.check().worstCase(worst);
+                    DispatchResult received =
+                            rank.dispatch(rank.plan().numWorstTokens(worst), check);
+                    ObservedCall first = told.next(me);
+                    requireFinished(first, CallKind.NORMAL_DISPATCH, backend());
+                    requireNormal(first.facts(), world, topology, me, 2 * HIDDEN);
+                    DispatchPlan cached = rank.bare().cached(received.handle()).build();
+                    context.buffer().dispatch(cached).event().synchronize();
+                    ObservedCall second = told.next(me);
+                    requireNormal(second.facts(), world, topology, me, 2 * HIDDEN);
+                    assertThat(second.facts().expertTokens()).isNull();
+                    rank.combine(received.handle(), check);
+                    requireHome(told.next(me).facts(), world, topology, me);
+                });
+    }
+
+    private static long[] rowsFrom(NormalWorld world, int me) {
+        long[] rows = new long[world.routing().numRanks()];
+        world.oracle().rows(me).forEach(row -> rows[row.srcRank()]++);
+        return rows;
+    }
+
+    private static long[] wide(int[] counts) {
+        return Arrays.stream(counts).asLongStream().toArray();
+    }
+
+    /** Asynchronous calls are told of when their end has been seen, not when they return. */
+    @Cases
+    @GroupSource("1, 4")
+    public void asynchronousCalls() {
+        EpTopology topology = Ranks.topology(1, 4);
+        NormalWorld world = normal(4, DType.BF16);
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                topology,
+                b -> b.normal(world.limits()).observer(told),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchPlan plan = rank.plan().build();
+                    for (int i = 0; i < 3; i++) {
+                        DispatchResult result =
+                                context.buffer().dispatch(plan, CallOptions.async());
+                        result.event().synchronize();
+                        result.event().synchronize();
+                        ObservedCall call = told.next(context.rank());
+                        requireFinished(call, CallKind.NORMAL_DISPATCH, backend());
+                        requireNormal(call.facts(), world, topology, context.rank(), 2 * HIDDEN);
+                    }
+                });
+    }
+
+    @Cases
+    @GroupSource({"1, 4, false", "1, 4, true", "2, 2, false"})
+    public void lowLatencyCalls(int nodes, int ranksPerNode, boolean hook) {
+        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, HIDDEN, 4, 8);
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()).observer(told),
+                context -> {
+                    int me = context.rank();
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyFormat format = LowLatencyFormat.FP8_UE8M0;
+                    LowLatencyDispatchResult result =
+                            context.buffer()
+                                    .lowLatencyDispatch(
+                                            rank.weighted(format).receiveHook(hook).build());
+                    if (hook) {
+                        result.event().synchronize();
+                        assertThat(told.of(me)).as("told before the hook").isEmpty();
+                        result.receiveHook().run();
+                    }
+                    rank.verify(result, format);
+                    ObservedCall out = told.next(me);
+                    requireFinished(out, CallKind.LOW_LATENCY_DISPATCH, backend());
+                    requireLowLatency(out.facts(), world, shape.topology(), me);
+                    rank.verifyLogFmt(
+                            context.buffer()
+                                    .lowLatencyCombine(
+                                            rank.home(result.handle()).logFmt(true).build()));
+                    ObservedCall home = told.next(me);
+                    requireFinished(home, CallKind.LOW_LATENCY_COMBINE, backend());
+                    requireLowLatencyHome(home.facts(), world, me);
+                    rank.combinePreReduced(result.handle());
+                    CallFacts sums = told.next(me).facts();
+                    assertThat(sums.receivedRows()).isEqualTo(out.facts().sentRows());
+                    assertThat(sums.sentRows()).isEqualTo(out.facts().receivedRows());
+                });
+    }
+
+    private static void requireLowLatency(
+            CallFacts facts, LowLatencyWorld world, EpTopology topology, int me) {
+        long row = HIDDEN + 4 * (HIDDEN / 128);
+        int[] experts = world.oracle().counts(me);
+        assertThat(facts.rowBytes()).isEqualTo(row);
+        assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
+        assertThat(facts.numRecvTokens())
+                .as("selections received")
+                .isEqualTo(Arrays.stream(experts).sum());
+        assertThat(facts.expertTokens()).as("experts").isEqualTo(experts);
+        Traffic traffic = Traffic.lowLatency(world.routing(), topology, me);
+        assertThat(facts.nvlinkBytes()).as("NVLink bytes").isEqualTo(traffic.nvlinkRows() * row);
+        assertThat(facts.rdmaBytes()).as("RDMA bytes").isEqualTo(traffic.rdmaRows() * row);
+        long[] received = new long[topology.numRanks()];
+        long[] sent = new long[topology.numRanks()];
+        for (int peer = 0; peer < sent.length; peer++) {
+            for (int token = 0; token < world.routing().numTokens(me); token++) {
+                sent[peer] += world.routing().goesTo(me, token, peer) ? 1 : 0;
+            }
+        }
+        assertThat(facts.sentRows()).as("rows sent").isEqualTo(sent);
+        for (int src = 0; src < received.length; src++) {
+            for (int token = 0; token < world.routing().numTokens(src); token++) {
+                received[src] += world.routing().goesTo(src, token, me) ? 1 : 0;
+            }
+        }
+        assertThat(facts.receivedRows()).as("rows by source").isEqualTo(received);
+    }
+
+    private static void requireLowLatencyHome(CallFacts facts, LowLatencyWorld world, int me) {
+        assertThat(facts.format()).isEqualTo("logfmt10");
+        assertThat(facts.rowBytes()).isEqualTo(HIDDEN / 128 * 168);
+        int numRanks = world.routing().numRanks();
+        long[] home = new long[numRanks];
+        long[] sent = new long[numRanks];
+        for (int peer = 0; peer < numRanks; peer++) {
+            for (int expert = 0; expert < world.routing().numLocalExperts(); expert++) {
+                home[peer] += world.oracle().countFrom(peer, expert, me);
+                sent[peer] += world.oracle().countFrom(me, expert, peer);
+            }
+        }
+        assertThat(facts.receivedRows()).as("rows home by rank").isEqualTo(home);
+        assertThat(facts.sentRows()).as("rows returned").isEqualTo(sent);
+        assertThat(facts.numRecvTokens()).as("rows home").isEqualTo(Arrays.stream(home).sum());
+    }
+
+    /** A call that fails is told of with its failure, on every rank, and so is the next one. */
+    @Cases
+    @GroupSource("1, 4")
+    public void failedCalls() {
+        NormalWorld world = normal(4, DType.BF16);
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                Ranks.topology(1, 4),
+                b -> b.normal(world.limits()).observer(told),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    long tokens = world.routing().numTokens(context.rank());
+                    Tensor bad = HostTensors.allocate(DType.I64, tokens, 4);
+                    if (tokens > 0) {
+                        bad.setLong(16, tokens - 1, 3);
+                    }
+                    DispatchPlan wrong = rank.bare().topk(context.upload(bad), null, 16).build();
+                    assertThatThrownBy(() -> context.buffer().dispatch(wrong).event().synchronize())
+                            .isInstanceOf(RoutingException.class);
+                    ObservedCall call = told.next(context.rank());
+                    assertThat(call.failure()).isInstanceOf(RoutingException.class);
+                    assertThat(call.finished()).isFalse();
+                    assertThat(call.deviceNanos()).isEqualTo(CallFacts.UNKNOWN);
+                    rank.roundTrip();
+                    assertThat(told.of(context.rank())).hasSize(2).allMatch(ObservedCall::finished);
+                });
+    }
+
+    /** What an observer throws harms nobody. */
+    @Cases
+    @GroupSource("1, 4")
+    public void failingObserver() {
+        NormalWorld world = normal(4, DType.BF16);
+        Told told = new Told();
+        Ranks.run(
+                backend(),
+                Ranks.topology(1, 4),
+                b ->
+                        b.normal(world.limits())
+                                .observer(
+                                        call -> {
+                                            throw new IllegalStateException("not my day");
+                                        })
+                                .observer(told),
+                context -> {
+                    new NormalRank(context, world).roundTrip();
+                    assertThat(told.of(context.rank())).hasSize(2);
+                });
+    }
+
+    /** A rank that comes late is the one that the others say they waited for. */
+    @Cases
+    @GroupSource({"1, 4", "2, 2"})
+    public void waitsForTheLateRank(int nodes, int ranksPerNode) {
+        NormalWorld world = normal(4, DType.BF16);
+        Told told = new Told();
+        int late = 2;
+        Ranks.run(
+                backend(),
+                Ranks.topology(nodes, ranksPerNode),
+                b -> b.normal(world.limits()).observer(told),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchResult received = rank.dispatch(rank.plan(), world.check());
+                    CombinePlan home =
+                            CombinePlan.builder(rank.outputs(world.check()), received.handle())
+                                    .build();
+                    context.buffer().combine(home);
+                    told.of(context.rank()).clear();
+                    for (int i = 0; i < 20; i++) {
+                        if (context.rank() == late) {
+                            Thread.sleep(5);
+                        }
+                        context.buffer().combine(home).event().synchronize();
+                    }
+                    requireWaits(told.of(context.rank()), context.rank(), late);
+                });
+    }
+
+    @Cases
+    @GroupSource({"1, 4, false", "1, 4, true"})
+    public void lowLatencyWaitsForTheLateRank(int nodes, int ranksPerNode, boolean hook) {
+        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, HIDDEN, 4, 8);
+        LowLatencyWorld world = shape.world(shape.raggedSpec());
+        Told told = new Told();
+        int late = 1;
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()).observer(told),
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyDispatchPlan plan =
+                            rank.plan(LowLatencyFormat.BF16).receiveHook(hook).build();
+                    for (int i = 0; i < 20; i++) {
+                        if (context.rank() == late) {
+                            Thread.sleep(5);
+                        }
+                        LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
+                        if (hook) {
+                            result.receiveHook().run();
+                        }
+                        context.buffer()
+                                .lowLatencyCombine(rank.home(result.handle()).build())
+                                .event()
+                                .synchronize();
+                    }
+                    assertThat(told.of(context.rank())).hasSize(40);
+                    requireWaits(told.of(context.rank()), context.rank(), late);
+                });
+    }
+
+    private static void requireWaits(List<ObservedCall> calls, int me, int late) {
+        long[] sum = new long[4];
+        for (ObservedCall call : calls) {
+            long[] waits = call.facts().waitNanos();
+            for (int peer = 0; peer < sum.length; peer++) {
+                assertThat(waits[peer]).isNotNegative();
+                sum[peer] += waits[peer];
+            }
+        }
+        if (me != late) {
+            assertThat(sum[late]).as("waits of rank %d: %s", me, Arrays.toString(sum)).isPositive();
+        }
+    }
+}

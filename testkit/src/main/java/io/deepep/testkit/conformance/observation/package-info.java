@@ -1,0 +1,2 @@
+/** What observers are told of calls. */
+package io.deepep.testkit.conformance.observation;
