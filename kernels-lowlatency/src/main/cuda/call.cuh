@@ -26,12 +26,26 @@ struct Call {
     uint32_t next_other;  // of the other kind of call: the first that comes after this one
     uint32_t masked;      // ranks left out, as of the launch's beginning
     uint32_t reached;     // send half: ranks whose slots are free
+    uint64_t launch;      // the number of this launch, from 1: never the same again
     Kind kind;
 };
 
 __device__ __forceinline__ RankState* state_of(const Group& g) { return at<RankState>(g.state); }
 
 __device__ __forceinline__ uint32_t all_ranks(const Group& g) { return ~0u >> (32 - g.num_ranks); }
+
+// Epochs are kFirstEpoch = 2, 3, ..., 2^32 - 1, 2, 3, ...: never 0, which memory holds where nothing was stored yet, and
+// of one parity after the other. Before the very first call the last epoch is 0, and so are the acknowledgements: its
+// slots are free.
+
+__device__ __forceinline__ uint32_t epoch_after(uint32_t epoch) {
+    return max(epoch + 1, static_cast<uint32_t>(kFirstEpoch));
+}
+
+// The last epoch of the same parity.
+__device__ __forceinline__ uint32_t epoch_before_last(uint32_t epoch) {
+    return epoch < kFirstEpoch + 2 ? epoch - kFirstEpoch - 2 : epoch - 2;
+}
 
 __device__ __forceinline__ bool has_reached(uint32_t value, uint32_t epoch) {
     return static_cast<int32_t>(value - epoch) >= 0;
@@ -108,14 +122,11 @@ __device__ __forceinline__ uint32_t load_words(const uint64_t* from, uint32_t ep
     return word_epoch(first) == epoch ? word_epoch(second) : word_epoch(first);
 }
 
-__device__ __forceinline__ uint32_t launch_id(const Group& g, const Call& call) {
-    return call.epoch * 8 + call.kind * 4 + g.phases;
-}
-
 // The first fault of a launch is the one the host reads; the others are consequences. The host clears `code`, and of
 // several launches that it did not look at the first remains. True for that first fault.
 __device__ __noinline__ bool record_fault(const Group& g, const Call& call, const Fault& fault) {
-    if (atomicExch(&state_of(g)->claimed, launch_id(g, call)) == launch_id(g, call)) return false;
+    auto claimed = reinterpret_cast<unsigned long long*>(&state_of(g)->claimed);
+    if (atomicExch(claimed, call.launch) == call.launch) return false;
     auto status = at<volatile StatusBlock>(g.status);
     if (status->code != kOk) return true;
     status->phase = fault.phase;
@@ -141,35 +152,50 @@ struct Wait {
     __device__ Wait(int p, Phase f) : peer(p), phase(f) {}
     // All blocks must come to the same conclusion whether the peer has come; then rows of its call are waited for.
     __device__ bool decides() const { return phase == kPhaseHeader; }
+    // Whether the peer has gone on to later calls. A row's flag cannot tell: it may be of any call long ago.
+    __device__ bool is_ahead(uint32_t seen, uint32_t expected) const {
+        return phase != kPhaseRows && seen != 0 && has_reached(seen, expected);
+    }
 };
 
 // True if the rank's blocks conclude that the peer is gone: the first to say so decides.
 __device__ __noinline__ bool decide(const Group& g, const Call& call, int peer, bool gone) {
-    uint32_t mine = call.epoch << 2 | call.kind << 1 | gone;
-    uint32_t* word = &state_of(g)->decided[peer];
-    for (uint32_t seen = *static_cast<volatile uint32_t*>(word);;) {
-        if (((seen ^ mine) & ~1u) == 0) return seen & 1;
-        uint32_t old = atomicCAS(word, seen, mine);
+    unsigned long long mine = call.launch << 1 | gone;
+    auto word = reinterpret_cast<unsigned long long*>(&state_of(g)->decided[peer]);
+    for (unsigned long long seen = *static_cast<volatile unsigned long long*>(word);;) {
+        if (seen >> 1 == call.launch) return seen & 1;
+        unsigned long long old = atomicCAS(word, seen, mine);
         if (old == seen) return gone;
         seen = old;
     }
 }
 
-// A peer is given up: it becomes masked, or that is a fault.
+// A peer is given up: it becomes masked, or that is a fault, of this launch and of all that follow.
 __device__ inline void give_up(const Group& g, const Call& call, Wait& wait, uint32_t expected, uint32_t seen) {
-    atomicOr(&state_of(g)->masked, 1u << wait.peer);
     if (g.mask_timed_out) {
+        atomicOr(&state_of(g)->masked, 1u << wait.peer);
         *(at<volatile int32_t>(g.timed_out) + wait.peer) = 1;
         return;
     }
+    atomicOr(&state_of(g)->lost, 1u << wait.peer);
     wait.lost = true;
     Fault fault;
-    fault.code = has_reached(seen, expected) ? kOutOfStep : kTimeout;
+    fault.code = wait.is_ahead(seen, expected) ? kOutOfStep : kTimeout;
     fault.phase = wait.phase;
     fault.rank = g.rank;
     fault.peer = wait.peer;
     fault.expected = expected;
     fault.seen = seen;
+    record_fault(g, call, fault);
+}
+
+// A timeout of no phase: of a rank, the first, that an earlier launch has given up.
+__device__ __noinline__ void record_lost(const Group& g, const Call& call, uint32_t lost) {
+    Fault fault;
+    fault.code = kTimeout;
+    fault.rank = g.rank;
+    fault.peer = __ffs(lost) - 1;
+    fault.expected = call.epoch;
     record_fault(g, call, fault);
 }
 
@@ -183,7 +209,7 @@ __device__ __noinline__ void skip_other(const Group& g, const Call& call, int pe
     fault.peer = peer;
     RankState* state = state_of(g);
     int other = 1 - call.kind;
-    if (!record_fault(g, call, fault) || state->epoch[other] != call.next_other - 1) return;
+    if (!record_fault(g, call, fault) || epoch_after(state->epoch[other]) != call.next_other) return;
     state->epoch[other] = call.next_other;
     state->received[other * 2 + (call.next_other & 1)] = call.next_other;
 }
@@ -193,15 +219,15 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
     const volatile RankState* state = state_of(g);
     uint64_t now = now_ns();
     if (wait.deadline == 0) wait.deadline = now + g.timeout_ns;
-    bool failed = state->claimed == launch_id(g, call);
+    bool failed = state->claimed == call.launch;
     if (failed) wait.lost = true;
-    if (failed || state->masked >> wait.peer & 1) return true;
+    if (failed || (state->masked | state->lost) >> wait.peer & 1) return true;
     if (wait.decides()) {
         Kind other = static_cast<Kind>(1 - call.kind);
         const uint64_t* header = header_from(g, other, wait.peer, call.next_other);
         wait.lost = word_epoch(load_acquire_sys(header)) == call.next_other;  // pairs with the peer's store_words
     }
-    if (now < wait.deadline && !has_reached(seen, expected)) return false;
+    if (now < wait.deadline && !wait.is_ahead(seen, expected)) return false;
     if (wait.decides() && !decide(g, call, wait.peer, true)) {
         wait.deadline = now + g.timeout_ns;
         return false;
@@ -238,7 +264,8 @@ __device__ __forceinline__ const uint32_t* acks_from(const Group& g, int source)
 // What the opening warp has asked for and not looked at yet.
 struct Opening {
     uint32_t epoch, other;  // of the last send halves, or of the run to be received and what comes after it
-    uint32_t masked;
+    uint32_t masked, lost;
+    uint64_t launch;  // the last
     uint2 ack;  // of the lane's rank, by parity
 };
 
@@ -260,7 +287,7 @@ __device__ inline void publish_received(const Group& g, uint32_t masked) {
 // last. One warp; lane r answers for rank r, and has had its first look at the acknowledgement.
 __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, uint2 ack) {
     int lane = threadIdx.x % 32;
-    uint32_t needed = call.epoch - 2;
+    uint32_t needed = epoch_before_last(call.epoch);
     auto look = [&] {
         uint32_t seen = call.epoch & 1 ? ack.y : ack.x;
         return has_reached(seen, needed) ? needed : seen;
@@ -295,6 +322,8 @@ __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const u
     opening.epoch = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[kind] : run);
     opening.other = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[1 - kind] : run + 1);
     opening.masked = state->masked;
+    opening.lost = state->lost;
+    opening.launch = state->launches;
     if (sends && lane < g.num_ranks) opening.ack = load_acquire_sys_v2(acks_from(g, lane) + kind * 2);
     return opening;
 }
@@ -302,9 +331,15 @@ __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const u
 // Waits for free slots if the launch sends, and tells the block. One warp, before __syncthreads().
 __device__ inline void finish_open(const Group& g, Kind kind, const Opening& opening, Call& call) {
     if (threadIdx.x / 32 != kOpenWarp) return;
-    uint32_t next = g.phases & kSend ? 1 : 0;
-    Call mine = {opening.epoch + next, opening.other + next, opening.masked, 0, kind};
-    if (next) mine.reached = await_free_slots(g, mine, opening.ack);
+    bool sends = g.phases & kSend;
+    Call mine = {sends ? epoch_after(opening.epoch) : opening.epoch,
+                 sends ? epoch_after(opening.other) : opening.other,
+                 opening.masked | opening.lost,
+                 0,
+                 opening.launch + 1,
+                 kind};
+    if (opening.lost != 0) record_lost(g, mine, opening.lost);
+    if (sends) mine.reached = await_free_slots(g, mine, opening.ack);
     if (threadIdx.x % 32 == 0) call = mine;
 }
 
@@ -318,7 +353,8 @@ __device__ inline bool advance_epoch(const Group& g, const Call& call) {
     if (is_publishing_block() && g.phases & kReceive) state->received[call.kind * 2 + (call.epoch & 1)] = call.epoch;
     if (add_acq_rel_gpu(&state->arrivals, 1) != gridDim.x - 1) return false;  // release by all, acquire by the last
     state->arrivals = 0;
-    *at<uint32_t>(g.ran) = launch_id(g, call);
+    state->launches = call.launch;
+    *at<uint64_t>(g.ran) = call.launch;
     if (g.phases & kSend) state->epoch[call.kind] = call.epoch;
     return true;
 }

@@ -7,6 +7,8 @@
 namespace deepep::lowlatency {
 
 constexpr int kCollectWarp = 0;  // of the receivers
+constexpr int kPlaceUnitBytes = 8;
+static_assert(kLogBlockBytes % kPlaceUnitBytes == 0);
 
 using CombineReceivers = Receivers<kCombineSenders>;
 
@@ -75,41 +77,46 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
     if (fault.code != kOk && !lost && blockIdx.x == 0) record_fault(g, call, fault);
 }
 
-// The rows of some selections as the lane reads them, and their weights; found before the rows have come.
+// The rows of some selections as the lane reads them, and their weights; found before the rows have come. Places are
+// counted in units of 8 bytes from where the rows of the call's parity begin, to need few registers.
 template <bool kLog>
 struct RowBatch {
     static constexpr int kRows = kLog ? 4 : 8;
 
-    uint64_t from[kRows];
+    static constexpr uint32_t kNone = ~0u;
+
+    uint32_t from[kRows];
     float weight[kRows];
     uint32_t left;  // selections beyond these
 
-    __device__ RowBatch(uint64_t row, uint32_t offset, float w, uint32_t selected) {
+    // row: of the lane's selection. offset: of the lane's channels in every row.
+    __device__ RowBatch(uint32_t row, uint32_t offset, float w, uint32_t selected) {
 #pragma unroll
         for (int j = 0; j < kRows; ++j) {
             int k = selected != 0 ? __ffs(selected) - 1 : 0;
-            uint64_t address = __shfl_sync(~0u, row, k);
+            uint32_t begin = __shfl_sync(~0u, row, k);
             float factor = __shfl_sync(~0u, w, k);
-            from[j] = selected != 0 ? address + offset : 0;
+            from[j] = selected != 0 ? begin + offset : kNone;
             weight[j] = selected != 0 ? factor : 0;
             selected &= selected - 1;
         }
         left = selected;
     }
 
-    // Adds the lane's eight channels of the rows.
-    __device__ void add_to(float* sum) const {
+    // Adds the lane's eight channels of the rows. rows: where those of the parity begin.
+    __device__ void add_to(float* sum, uint64_t rows) const {
         uint4 v[kRows];
         LogLane log[kRows];
 #pragma unroll
         for (int j = 0; j < kRows; ++j) {
             v[j] = make_uint4(0, 0, 0, 0);
             log[j] = LogLane{};
-            if (from[j] == 0) continue;
+            if (from[j] == kNone) continue;
+            uint64_t address = rows + static_cast<uint64_t>(from[j]) * kPlaceUnitBytes;
             if (kLog) {
-                log[j] = load_log(from[j]);
+                log[j] = load_log(address);
             } else {
-                v[j] = *at<const uint4>(from[j]);
+                v[j] = *at<const uint4>(address);
             }
         }
 #pragma unroll
@@ -141,7 +148,6 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
                                           int token, int chunk) {
     const Group& g = p.group;
     int lane = threadIdx.x % 32, channel = chunk * kChunkChannels + lane * 8;
-    uint32_t slot = token * p.max_topk + lane;
     bool sums = is_expert(mine.expert, p.num_experts);
     int sender = sums ? small_div(static_cast<int>(mine.expert), p.experts_per_rank) : 0;
     sums = sums && (came >> sender & 1);
@@ -151,22 +157,24 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
         sums = sums && lane == __ffs(same) - 1;
     }
     uint32_t expected = __ballot_sync(~0u, sums);
-    uint64_t row = slot_row(p, g.rank, slot, call.epoch);
-    uint32_t offset = kLog ? (chunk * 2 + lane / kLogLanes) * kLogBlockBytes : channel * 2;
+    uint32_t row = (sender * p.row_rank_stride + slot_offset(p, token, lane)) / kPlaceUnitBytes;
+    uint32_t offset = (kLog ? (chunk * 2 + lane / kLogLanes) * kLogBlockBytes : channel * 2) / kPlaceUnitBytes;
     RowBatch<kLog> batch(row, offset, mine.weight, expected);
     if (sums) {
-        const uint32_t* flag = slot_flag(p, g.rank, slot, chunk / kPartChunks, call.epoch);
+        auto flag = at<const uint32_t>(g.heap[g.rank],
+                                       flag_offset(p, sender, token, lane, chunk / kPartChunks, call.epoch));
         Wait wait(sender, kPhaseRows);
         // acquire; pairs with the release in flag_rounds
         sums = await(g, call, wait, call.epoch, [&] { return load_acquire_sys(flag); });
     }
     uint32_t selected = __ballot_sync(~0u, sums);
+    __syncwarp();  // what lane k has acquired, all lanes read: a ballot orders no memory
     bool active = channel < p.hidden;
     float sum[8] = {};
     if (selected != expected) batch = RowBatch<kLog>(row, offset, mine.weight, selected);  // a sender is lost
 #pragma unroll 1
     for (;;) {
-        if (active) batch.add_to(sum);
+        if (active) batch.add_to(sum, g.heap[g.rank] + rows_of(p, call.epoch).offset);
         if (batch.left == 0) break;
         batch = RowBatch<kLog>(row, offset, mine.weight, batch.left);
     }

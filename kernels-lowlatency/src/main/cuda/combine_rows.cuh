@@ -1,8 +1,8 @@
 // What a warp of a combine sends at once: a part of the row of a selection, or of the sum of a token's rows.
 //
 // A type of rows has: kStageBytes of shared memory that it is given; num_items, of what there is to send to lane r's
-// rank; Item, what is known of one before its rows are read, and its slot at the owner; load, before the call is open;
-// store.
+// rank; Item, what is known of one before its rows are read, and the token and selection whose slot it takes; load,
+// before the call is open; store.
 #pragma once
 
 #include "deepep/bf16.cuh"
@@ -12,15 +12,12 @@
 namespace deepep::lowlatency {
 
 constexpr int kCombineSenders = 512;
-constexpr int kSendTeams = 2;
 constexpr int kSendTeamThreads = kCombineSenders / kSendTeams;
-constexpr int kStoreWarps = kSendTeamThreads / 32 - 1;  // of a team; its last warp flags what they have stored
 constexpr int kChunkChannels = 256;                     // a warp's vectors
 constexpr int kPartChunks = kPartChannels / kChunkChannels;
 constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
-constexpr int kLogStageBytes = (kLogPartBytes + 15) / 16 * 16 + 16;
-static_assert(kLogPartBytes % 16 == 0 && kPartChannels % kChunkChannels == 0);
-static_assert(kLogSharedBytes == kSendTeams * kStoreWarps * kLogStageBytes);
+static_assert(kStoreWarps == kSendTeamThreads / 32 - 1);  // a team's last warp flags what they have stored
+static_assert(kLogPartBytes % 16 == 0 && kLogPartBytes <= kLogStageBytes && kPartChannels % kChunkChannels == 0);
 
 // The part and the owner that a group of the deal stands for; nearest owners behind this rank first.
 struct Errand {
@@ -47,6 +44,10 @@ __device__ __forceinline__ void send_blocks(uint64_t to, int num_channels, const
         *at<uint4>(to + i) = *reinterpret_cast<const uint4*>(blocks + i);
     __syncwarp();
 }
+
+// What a Selection's origin says.
+__device__ __forceinline__ uint32_t token_of(uint32_t origin) { return origin >> kTopkBits; }
+__device__ __forceinline__ uint32_t selection_of(uint32_t origin) { return origin & (kMaxTopk - 1); }
 
 // The row of x at a Selection's place.
 __device__ __forceinline__ uint64_t x_row(const CombineParams& p, uint32_t place) {
@@ -110,9 +111,7 @@ struct SelectionRows {
         int capacity = p.max_tokens * p.max_topk;
         return item < capacity ? at<const uint2>(p.selections)[static_cast<int64_t>(owner) * capacity + item] : uint2{};
     }
-    __device__ static uint32_t slot(const CombineParams& p, const Item& item) {
-        return (item.y >> kTopkBits) * p.max_topk + (item.y & (kMaxTopk - 1));
-    }
+    __device__ static uint32_t origin(const Item& item) { return item.y; }
     __device__ void load(const CombineParams& p, const Errand& errand, const Item& item, uint8_t*) {
         part.load(x_row(p, item.x) + errand.first_channel() * 2, errand.num_channels(p));
     }
@@ -134,9 +133,9 @@ struct ReducedRows {
         float weight;
         uint32_t token;
     };
-    static constexpr int kStageBytes = kPartChannels * 2;
+    static constexpr int kStageBytes = kReduceStageBytes;
     static constexpr int kStride = kChunkChannels * 2;
-    static_assert(kReduceSharedBytes == kSendTeams * kStoreWarps * kStageBytes);
+    static_assert(kStageBytes == kPartChannels * 2);
 
     __device__ static int num_items(const CombineParams& p, int rank) { return at<const Bank>(p.bank)->num_rows[rank]; }
     __device__ static Item ask(const CombineParams& p, int owner, int item) {
@@ -148,9 +147,9 @@ struct ReducedRows {
         uint2 selection = at<const uint2>(p.row_selections)[row * p.max_topk + lane];
         return {selection.x, __uint_as_float(selection.y), token};
     }
-    __device__ static uint32_t slot(const CombineParams& p, const Item& item) {
+    __device__ static uint32_t origin(const Item& item) {
         uint32_t selected = __ballot_sync(~0u, item.place != ~0u);
-        return item.token * p.max_topk + (selected != 0 ? __ffs(selected) - 1 : 0);
+        return item.token << kTopkBits | (selected != 0 ? __ffs(selected) - 1 : 0);
     }
 
     __device__ void load(const CombineParams& p, const Errand& errand, const Item& item, uint8_t* stage) {

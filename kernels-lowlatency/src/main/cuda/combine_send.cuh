@@ -1,44 +1,41 @@
-// The send half of combine: each row an expert has computed goes to the slot of its token and selection at the token's
-// owner, in parts that are flagged by themselves.
+// The send half of combine: each row an expert has computed goes to this rank's slot of its token and selection at the
+// token's owner, in parts that are flagged by themselves. Slots and flags belong to one source: what a rank stores late
+// that was given up is never taken for somebody else's.
 #pragma once
 
 #include "combine_rows.cuh"
 
 namespace deepep::lowlatency {
 
-// Where the row of a token's selection lies at its owner, and the flag of a part of it.
-__device__ __forceinline__ uint64_t slot_row(const CombineParams& p, int owner, uint32_t slot, uint32_t epoch) {
-    return p.group.heap[owner] + p.row_offset + (epoch & 1) * p.row_parity_stride + slot * p.row_stride;
+// The rows of a parity, of each source; and where in a source's the row of a selection lies.
+__device__ __forceinline__ RankCells rows_of(const CombineParams& p, uint32_t epoch) {
+    return {p.row_offset + (epoch & 1) * p.row_parity_stride, p.row_rank_stride};
 }
 
-__device__ __forceinline__ uint64_t flag_offset(const CombineParams& p, uint32_t slot, int part, uint32_t epoch) {
-    return p.flag_offset + (epoch & 1) * p.flag_parity_stride + slot * p.flag_row_stride +
-           part * kFlagWords * sizeof(uint32_t);
+__device__ __forceinline__ uint64_t slot_offset(const CombineParams& p, uint32_t token, uint32_t k) {
+    return static_cast<uint64_t>(token * p.max_topk + k) * p.row_stride;
 }
 
-__device__ __forceinline__ uint32_t* slot_flag(const CombineParams& p, int owner, uint32_t slot, int part,
-                                               uint32_t epoch) {
-    return at<uint32_t>(p.group.heap[owner], flag_offset(p, slot, part, epoch));
+// The flag of a part of that row: those of one token and part lie side by side, so that their reader looks at few lines.
+__device__ __forceinline__ uint64_t flag_offset(const CombineParams& p, int source, uint32_t token, uint32_t k, int part,
+                                                uint32_t epoch) {
+    return p.flag_offset + (epoch & 1) * p.flag_parity_stride + token * p.flag_token_stride +
+           part * p.flag_part_stride + (source * p.max_topk + k) * (kFlagWords * sizeof(uint32_t));
 }
 
-// Where to store the row for its owner: there, or in this rank's outbox.
-__device__ __forceinline__ uint64_t outgoing_row(const CombineParams& p, int owner, uint32_t slot, uint32_t epoch) {
-    if (!is_remote(p.group, owner)) return slot_row(p, owner, slot, epoch);
-    return p.group.heap[p.group.rank] + p.outbox_row_offset + owner * p.outbox_owner_stride +
-           (epoch & 1) * p.row_parity_stride + slot * p.row_stride;
-}
-
-// The smallest token * topk + k that names no expert, or if rows are summed before they are sent another one than was
-// dispatched, of those that the warp looks at; ~0 if none does. All receivers of one block.
+// The smallest token * topk + k that names no expert, or another one than was dispatched, of those that the warp looks
+// at; ~0 if none does. A selection may be left out (-1), unless rows are summed before they are sent. All receivers of
+// one block.
 template <bool kReduce>
 __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread, int num_threads) {
     auto topk_idx = at<const int64_t>(p.topk_idx);
+    auto sent_topk_idx = at<const int32_t>(p.sent_topk_idx);
     uint32_t bad = ~0u;
 #pragma unroll 4
     for (int i = thread; i < p.num_tokens * p.topk; i += num_threads) {
-        bool is_bad = topk_idx[i] != -1 && !is_expert(topk_idx[i], p.num_experts);
-        if (kReduce) is_bad = topk_idx[i] != at<const int64_t>(p.sent_topk_idx)[i];
-        if (is_bad) bad = min(bad, static_cast<uint32_t>(i));
+        int64_t expert = topk_idx[i], sent = sent_topk_idx[i];
+        bool is_left_out = expert == -1 && (!kReduce || sent == -1);
+        if (!is_left_out && (expert != sent || !is_expert(expert, p.num_experts))) bad = min(bad, static_cast<uint32_t>(i));
     }
     return __reduce_min_sync(~0u, bad);
 }
@@ -74,42 +71,47 @@ __device__ inline void announce_combine(const CombineParams& p, const Call& call
 
 // What a team's warps have stored in a round, to be flagged: one round is flagged while the next is stored.
 struct SendShared {
-    uint32_t* flags[kSendTeams][2][kStoreWarps];  // null: nothing, or for a remote owner
-    struct Remote {
-        int32_t owner;  // -1: nothing, or not for a remote owner
-        uint32_t slot;
+    struct Part {
+        int32_t owner;    // -1: nothing
+        uint32_t origin;  // as in Selection
         int32_t part;
-    } remote[kHasNetwork ? kSendTeams : 1][2][kHasNetwork ? kStoreWarps : 1];
+    } parts[kSendTeams][2][kStoreWarps];
 };
 
 __device__ __forceinline__ void send_barrier(int team) { team_barrier(kBarrierSend + team, kSendTeamThreads); }
 
 // A team's last warp, lane by warp that has stored: sends the parts of remote owners.
 template <bool kLog>
-__device__ __forceinline__ void send_round(const CombineParams& p, const Call& call, const SendShared::Remote* remote) {
-    SendShared::Remote r = remote ? *remote : SendShared::Remote{-1, 0, 0};
-    bool active = r.owner >= 0;
-    int owner = active ? r.owner : 0, num_channels = min(kPartChannels, p.hidden - r.part * kPartChannels);
-    uint64_t to = p.row_offset + (call.epoch & 1) * p.row_parity_stride + r.slot * p.row_stride;
-    send_flagged(p.group, active, owner, outgoing_row(p, owner, r.slot, call.epoch) + part_offset<kLog>(r.part),
-                 to + part_offset<kLog>(r.part), kLog ? num_channels / kLogChannels * kLogBlockBytes : num_channels * 2,
-                 flag_offset(p, r.slot, r.part, call.epoch), call.epoch);
+__device__ __forceinline__ void send_round(const CombineParams& p, const Call& call, bool active,
+                                           const SendShared::Part& stored, uint64_t flag) {
+    const Group& g = p.group;
+    int owner = active ? stored.owner : 0, num_channels = min(kPartChannels, p.hidden - stored.part * kPartChannels);
+    RankCells cells = rows_of(p, call.epoch);
+    uint64_t in_cell = slot_offset(p, token_of(stored.origin), selection_of(stored.origin)) +
+                       part_offset<kLog>(stored.part);
+    send_flagged(g, active, owner, outgoing(g, cells, owner) + in_cell, cells.offset + g.rank * cells.stride + in_cell,
+                 kLog ? num_channels / kLogChannels * kLogBlockBytes : num_channels * 2, flag, call.epoch);
 }
 
-// A team's last warp: one fence for a round, because a block's fences wait for one another.
+// A team's last warp, lane by warp that has stored: one fence for a round, because a block's fences wait for one
+// another.
 template <bool kLog>
 __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int team, int num_rounds,
                                    const SendShared& shared) {
+    const Group& g = p.group;
     int lane = threadIdx.x % 32;
 #pragma unroll 1
     for (int round = 0; round < num_rounds; ++round) {
         send_barrier(team);
-        uint32_t* flag = lane < kStoreWarps ? shared.flags[team][round & 1][lane] : nullptr;
-        if (kHasNetwork)
-            send_round<kLog>(p, call, lane < kStoreWarps ? &shared.remote[team][round & 1][lane] : nullptr);
-        if (__ballot_sync(~0u, flag != nullptr) == 0) continue;
+        SendShared::Part stored = {-1, 0, 0};
+        if (lane < kStoreWarps) stored = shared.parts[team][round & 1][lane];
+        bool remote = stored.owner >= 0 && is_remote(g, stored.owner), flags = stored.owner >= 0 && !remote;
+        uint64_t flag = flag_offset(p, g.rank, token_of(stored.origin), selection_of(stored.origin), stored.part,
+                                    call.epoch);
+        if (kHasNetwork) send_round<kLog>(p, call, remote, stored, flag);
+        if (!__any_sync(~0u, flags)) continue;
         fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
-        if (flag) store_relaxed_sys(flag, call.epoch);
+        if (flags) store_relaxed_sys(at<uint32_t>(g.heap[stored.owner], flag), call.epoch);
     }
 }
 
@@ -146,22 +148,18 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, SendS
 #pragma unroll 1
         for (int j = 0; j < rounds_per_group; ++j, ++round) {
             typename Rows::Item now = next;
-            uint32_t slot = Rows::slot(p, now);
+            uint32_t origin = Rows::origin(now);
             bool sends = item < num_mine;
             if (sends && round != 0) rows.load(p, errand, now, stage);
             item += deal.next_item;
             next = Rows::ask(p, errand.owner, item);
             sends = sends && (call.reached >> errand.owner & 1);
             if (sends) {
-                uint64_t to = outgoing_row(p, errand.owner, slot, call.epoch) + part_offset<kLog>(errand.part);
-                rows.store(to, errand.num_channels(p), stage);
+                uint64_t to = outgoing(g, rows_of(p, call.epoch), errand.owner) +
+                              slot_offset(p, token_of(origin), selection_of(origin));
+                rows.store(to + part_offset<kLog>(errand.part), errand.num_channels(p), stage);
             }
-            bool remote = sends && is_remote(g, errand.owner);
-            if (lane == 0)
-                shared.flags[team][round & 1][warp] =
-                    sends && !remote ? slot_flag(p, errand.owner, slot, errand.part, call.epoch) : nullptr;
-            if (kHasNetwork && lane == 0)
-                shared.remote[team][round & 1][warp] = {remote ? errand.owner : -1, slot, errand.part};
+            if (lane == 0) shared.parts[team][round & 1][warp] = {sends ? errand.owner : -1, origin, errand.part};
             send_barrier(team);
         }
         group += deal.next_group;

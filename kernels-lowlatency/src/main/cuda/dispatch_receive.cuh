@@ -44,21 +44,21 @@ struct ReceiveShared {
     }
 };
 
-// [num_ranks][num_own_words] words of the headers, then [num_ranks][local experts] first rows.
+// [num_ranks][own_words] words of the headers, then [num_ranks][local experts] first rows.
 struct CountTable {
+    const DispatchParams& p;
     int32_t* words;
     int32_t* begin;
-    int num_local_experts;
 
-    __device__ CountTable(const DispatchParams& p, uint8_t* shared) {
-        num_local_experts = p.experts_per_rank;
-        words = reinterpret_cast<int32_t*>(shared + p.counts_shared_offset);
-        begin = words + p.group.num_ranks * num_words();
-    }
-    __device__ int num_words() const { return num_own_words(num_local_experts); }
+    __device__ CountTable(const DispatchParams& params, uint8_t* shared)
+        : p(params),
+          words(reinterpret_cast<int32_t*>(shared + p.counts_shared_offset)),
+          begin(words + p.group.num_ranks * p.own_words) {}
+    __device__ int num_words() const { return p.own_words; }
+    __device__ int num_local_experts() const { return p.experts_per_rank; }
     __device__ int32_t& word(int source, int i) const { return words[source * num_words() + i]; }
     __device__ int32_t& count(int source, int e) const { return word(source, kHeaderCounts + e); }
-    __device__ int32_t& first_row(int source, int e) const { return begin[source * num_local_experts + e]; }
+    __device__ int32_t& first_row(int source, int e) const { return begin[source * num_local_experts() + e]; }
 };
 
 // A warp per 64 words of a source, two per lane.
@@ -133,7 +133,7 @@ __device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call,
         for (int source = 0; source < g.num_ranks; ++source) {
             if (!(shared.present >> source & 1)) continue;
             const uint64_t* from =
-                header_from(g, kDispatch, source, call.epoch) + num_own_words(num_local_experts) + expert;
+                header_from(g, kDispatch, source, call.epoch) + p.own_words + expert;
             Wait wait(source, kPhaseRows);
             uint64_t seen = 0;
             bool came = await(g, call, wait, call.epoch, [&] { return word_epoch(seen = load_acquire_sys(from)); });
@@ -173,8 +173,8 @@ __device__ inline void place_sources(const DispatchParams& p, const Call& call, 
         if (team.thread == 0) shared.ok = false;
     }
 #pragma unroll 1
-    for (int i = team.thread; i < g.num_ranks * table.num_local_experts; i += team.num_threads) {
-        int source = small_div(i, table.num_local_experts), e = i - source * table.num_local_experts;
+    for (int i = team.thread; i < g.num_ranks * table.num_local_experts(); i += team.num_threads) {
+        int source = small_div(i, table.num_local_experts()), e = i - source * table.num_local_experts();
         int32_t row = 0;
 #pragma unroll 4
         for (int before = 0; before < source; ++before) row += table.count(before, e);
@@ -195,7 +195,7 @@ __device__ inline void report_counts(const DispatchParams& p, const Placers& tea
     const Group& g = p.group;
     int source = team.thread % 32, last_warp = team.num_warps() - 1;
 #pragma unroll 1
-    for (int e = (last_warp - team.warp()) * gridDim.x + blockIdx.x; e < table.num_local_experts;
+    for (int e = (last_warp - team.warp()) * gridDim.x + blockIdx.x; e < table.num_local_experts();
          e += team.num_warps() * gridDim.x) {
         uint32_t count = shared.ok && source < g.num_ranks ? table.count(source, e) : 0;
         if (source < g.num_ranks)
@@ -270,7 +270,7 @@ __device__ __forceinline__ void store_part(const DispatchParams& p, const RowPar
 // Where a selection's row goes; its row is -1 if it is of another rank, or none.
 __device__ __forceinline__ Place place_of(const CountTable& table, int source, uint32_t selection) {
     int expert = selection >> kOrderBits, order = selection & ((1 << kOrderBits) - 1);
-    bool valid = selection != ~0u && expert < table.num_local_experts && order < table.count(source, expert);
+    bool valid = selection != ~0u && expert < table.num_local_experts() && order < table.count(source, expert);
     return {expert, valid ? table.first_row(source, expert) + order : -1};
 }
 

@@ -77,14 +77,15 @@ struct RankCounts {
     }
 };
 
-// Adds tokens [begin, end). A warp takes as many whole tokens as have a lane for each selection.
+// Adds tokens [begin, end), and copies their selections unless `copies` is null. A warp takes as many whole tokens as
+// have a lane for each selection. Not by __ldg: such loads may be moved before await_previous_launch.
 __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, int end, int thread, int num_threads,
-                                          uint32_t* hist, TokenCounts& counts) {
+                                          uint32_t* hist, TokenCounts& counts, int32_t* copies = nullptr) {
     if (begin >= end) return;
     int lane = thread % 32, per_warp = small_div(32, p.topk), mine = small_div(lane, p.topk), k = lane - mine * p.topk;
     int stride = num_threads / 32 * per_warp;
     uint32_t earlier = ((1u << k) - 1) << (lane - k);
-    auto topk_idx = at<const long long>(p.topk_idx);
+    auto topk_idx = at<const int64_t>(p.topk_idx);
     RankCounts ranks;
 #pragma unroll 1
     for (int first = begin + thread / 32 * per_warp; first < end; first += kCountBatch * stride) {
@@ -92,15 +93,16 @@ __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, in
 #pragma unroll
         for (int j = 0; j < kCountBatch; ++j) {
             int t = first + j * stride + mine;
-            expert[j] = mine < per_warp && t < end ? __ldg(topk_idx + static_cast<size_t>(t) * p.topk + k) : -1;
+            expert[j] = mine < per_warp && t < end ? topk_idx[static_cast<size_t>(t) * p.topk + k] : -1;
         }
 #pragma unroll
         for (int j = 0; j < kCountBatch; ++j) {
             if (first + j * stride >= end) continue;
             bool valid = is_expert(expert[j], p.num_experts);
-            int e = static_cast<int>(expert[j]);
+            int e = static_cast<int>(expert[j]), t = first + j * stride + mine;
+            if (copies && mine < per_warp && t < end) copies[t * p.topk + k] = e;
             if (valid) atomicAdd(&hist[e], 1);
-            uint32_t place = static_cast<uint32_t>(first + j * stride + mine) << 8 | k;
+            uint32_t place = static_cast<uint32_t>(t) << 8 | k;
             if (!valid && expert[j] != -1) atomicMin(&counts.bad, place);
             ranks.add(valid ? small_div(e, p.experts_per_rank) : -1, earlier);
         }
@@ -113,11 +115,6 @@ __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, in
 // kFormat of a header: ranks that give weights and ranks that do not learn it.
 __device__ __forceinline__ int32_t format_word(const DispatchParams& p) {
     return p.format | (p.topk_weights ? kWeighted : 0);
-}
-
-// Words before the counts of all experts.
-__device__ __forceinline__ int num_own_words(int num_local_experts) {
-    return kHeaderCounts + (num_local_experts + 1) / 2 * 2;
 }
 
 // One block, after its planners have counted all tokens: tells every receiver what comes, in words that carry the epoch
@@ -148,17 +145,17 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
         for (int e = lane * 2; e < num_local_experts; e += 64)
             store_words(header + kHeaderCounts + e, call.epoch, own[e], e + 1 < num_local_experts ? own[e + 1] : 0);
         send_cell(p.group, lane == 0, dest, headers_of(p.group, kDispatch, call.epoch), 0,
-                  num_own_words(num_local_experts) * sizeof(uint64_t));
+                  p.own_words * sizeof(uint64_t));
     }
 #pragma unroll 1
     for (int dest = thread / 32; dest < p.group.num_ranks; dest += num_threads / 32) {
         if (!(call.reached >> dest & 1)) continue;
-        uint64_t* all = header_to(p.group, kDispatch, dest, call.epoch) + num_own_words(num_local_experts);
+        uint64_t* all = header_to(p.group, kDispatch, dest, call.epoch) + p.own_words;
 #pragma unroll 1
         for (int e = lane * 2; e < p.num_experts; e += 64)
             store_words(all + e, call.epoch, hist[e], e + 1 < p.num_experts ? hist[e + 1] : 0);
         send_cell(p.group, lane == 0, dest, headers_of(p.group, kDispatch, call.epoch),
-                  num_own_words(num_local_experts) * sizeof(uint64_t), (p.num_experts + 1) / 2 * 2 * sizeof(uint64_t));
+                  p.own_words * sizeof(uint64_t), (p.num_experts + 1) / 2 * 2 * sizeof(uint64_t));
     }
 }
 
@@ -270,7 +267,8 @@ __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t*
     if (has_token) clear_counts(p, thread, kPlanners, hist, shared.earlier);
     if (announces) clear_counts(p, thread, kPlanners, all_hist, shared.all);
     team_barrier(kBarrierPlan, kPlanners);
-    if (announces) count_tokens(p, 0, p.num_tokens, thread, kPlanners, all_hist, shared.all);
+    if (announces)
+        count_tokens(p, 0, p.num_tokens, thread, kPlanners, all_hist, shared.all, at<int32_t>(p.sent_topk_idx));
     if (has_token) count_tokens(p, 0, t, thread, kPlanners, hist, shared.earlier);
     team_barrier(kBarrierPlan, kPlanners);
     if (plans) plan_token(p, t, ahead, hist, shared.earlier, shared.plan);
@@ -278,10 +276,6 @@ __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t*
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += kPlanners)
         if (all_hist[e] > p.max_tokens) shared.all.crowded = 1;
-    if (!p.topk_weights) return;
-#pragma unroll 1
-    for (int i = thread; i < p.num_tokens * p.topk; i += kPlanners)
-        at<int64_t>(p.sent_topk_idx)[i] = at<const int64_t>(p.topk_idx)[i];
 }
 
 // What belongs to the row besides its elements: the receivers go round the warps.

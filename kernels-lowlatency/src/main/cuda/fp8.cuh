@@ -10,7 +10,6 @@
 
 namespace deepep::lowlatency {
 
-constexpr int kScaleChannels = 128;
 constexpr int kLaneChannels = 16;                            // that one lane casts
 constexpr int kScaleLanes = kScaleChannels / kLaneChannels;  // that share a scale
 

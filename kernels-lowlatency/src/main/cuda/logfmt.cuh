@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include "deepep/bf16.cuh"
+#include "lowlatency_params.cuh"
 
 namespace deepep::lowlatency {
 
-constexpr int kLogChannels = 128;
-constexpr int kLogBlockBytes = 168;
 constexpr int kLogCodesOffset = 8;
 constexpr int kLogLanes = 16;  // of a block; each has 8 channels, 10 bytes of codes
 constexpr int kLogLaneBytes = 10;

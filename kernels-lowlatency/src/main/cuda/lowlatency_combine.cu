@@ -2,17 +2,18 @@
 //
 // Each rank launches it once per call (and half), in the same order on all ranks; launches of a rank run one after the
 // other. Send half: the rows that this rank's experts computed, as bf16 or encoded as LogFMT, into the slots
-// [epoch parity][token][selection] of the tokens' owners, and a header. Receive half: the weighted sums of this rank's
-// tokens. The reduced kernels send a row for each token that this rank holds experts of: the sum of these rows, as the
-// dispatch weighted them, rounded to bf16, in the slot of the first; owners add what ranks have summed.
+// [epoch parity][rank][token][selection] of the tokens' owners, and a header. Receive half: the weighted sums of this
+// rank's tokens. The reduced kernels send a row for each token that this rank holds experts of: the sum of these rows,
+// as the dispatch weighted them, rounded to bf16, in the slot of the first; owners add what ranks have summed.
 //
 // Writes: headers, rows and flags in the heaps of all ranks, slots that their owners have acknowledged; out; RankState.
 // Reads: x, the bank of the dispatch, top-k and weights, what peers have written into this rank's heap. topk_idx must
-// name what was dispatched, less what is to be left out (-1): for another row this rank would wait in vain. Reduced, it
-// must be what was dispatched: a difference becomes a fault of all ranks, and the next call works.
+// name what was dispatched, less what is to be left out (-1); reduced, nothing may be. A difference becomes a fault of
+// all ranks, and the next call works.
 //
 // Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
-// GPU; kThreads threads. Dynamic shared memory: kLogSharedBytes for LogFMT, kReduceSharedBytes for the reduced kernels.
+// GPU; kThreads threads. Dynamic shared memory: for each of kSendTeams * kStoreWarps warps kLogStageBytes for LogFMT,
+// kReduceStageBytes in the reduced kernels.
 // x and out may start anywhere, but are used fastest on 16-byte boundaries.
 #include <type_traits>
 

@@ -2,8 +2,8 @@
 //
 // Each rank launches it once per call (and half), in the same order on all ranks; launches of a rank run one after the
 // other. Send half: tokens, cast to fp8 on the way or as they are, into the slots [epoch parity][rank][i] of the
-// receivers, and a header; with topk_weights also the tokens' weights, and a copy of topk_idx for a combine that sums
-// before it sends. Receive half: headers and rows of all sources into the outputs, packed per expert.
+// receivers, and a header; with topk_weights also the tokens' weights. A copy of topk_idx stays for the combine, which
+// must be of the same. Receive half: headers and rows of all sources into the outputs, packed per expert.
 //
 // Writes: headers, rows and flags in the heaps of all ranks, slots that their owners have acknowledged; outputs; the
 // bank; RankState. Reads: x, top-k, what peers have written into this rank's heap. A top-k index out of range, formats
@@ -11,9 +11,8 @@
 // call works.
 //
 // Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
-// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks *
-// (kHeaderCounts + 2 * local experts + 1)] or u32 [num_experts], what is more; at scales_shared_offset f32 [hidden /
-// 128]. Outputs are 16-byte aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
+// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks * (own_words +
+// local experts)] or u32 [num_experts], what is more; at scales_shared_offset f32 [hidden / 128]. Outputs are 16-byte aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
 #include "deepep/block.cuh"
 #include "dispatch_receive.cuh"
 #include "dispatch_send.cuh"

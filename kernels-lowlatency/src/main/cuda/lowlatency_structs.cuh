@@ -12,18 +12,72 @@ namespace deepep::lowlatency {
 
 constexpr int kMaxNvlRanks = 8;
 constexpr int kMaxRanks = 32;
+constexpr int kMaxTokens = 1024;
 constexpr int kMaxTopk = 32;
+constexpr int kMaxLocalExperts = 131072;
 constexpr int kThreads = 768;
+constexpr int kSendTeams = 2;
+constexpr int kStoreWarps = 7;
+constexpr int kLogStageBytes = 2368;
+constexpr int kReduceStageBytes = 3584;
 constexpr int kPartChannels = 1792;
+constexpr int kScaleChannels = 128;
+constexpr int kLogChannels = 128;
+constexpr int kLogBlockBytes = 168;
+constexpr int kFirstEpoch = 2;
+constexpr int kOrderBits = 15;
+constexpr int kTokenBits = 16;
+constexpr int kRowBits = 15;
+constexpr int kTopkBits = 5;
+constexpr int kWeighted = 4;
 constexpr int kHeaderCounts = 10;
 constexpr int kCombineHeaderWords = 8;
-constexpr int kFormat = 5;
-constexpr int kTopk = 6;
-constexpr int kDispatchEpoch = 0;
-constexpr int kRowFormat = 1;
-constexpr int kMaxLocalExperts = 131072;
-constexpr int kLogSharedBytes = 33152;
-constexpr int kReduceSharedBytes = 50176;
+
+// See Phases.
+enum Phases : int32_t {
+    kSend = 1,
+    kReceive = 2,
+};
+
+// See Kind.
+enum Kind : int32_t {
+    kDispatch = 0,
+    kCombine = 1,
+};
+
+// See Code.
+enum Format : int32_t {
+    kBf16 = 0,
+    kFp8 = 1,
+    kFp8PowerOfTwo = 2,
+    kFp8Ue8m0 = 3,
+};
+
+// See DispatchWord.
+enum DispatchHeaderWord : int32_t {
+    kStatus = 0,              // kOk or kExpertOutOfRange; then the words up to kStatusValueHigh belong to it
+    kStatusToken = 1,
+    kStatusK = 2,
+    kStatusValueLow = 3,
+    kStatusValueHigh = 4,
+    kFormat = 5,              // a Format, and kWeighted
+    kTopk = 6,
+    kNumRows = 7,             // rows that follow for the receiver
+    kNumSelections = 8,       // of its experts in them
+    kCrowded = 9,             // 1: the source has more selections of an expert, of any rank, than it may have tokens
+};
+
+// See CombineWord.
+enum CombineHeaderWord : int32_t {
+    kDispatchEpoch = 0,       // of the dispatch whose tokens come home
+    kRowFormat = 1,           // kLogFmt and kPreReduced
+    kHasRows = 2,             // 0: the sender did not receive the owner's tokens in that dispatch
+    kCombineStatus = 3,       // kOk, kExpertOutOfRange or kSelectionChanged
+    kCombineToken = 4,
+    kCombineK = 5,
+    kCombineValueLow = 6,
+    kCombineValueHigh = 7,
+};
 
 // A rank and its peers; the same for every call, save for status and phases.
 struct Group {
@@ -32,7 +86,7 @@ struct Group {
     uint64_t outbox;                    // bytes from the heap to where cells are composed for a network
     uint64_t state;                     // RankState
     uint64_t status;                    // StatusBlock, device address of mapped host memory
-    uint64_t ran;                       // u32 of the operation: the launch it ran last
+    uint64_t ran;                       // u64 of the operation: the launch it ran last
     uint64_t timed_out;                 // i32 [num_ranks] of mapped host memory: 1 if masked
     uint64_t timeout_ns;
     uint64_t acks_offset;               // u32 [num_ranks][kinds][parities]: a peer's received
@@ -77,24 +131,30 @@ static_assert(offsetof(Run, expected) == 12);
 
 // In device memory; zeroed by the host.
 struct RankState {
-    uint32_t epoch[2];                  // by Kind: of the last call that was sent
+    uint64_t launches;                  // the number of the last one
+    uint32_t lost;                      // bit r: rank r timed out and is not to be masked: launches fail
     uint32_t masked;                    // bit r: rank r is neither sent to nor waited for
+    uint32_t epoch[2];                  // by Kind: of the last call that was sent
     uint32_t arrivals;                  // blocks of the running launch that have read the above
+    uint32_t reserved;
     uint32_t received[4];               // by kind and parity: the epoch whose slots are free again
-    uint32_t decided[32];               // by rank: epoch << 2 | kind << 1 | gone, where blocks agree
-    uint32_t claimed;                   // the launch whose fault is recorded
-    uint32_t reserved[3];
+    uint64_t decided[32];               // by rank: launch << 1 | gone, where blocks agree
+    uint64_t claimed;                   // the launch whose fault is recorded
+    uint64_t more_reserved;
     Run runs[2];
 };
-static_assert(sizeof(RankState) == 208);
-static_assert(offsetof(RankState, epoch) == 0);
-static_assert(offsetof(RankState, masked) == 8);
-static_assert(offsetof(RankState, arrivals) == 12);
-static_assert(offsetof(RankState, received) == 16);
-static_assert(offsetof(RankState, decided) == 32);
-static_assert(offsetof(RankState, claimed) == 160);
-static_assert(offsetof(RankState, reserved) == 164);
-static_assert(offsetof(RankState, runs) == 176);
+static_assert(sizeof(RankState) == 352);
+static_assert(offsetof(RankState, launches) == 0);
+static_assert(offsetof(RankState, lost) == 8);
+static_assert(offsetof(RankState, masked) == 12);
+static_assert(offsetof(RankState, epoch) == 16);
+static_assert(offsetof(RankState, arrivals) == 24);
+static_assert(offsetof(RankState, reserved) == 28);
+static_assert(offsetof(RankState, received) == 32);
+static_assert(offsetof(RankState, decided) == 48);
+static_assert(offsetof(RankState, claimed) == 304);
+static_assert(offsetof(RankState, more_reserved) == 312);
+static_assert(offsetof(RankState, runs) == 320);
 
 // A dispatch, beside its outputs; zeroed by the host.
 struct Bank {
@@ -146,8 +206,8 @@ struct DispatchParams {
     uint64_t topk_weights;              // f32 [num_tokens][topk], or 0
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
-    uint64_t sent_topk_idx;             // with weights: a copy of topk_idx
-    uint64_t row_selections;            // likewise: RowSelection [num_ranks][max_tokens][max_topk]
+    uint64_t sent_topk_idx;             // i32 [num_tokens][topk]: a copy of topk_idx
+    uint64_t row_selections;            // with weights: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // likewise: u32 [num_ranks][max_tokens]
     uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]
     uint64_t out_scales;                // [local experts][columns][num_ranks * max_tokens]
@@ -164,14 +224,16 @@ struct DispatchParams {
     int32_t format;                     // Format
     int32_t max_tokens;
     int32_t max_topk;
+    int32_t own_words;                  // of a header, before the counts of all experts
     int32_t row_stride;                 // bytes, a multiple of 128
     int32_t selections_offset;          // in a row: u32 [topk]
     int32_t weights_offset;             // in a row: f32 [topk]
     int32_t sent_row_bytes;             // of a row that a network carries
     int32_t counts_shared_offset;       // in dynamic shared memory
     int32_t scales_shared_offset;       // likewise
+    int32_t reserved;
 };
-static_assert(sizeof(DispatchParams) == 656);
+static_assert(sizeof(DispatchParams) == 664);
 static_assert(offsetof(DispatchParams, group) == 0);
 static_assert(offsetof(DispatchParams, flag_offset) == 424);
 static_assert(offsetof(DispatchParams, flag_parity_stride) == 432);
@@ -203,31 +265,33 @@ static_assert(offsetof(DispatchParams, hidden) == 616);
 static_assert(offsetof(DispatchParams, format) == 620);
 static_assert(offsetof(DispatchParams, max_tokens) == 624);
 static_assert(offsetof(DispatchParams, max_topk) == 628);
-static_assert(offsetof(DispatchParams, row_stride) == 632);
-static_assert(offsetof(DispatchParams, selections_offset) == 636);
-static_assert(offsetof(DispatchParams, weights_offset) == 640);
-static_assert(offsetof(DispatchParams, sent_row_bytes) == 644);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 648);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 652);
+static_assert(offsetof(DispatchParams, own_words) == 632);
+static_assert(offsetof(DispatchParams, row_stride) == 636);
+static_assert(offsetof(DispatchParams, selections_offset) == 640);
+static_assert(offsetof(DispatchParams, weights_offset) == 644);
+static_assert(offsetof(DispatchParams, sent_row_bytes) == 648);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 652);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 656);
+static_assert(offsetof(DispatchParams, reserved) == 660);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
     Group group;
-    uint64_t flag_offset;               // u32 [parity][max_tokens][max_topk][parts]: epoch
+    uint64_t flag_offset;               // u32 [parity][max_tokens][parts][source][max_topk]: epoch
     uint64_t flag_parity_stride;        // bytes
-    uint64_t flag_row_stride;           // bytes
-    uint64_t row_offset;                // [parity][max_tokens][max_topk]: row_stride each
+    uint64_t flag_token_stride;         // bytes
+    uint64_t flag_part_stride;          // bytes
+    uint64_t row_offset;                // [parity][source][max_tokens][max_topk]: row_stride each
     uint64_t row_parity_stride;         // bytes
+    uint64_t row_rank_stride;           // bytes
     uint64_t row_stride;                // bytes
-    uint64_t outbox_row_offset;         // where a network's rows are composed: [owner]
-    uint64_t outbox_owner_stride;       // bytes
     uint64_t x;                         // bf16 [local experts][num_ranks * max_tokens][hidden]
     uint64_t x_expert_stride;           // bytes
     uint64_t x_row_stride;              // bytes
     uint64_t bank;                      // Bank
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
-    uint64_t sent_topk_idx;             // pre-reduced: i64 [num_tokens][topk] of the dispatch
-    uint64_t row_selections;            // likewise: RowSelection [num_ranks][max_tokens][max_topk]
+    uint64_t sent_topk_idx;             // i32 [num_tokens][topk] of the dispatch
+    uint64_t row_selections;            // pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]
     uint64_t row_tokens;                // likewise: u32 [num_ranks][max_tokens]
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
     uint64_t topk_weights;              // f32 [num_tokens][topk]; pre-reduced: 0
@@ -249,12 +313,12 @@ static_assert(sizeof(CombineParams) == 632);
 static_assert(offsetof(CombineParams, group) == 0);
 static_assert(offsetof(CombineParams, flag_offset) == 424);
 static_assert(offsetof(CombineParams, flag_parity_stride) == 432);
-static_assert(offsetof(CombineParams, flag_row_stride) == 440);
-static_assert(offsetof(CombineParams, row_offset) == 448);
-static_assert(offsetof(CombineParams, row_parity_stride) == 456);
-static_assert(offsetof(CombineParams, row_stride) == 464);
-static_assert(offsetof(CombineParams, outbox_row_offset) == 472);
-static_assert(offsetof(CombineParams, outbox_owner_stride) == 480);
+static_assert(offsetof(CombineParams, flag_token_stride) == 440);
+static_assert(offsetof(CombineParams, flag_part_stride) == 448);
+static_assert(offsetof(CombineParams, row_offset) == 456);
+static_assert(offsetof(CombineParams, row_parity_stride) == 464);
+static_assert(offsetof(CombineParams, row_rank_stride) == 472);
+static_assert(offsetof(CombineParams, row_stride) == 480);
 static_assert(offsetof(CombineParams, x) == 488);
 static_assert(offsetof(CombineParams, x_expert_stride) == 496);
 static_assert(offsetof(CombineParams, x_row_stride) == 504);
@@ -281,7 +345,7 @@ static_assert(offsetof(CombineParams, reserved) == 628);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x68cc982ee15230dd;
+__device__ uint64_t deepep_lowlatency_structs = 0x83aa705b0f1e79b1;
 }
 
 }  // namespace deepep::lowlatency

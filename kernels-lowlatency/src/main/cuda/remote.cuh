@@ -4,8 +4,8 @@
 // there. Several nodes (DEEPEP_LOWLATENCY_INTERNODE): more ranks; their heaps may all be mapped, as of virtual nodes.
 // With a network besides (DEEPEP_LOWLATENCY_NETWORK, a policy of deepep/network.cuh): ranks whose heap is 0 are on
 // other nodes. What they shall find is composed in this rank's outbox and then put. The outbox is divided as the heap
-// is, but for cells [rank], where the peer takes the place of this rank, and rows of combine, of which each peer has
-// its own. A part of it is composed again when the peer has freed the slot that it went to, two epochs later.
+// is, but in cells [rank] the peer takes the place of this rank. A part of it is composed again when the peer has freed
+// the slot that it went to, two epochs later.
 #pragma once
 
 #include "deepep/memory.cuh"

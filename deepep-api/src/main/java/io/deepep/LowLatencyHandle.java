@@ -5,10 +5,10 @@ package io.deepep;
  * result it comes with, it is valid until the second next low-latency dispatch on the buffer; later
  * use is refused.
  *
- * <p>Unless that dispatch is one of the same plan: a plan used again gives the same result and
- * handle objects again, alternating between two, so that a loop makes no garbage and can reuse its
- * combine plans too. The handle then stands for the later dispatch, and nothing tells an engine
- * that combines it that it meant the earlier one.
+ * <p>A request whose dispatches are each combined gives the same result and handle objects again,
+ * alternating between two, so that a loop makes no garbage and can reuse its combine requests too.
+ * The handle then stands for the later dispatch. One that was never combined stands for its own
+ * dispatch alone.
  */
 public interface LowLatencyHandle {
     /** I32 [El, R*maxTokens]: index, at its source rank, of the token in each row. */

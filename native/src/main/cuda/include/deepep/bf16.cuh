@@ -73,13 +73,14 @@ __device__ __noinline__ Vectors<kNum> load_unaligned(uint64_t address, uint64_t 
     return r;
 }
 
+// Not by __ldg: such a load may be moved before await_previous_launch, when what it reads may not be there.
 template <int kNum, int kStride>
 __device__ __forceinline__ Vectors<kNum> load_aligned(uint64_t address, uint64_t end) {
     Vectors<kNum> r;
 #pragma unroll
     for (int i = 0; i < kNum; ++i) {
         r.v[i] = make_uint4(0, 0, 0, 0);
-        if (address + i * kStride < end) r.v[i] = __ldg(at<const uint4>(address + i * kStride));
+        if (address + i * kStride < end) r.v[i] = *at<const uint4>(address + i * kStride);
     }
     return r;
 }

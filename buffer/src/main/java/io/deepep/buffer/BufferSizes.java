@@ -7,7 +7,6 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Network;
 import io.deepep.NormalLimits;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.lowlatency.cuda.CudaLowLatencyLayout;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 
@@ -45,13 +44,12 @@ record BufferSizes(
             hash = 31 * nvlLayout.hash() + rdmaLayout.hash();
         }
         if (options.lowLatency() != null) {
-            var hostLayout = LowLatencyLayout.of(options.lowLatency(), topology).layout();
-            var cudaLayout = CudaLowLatencyLayout.of(options.lowLatency(), topology);
-            lowLatency = lowLatencyRdma(options.lowLatency(), topology);
+            var layout = LowLatencyLayout.of(options.lowLatency(), topology);
+            lowLatency = layout.layout().sizeBytes();
             if (topology.isInternode() && options.network() instanceof Network.Nvshmem) {
-                outbox = cudaLayout.outboxBytes(topology.numRanks());
+                outbox = layout.outboxBytes();
             }
-            hash = 31 * (31 * hash + hostLayout.hash()) + cudaLayout.layout().hash();
+            hash = 31 * hash + layout.layout().hash();
         }
         return new BufferSizes(nvl, normalRdma, lowLatency, outbox, hash);
     }
@@ -66,11 +64,9 @@ record BufferSizes(
         return NormalRdmaLayout.of(config, limits, topology).layout().sizeBytes();
     }
 
-    /** Enough for either backend, so that a size hint does not depend on it. */
+    /** Low-latency mode's part of the RDMA buffer. */
     static long lowLatencyRdma(LowLatencyLimits limits, EpTopology topology) {
-        return Math.max(
-                LowLatencyLayout.of(limits, topology).layout().sizeBytes(),
-                CudaLowLatencyLayout.of(limits, topology).layout().sizeBytes());
+        return LowLatencyLayout.of(limits, topology).layout().sizeBytes();
     }
 
     long rdmaBytes() {

@@ -1,93 +1,175 @@
 package io.deepep.lowlatency;
 
-import io.deepep.DType;
 import io.deepep.EpTopology;
-import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 
 /**
- * Low-latency mode's part of each rank's RDMA buffer. Every rank writes into every other's by puts,
- * nobody reads a peer's.
+ * Low-latency mode's part of each rank's RDMA buffer, on the host and on GPUs. Every rank stores
+ * straight into every other's, or puts there by a network; nobody reads a peer's.
  *
  * <pre>
- *   dispatchHeaders [2][R]      what the source announces, see {@link LowLatencyHeader}, by parity of the epoch
- *   dispatchRows    [2][R][T]   i-th token the source sends here: row, then on its own lines its selection, see below
- *   dispatchFlags   [2][R]      epoch of the dispatch whose header and rows from this source are complete
- *   dispatchAcks    [2][R]      epoch of the dispatch of which that rank has taken all rows from here
- *   combineRows     [2][T][K]   result of selection k of token t, BF16 or LogFMT
- *   combineHeaders  [2][R]      what the rank announces, see {@link LowLatencyCombineHeader}
- *   combineFlags    [2][R]      epoch of the combine whose header and rows from this rank are complete
- *   combineAcks     [2][R]      epoch of the combine of which that rank has summed all rows from here
+ *   acks             [R]           the epochs whose slots that rank has freed, by kind and parity: 4 x u32
+ *   dispatchHeaders  [2][R]        what the source announces, {@link DispatchWord}s, by parity of the epoch
+ *   dispatchFlags    [2][R][T]     word of a row that has come; its value is a tag, see {@link CallWord}
+ *   combineHeaders   [2][R]        what the sender announces, {@link CombineWord}s
+ *   combineFlags     [2][T][parts] u32, or across nodes u64, [R][K]: the epoch when that part of a source's row has come
+ *   dispatchRows     [2][R][T]     i-th token the source sends here: elements, scales, u32 selection[K], f32 weight[K]
+ *   combineRows      [2][R][T*K]   the source's result of selection k of token t, BF16 or LogFMT
  * </pre>
  *
- * A selection is {@code i32 token, i32 localExpert[K], f32 weight[K]} with -1 where selection k is
- * not an expert of this rank, and weights only if the dispatch was given them. Epochs count up for
- * ever; flags are never cleared, and slots of one parity are free again once the acknowledgement of
- * two epochs ago has come. Acknowledgements have a parity too: with hooks, the later of two in
- * flight may be received first.
+ * What combine brings has a slot and a flag for every source that could send it, though one alone
+ * does: so what a rank stores late that was given up is never taken for somebody else's. The pages
+ * on low latency in {@code docs/} say who waits for what.
+ *
+ * @param headersEnd bytes that must be zero before the first call: headers and flags
+ * @param ownWords words of a dispatch's header before the counts of all experts
  */
 public record LowLatencyLayout(
         Layout layout,
-        long selectionOffset,
+        long headersEnd,
+        int maxTopk,
+        int ownWords,
+        int flagBytes,
+        Region acks,
         Region dispatchHeaders,
-        Region dispatchRows,
         Region dispatchFlags,
-        Region dispatchAcks,
-        Region combineRows,
         Region combineHeaders,
         Region combineFlags,
-        Region combineAcks) {
-    private static final long FLAG_BYTES = 8;
-    private static final long PARITIES = 2;
+        Region dispatchRows,
+        Region combineRows) {
+    /** Channels of a combined row that have a flag together. */
+    public static final int PART_CHANNELS = 1792;
+
+    private static final int KINDS = 2;
+    private static final int PARITIES = 2;
+
+    /** Kernels count places among the rows of combine in 32 bits and units of 8 bytes. */
+    private static final long MOST_COMBINE_BYTES = 8L << Integer.SIZE;
 
     /** The layout for a buffer; the topology's rank does not matter. */
     public static LowLatencyLayout of(LowLatencyLimits limits, EpTopology topology) {
         int numRanks = topology.numRanks();
-        long rowBytes =
-                Layout.alignToLine(
-                        Math.max(
-                                (long) DType.BF16.sizeBytes() * limits.hidden(),
-                                limits.hidden() + scaleBytes(limits.hidden())));
-        long selectionBytes = Layout.alignToLine(4L + (4L + 4L) * limits.maxTopk());
-        long headerBytes = LowLatencyHeader.sizeBytes(limits.numExperts());
+        int numTokens = limits.maxTokens();
+        int numTopk = limits.maxTopk();
+        int hidden = limits.hidden();
+        long numParts = Math.ceilDiv(hidden, PART_CHANNELS);
+        int ownWords = DispatchWord.COUNT + even(limits.numLocalExperts(numRanks));
         Layout.Builder builder = Layout.builder("LowLatencyLayout");
-        Region headers =
+        Region acks = builder.region("acks", (long) Integer.BYTES * KINDS * PARITIES, numRanks);
+        Region dispatchHeaders =
                 builder.region(
-                        "dispatchHeaders", Layout.alignToLine(headerBytes), PARITIES, numRanks);
-        Region rows =
-                builder.region(
-                        "dispatchRows",
-                        rowBytes + selectionBytes,
+                        "dispatchHeaders",
+                        Layout.alignToLine(
+                                Long.BYTES * (ownWords + (long) even(limits.numExperts()))),
                         PARITIES,
-                        numRanks,
-                        limits.maxTokens());
-        Region flags = builder.region("dispatchFlags", FLAG_BYTES, PARITIES, numRanks);
-        Region acks = builder.region("dispatchAcks", FLAG_BYTES, PARITIES, numRanks);
-        Region combineRows =
-                builder.region(
-                        "combineRows", rowBytes, PARITIES, limits.maxTokens(), limits.maxTopk());
+                        numRanks);
+        Region dispatchFlags =
+                builder.region("dispatchFlags", Long.BYTES, PARITIES, numRanks, numTokens);
         Region combineHeaders =
                 builder.region(
-                        "combineHeaders", LowLatencyCombineHeader.SIZE_BYTES, PARITIES, numRanks);
-        Region combineFlags = builder.region("combineFlags", FLAG_BYTES, PARITIES, numRanks);
-        Region combineAcks = builder.region("combineAcks", FLAG_BYTES, PARITIES, numRanks);
+                        "combineHeaders",
+                        (long) Long.BYTES * CombineWord.COUNT,
+                        PARITIES,
+                        numRanks);
+        // A network sets flags of 64 bits.
+        int flagBytes = topology.isInternode() ? Long.BYTES : Integer.BYTES;
+        Region combineFlags =
+                builder.region(
+                        "combineFlags",
+                        (long) flagBytes * numRanks * numTopk,
+                        PARITIES,
+                        numTokens,
+                        numParts);
+        long headersEnd = Layout.alignToLine(combineFlags.end());
+        Region dispatchRows =
+                builder.region(
+                        "dispatchRows",
+                        Math.max(
+                                RowFormat.bf16(hidden).strideBytes(numTopk),
+                                RowFormat.fp8(hidden).strideBytes(numTopk)),
+                        PARITIES,
+                        numRanks,
+                        numTokens);
+        Region combineRows =
+                builder.region(
+                        "combineRows",
+                        RowFormat.bf16(hidden).strideBytes(),
+                        PARITIES,
+                        numRanks,
+                        (long) numTokens * numTopk);
+        if (combineRows.stride0() >= MOST_COMBINE_BYTES) {
+            throw new IllegalArgumentException(
+                    limits
+                            + " needs "
+                            + combineRows.stride0()
+                            + " bytes for what combine brings from "
+                            + numRanks
+                            + " ranks, more than "
+                            + MOST_COMBINE_BYTES
+                            + "; lower maxTokens or maxTopk");
+        }
         return new LowLatencyLayout(
                 builder.build(),
-                rowBytes,
-                headers,
-                rows,
-                flags,
+                headersEnd,
+                numTopk,
+                ownWords,
+                flagBytes,
                 acks,
-                combineRows,
+                dispatchHeaders,
+                dispatchFlags,
                 combineHeaders,
                 combineFlags,
-                combineAcks);
+                dispatchRows,
+                combineRows);
     }
 
-    /** Bytes of the F32 scales of an FP8 row; they follow its elements. */
-    public static long scaleBytes(int hidden) {
-        return 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE);
+    private static int even(int number) {
+        return Math.ceilDiv(number, 2) * 2;
+    }
+
+    /** How a dispatch's rows lie in their slots. */
+    public static RowFormat rows(LowLatencyFormat format, int hidden) {
+        return format.isFp8() ? RowFormat.fp8(hidden) : RowFormat.bf16(hidden);
+    }
+
+    /** The headers of a kind of call. */
+    public Region headers(Kind kind) {
+        return kind == Kind.DISPATCH ? dispatchHeaders : combineHeaders;
+    }
+
+    /** The acknowledgements of a kind by a rank: two u32, by parity. */
+    public long ack(int source, Kind kind) {
+        return acks.at(source) + (long) Integer.BYTES * PARITIES * kind.value();
+    }
+
+    /** A word of the header from a source. */
+    public long word(Kind kind, int parity, int source, int word) {
+        return headers(kind).at(parity, source) + (long) Long.BYTES * word;
+    }
+
+    /** The flag of a part of what a source brings for selection k of a token. */
+    public long combineFlag(int parity, int token, int part, int source, int k) {
+        return combineFlags.at(parity, token, part) + (long) flagBytes * (source * maxTopk + k);
+    }
+
+    /** Where it lies. */
+    public long combineRow(int parity, int source, int token, int k) {
+        return combineRows.at(parity, source, (long) token * maxTopk + k);
+    }
+
+    /** Parts of a combined row that have flags of their own. */
+    public int numParts() {
+        return (int) (combineFlags.stride1() / combineFlags.recordBytes());
+    }
+
+    /**
+     * Bytes of the outbox of a rank that reaches others by a network: it is divided as a heap is.
+     */
+    public long outboxBytes() {
+        return layout.sizeBytes();
     }
 }

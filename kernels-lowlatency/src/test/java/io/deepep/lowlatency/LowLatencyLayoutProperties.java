@@ -6,6 +6,9 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
+import java.util.List;
+import net.jqwik.api.Example;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
@@ -21,6 +24,7 @@ class LowLatencyLayoutProperties {
         var limits =
                 new LowLatencyLimits(
                         maxTokens, 128 * hiddenGroups, numRanks * localExperts, maxTopk);
+        int hidden = limits.hidden();
         LowLatencyLayout layout = LowLatencyLayout.of(limits, new EpTopology(0, numRanks, 1));
         long end = 0;
         for (Region region : layout.layout().regions()) {
@@ -30,12 +34,26 @@ class LowLatencyLayoutProperties {
             end = region.end();
         }
         assertThat(layout.layout().sizeBytes()).isEqualTo(Layout.alignToLine(end));
-        // Rows start on lines, hold BF16 or FP8 with its scales, and leave room for the selection.
+        // Rows start on lines, hold BF16 or FP8 with its scales, selections and weights.
         assertThat(layout.dispatchRows().recordBytes() % Layout.LINE_BYTES).isZero();
-        assertThat(layout.selectionOffset()).isGreaterThanOrEqualTo(2L * limits.hidden());
-        assertThat(layout.dispatchRows().recordBytes())
-                .isGreaterThanOrEqualTo(layout.selectionOffset() + 4 + 4L * maxTopk);
+        for (RowFormat rows : List.of(RowFormat.bf16(hidden), RowFormat.fp8(hidden))) {
+            assertThat(layout.dispatchRows().recordBytes())
+                    .isGreaterThanOrEqualTo(rows.weightsOffset(maxTopk) + 4L * maxTopk);
+        }
+        // Every part of every source's row has a flag of its own.
+        int parts = layout.numParts();
+        long last = layout.combineFlag(1, maxTokens - 1, parts - 1, numRanks - 1, maxTopk - 1);
+        assertThat(last + layout.flagBytes()).isEqualTo(layout.combineFlags().end());
+        assertThat(layout.combineFlag(0, 0, 0, 0, 0)).isEqualTo(layout.combineFlags().offset());
         assertThat(layout.combineRows().recordBytes())
                 .isGreaterThanOrEqualTo(LogFmt10.rowBytes(limits.hidden()));
+    }
+
+    /** The field's standard shape on one node of eight: 128 tokens, 256 experts. */
+    @Example
+    void symmetricMemoryOfTheStandardShape() {
+        LowLatencyLimits limits = new LowLatencyLimits(128, 7168, 256, 8);
+        LowLatencyLayout layout = LowLatencyLayout.of(limits, new EpTopology(0, 8, 8));
+        assertThat(layout.layout().sizeBytes()).isBetween(264_000_000L, 266_000_000L);
     }
 }

@@ -4,7 +4,7 @@ import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
-import io.deepep.lowlatency.cuda.CudaLowLatencyLayout;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.spi.RowFormat;
@@ -74,8 +74,8 @@ public record WireFormat(
 
     /** A header, a flag and an acknowledgement between every two ranks. */
     private static WireFormat lowLatency(Op op, long payload, Shape shape, EpTopology topology) {
-        CudaLowLatencyLayout heap =
-                CudaLowLatencyLayout.of(
+        LowLatencyLayout heap =
+                LowLatencyLayout.of(
                         new LowLatencyLimits(
                                 shape.numTokens(),
                                 shape.hidden(),

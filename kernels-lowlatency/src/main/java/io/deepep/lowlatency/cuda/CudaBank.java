@@ -37,7 +37,7 @@ final class CudaBank {
 
     final DevicePool.Block selections;
 
-    /** I64 [maxTokens * maxTopk]: the indices of a dispatch that was given weights. */
+    /** I32 [maxTokens * maxTopk]: the indices that were dispatched. */
     final DevicePool.Block sentTopkIdx;
 
     /** {@code RowSelection} [R][maxTokens][maxTopk] of such a dispatch. */
@@ -71,7 +71,7 @@ final class CudaBank {
         selections =
                 memory.allocate(
                         LowLatencyStructs.SELECTION.numBytes() * numSlots * limits.maxTopk());
-        sentTopkIdx = memory.allocate((long) Long.BYTES * limits.maxTokens() * limits.maxTopk());
+        sentTopkIdx = memory.allocate((long) Integer.BYTES * limits.maxTokens() * limits.maxTopk());
         // Zeroed: of a source that is lost, rows may be looked at that have never come.
         rowSelections =
                 memory.allocateZeroed(

@@ -10,7 +10,9 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.lowlatency.LowLatencyCombineHeader;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyFormats;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
@@ -44,25 +46,18 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         this.hooked = plan.receiveHook();
         CudaFunction kernel = state.gpu.combine(plan);
         this.event = new CallEvent(state.stream);
-        this.status = state.newStatus(this, event, true);
+        this.status = state.newStatus(this, event, Kind.COMBINE);
         this.out = plan.out() != null ? plan.out() : allocate();
         this.launches =
                 new RunLaunches(
                         state,
                         kernel,
                         plan.numSms(),
-                        sharedBytes(plan),
+                        LowLatencyStructs.combineSharedBytes(plan),
                         event,
                         hooked,
                         this::params,
                         new RunTrace.Source(plan.topkIdx(), plan.waitCostStats(), false));
-    }
-
-    private static int sharedBytes(LowLatencyCombinePlan plan) {
-        if (plan.isPreReduced()) {
-            return LowLatencyStructs.REDUCE_SHARED_BYTES;
-        }
-        return plan.logFmt() ? LowLatencyStructs.LOG_SHARED_BYTES : 0;
     }
 
     private Tensor allocate() {
@@ -75,17 +70,17 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     private Params params(Arena arena, int run, int phases) {
         Params params = LowLatencyStructs.COMBINE.allocate(arena);
         state.setGroup(params, status, phases);
-        CudaLowLatencyLayout layout = state.layout;
+        LowLatencyLayout layout = state.layout;
         Tensor x = plan.x();
         long elementBytes = DType.BF16.sizeBytes();
         params.set("flag_offset", layout.combineFlags().offset())
                 .set("flag_parity_stride", layout.combineFlags().stride0())
-                .set("flag_row_stride", layout.combineFlags().recordBytes())
+                .set("flag_token_stride", layout.combineFlags().stride1())
+                .set("flag_part_stride", layout.combineFlags().recordBytes())
                 .set("row_offset", layout.combineRows().offset())
                 .set("row_parity_stride", layout.combineRows().stride0())
+                .set("row_rank_stride", layout.combineRows().stride1())
                 .set("row_stride", layout.combineRows().recordBytes())
-                .set("outbox_row_offset", state.outboxRowOffset())
-                .set("outbox_owner_stride", layout.combineRows().sizeBytes())
                 .set("x", x.address())
                 .set("x_expert_stride", x.stride(0) * elementBytes)
                 .set("x_row_stride", x.stride(1) * elementBytes)
@@ -107,14 +102,14 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .setInt("num_experts", state.limits.numExperts())
                 .setInt("experts_per_rank", state.limits.numLocalExperts(state.topology.numRanks()))
                 .setInt("hidden", state.limits.hidden())
-                .setInt("row_format", (int) LowLatencyCombineHeader.formatCode(plan))
+                .setInt("row_format", LowLatencyFormats.combineCode(plan))
                 .setInt("max_tokens", state.limits.maxTokens())
                 .setInt("max_topk", state.limits.maxTopk());
     }
 
     @Override
     public void begin() {
-        handle.receivedBank();
+        handle.combine();
         status.beginRun();
         int run = state.openCombine(hooked);
         if (hooked) {

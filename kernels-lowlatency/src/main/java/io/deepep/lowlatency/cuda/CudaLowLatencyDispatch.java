@@ -10,10 +10,12 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.lowlatency.LowLatencyHeader;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.RecordedFacts;
+import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
 import java.util.Arrays;
@@ -41,6 +43,10 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     private final Tensor[] recvX = new Tensor[BANKS];
     private final Tensor[] recvScales = new Tensor[BANKS];
     private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[BANKS];
+
+    /** That the results receive by. */
+    private final Runnable[] hooks = new Runnable[BANKS];
+
     private int latestBank;
 
     CudaLowLatencyDispatch(CudaLowLatencyState state, LowLatencyDispatchPlan plan) {
@@ -53,12 +59,12 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         boolean fp8 = plan.format().isFp8();
         CudaFunction kernel = fp8 ? state.gpu.dispatchFp8 : state.gpu.dispatchBf16;
         this.event = new CallEvent(state.stream);
-        this.status = state.newStatus(this, event, false);
-        int sharedBytes = (int) (scalesSharedOffset() + LowLatencyLayout.scaleBytes(hidden()));
+        this.status = state.newStatus(this, event, Kind.DISPATCH);
+        int sharedBytes = (int) (scalesSharedOffset() + RowFormat.fp8(hidden()).scaleBytes());
         requireShared(sharedBytes);
         for (int i = 0; i < BANKS; i++) {
             CudaBank bank = state.bank(i);
-            handles[i] = new CudaLowLatencyHandle(state, bank, plan.topkWeights() != null);
+            handles[i] = newHandle(i);
             recvX[i] = bank.recvX(plan.format());
             recvScales[i] = bank.recvScales(plan.format());
         }
@@ -72,6 +78,10 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                         hooked,
                         this::params,
                         new RunTrace.Source(plan.topkIdx(), plan.waitCostStats(), true));
+    }
+
+    private CudaLowLatencyHandle newHandle(int bankIdx) {
+        return new CudaLowLatencyHandle(state, state.bank(bankIdx), plan.topkWeights() != null);
     }
 
     private int hidden() {
@@ -93,9 +103,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     /** After the counts by source, or those of all experts: what is more. */
     private long scalesSharedOffset() {
         int numRanks = state.topology.numRanks();
-        long table =
-                (long) numRanks
-                        * (LowLatencyStructs.DISPATCH_HEADER_WORDS + 2L * numLocalExperts() + 1);
+        long table = (long) numRanks * (state.layout.ownWords() + (long) numLocalExperts());
         return countsSharedOffset()
                 + alignToVector(Integer.BYTES * Math.max(state.limits.numExperts(), table));
     }
@@ -119,12 +127,11 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     private Params params(Arena arena, int bankIdx, int phases) {
         Params params = LowLatencyStructs.DISPATCH.allocate(arena);
         state.setGroup(params, status, phases);
-        CudaLowLatencyLayout layout = state.layout;
+        LowLatencyLayout layout = state.layout;
         CudaBank bank = state.bank(bankIdx);
         LowLatencyFormat format = plan.format();
         boolean weighted = plan.topkWeights() != null;
-        long selectionsOffset = CudaLowLatencyLayout.selectionsOffset(hidden(), format.isFp8());
-        long weightsOffset = CudaLowLatencyLayout.weightsOffset(selectionsOffset, numTopk);
+        RowFormat rows = LowLatencyLayout.rows(format, hidden());
         params.set("flag_offset", layout.dispatchFlags().offset())
                 .set("flag_parity_stride", layout.dispatchFlags().stride0())
                 .set("flag_rank_stride", layout.dispatchFlags().stride1())
@@ -152,15 +159,16 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .setInt("num_experts", state.limits.numExperts())
                 .setInt("experts_per_rank", numLocalExperts())
                 .setInt("hidden", hidden())
-                .setInt("format", (int) LowLatencyHeader.formatCode(format))
+                .setInt("format", LowLatencyFormats.Code.of(format).value())
                 .setInt("max_tokens", state.limits.maxTokens())
                 .setInt("max_topk", state.limits.maxTopk())
+                .setInt("own_words", layout.ownWords())
                 .setInt("row_stride", (int) layout.dispatchRows().recordBytes())
-                .setInt("selections_offset", (int) selectionsOffset)
-                .setInt("weights_offset", (int) weightsOffset)
+                .setInt("selections_offset", (int) rows.selectionsOffset())
+                .setInt("weights_offset", (int) rows.weightsOffset(numTopk))
                 .setInt(
                         "sent_row_bytes",
-                        (int) weightsOffset + (weighted ? Float.BYTES * numTopk : 0))
+                        (int) rows.weightsOffset(numTopk) + (weighted ? Float.BYTES * numTopk : 0))
                 .setInt("counts_shared_offset", (int) countsSharedOffset())
                 .setInt("scales_shared_offset", (int) scalesSharedOffset());
     }
@@ -173,6 +181,10 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     public void begin() {
         status.beginRun();
         latestBank = state.openDispatch(numTokens, numTopk, hooked);
+        if (handles[latestBank].isExpected()) {
+            handles[latestBank] = newHandle(latestBank);
+            results[latestBank] = null;
+        }
         handles[latestBank].follow();
         if (hooked) {
             pending.add(latestBank, state.generation());
@@ -241,15 +253,17 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         LowLatencyDispatchResult cached = results[latestBank];
         if (cached == null
                 || !cached.event().equals(resultEvent)
-                || !Objects.equals(cached.receiveHook(), receiveHook)) {
+                || !Objects.equals(hooks[latestBank], receiveHook)) {
+            CudaLowLatencyHandle handle = handles[latestBank];
+            hooks[latestBank] = receiveHook;
             cached =
                     new LowLatencyDispatchResult(
                             recvX[latestBank],
                             recvScales[latestBank],
                             state.bank(latestBank).count,
-                            handles[latestBank],
+                            handle,
                             resultEvent,
-                            receiveHook);
+                            receiveHook == null ? null : handle.guard(receiveHook));
             results[latestBank] = cached;
         }
         return cached;

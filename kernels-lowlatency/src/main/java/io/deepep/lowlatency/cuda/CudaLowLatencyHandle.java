@@ -2,15 +2,18 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
+import io.deepep.spi.CallOrderException;
 
 /**
  * Names one dispatch: the bank that holds its routing, and the dispatch that must still be in it.
+ * Once that was combined, the object may stand for the plan's next dispatch in that bank.
  */
 final class CudaLowLatencyHandle implements LowLatencyHandle {
     private final CudaLowLatencyState owner;
     private final CudaBank bank;
     private final boolean weighted;
     private long dispatch;
+    private boolean combined = true; // nobody holds it
     private int generation;
     private int numTokens;
     private int numTopk;
@@ -35,33 +38,73 @@ final class CudaLowLatencyHandle implements LowLatencyHandle {
                 "the handle is of another buffer; combine with the handle that this buffer's dispatch returned");
     }
 
+    /**
+     * Whether it names a dispatch that was not combined: whoever holds it has to learn that another
+     * one has taken its place, so it must not stand for that.
+     */
+    boolean isExpected() {
+        return !combined;
+    }
+
     /** Names the bank's present dispatch from here on. */
     void follow() {
+        combined = false;
         dispatch = bank.dispatch;
         generation = owner.generation();
         numTokens = bank.numTokens;
         numTopk = bank.numTopk;
     }
 
+    /** Why the bank does not hold this dispatch any more, or null. */
+    private String whyGone() {
+        if (generation != owner.generation()) {
+            return "the handle is from before cleanLowLatencyBuffer; dispatch again";
+        }
+        return bank.dispatch == dispatch
+                ? null
+                : "the handle is of dispatch "
+                        + dispatch
+                        + " but its memory now holds dispatch "
+                        + bank.dispatch
+                        + "; a low-latency result is valid until the second next dispatch";
+    }
+
+    /**
+     * A receive hook that refuses to run once the bank holds another dispatch. After a clean there
+     * is nothing to receive, which the hook knows itself.
+     */
+    Runnable guard(Runnable receiveHook) {
+        return () -> {
+            if (generation == owner.generation()) {
+                requireCurrent();
+            }
+            receiveHook.run();
+        };
+    }
+
+    private void requireCurrent() {
+        String gone = whyGone();
+        if (gone != null) {
+            throw new CallOrderException(gone);
+        }
+    }
+
     /** The bank, if it still holds this dispatch. */
     CudaBank bank() {
-        if (generation != owner.generation()) {
-            throw new IllegalArgumentException(
-                    "the handle is from before cleanLowLatencyBuffer; dispatch again");
-        }
-        if (bank.dispatch != dispatch) {
-            throw new IllegalArgumentException(
-                    "the handle is of dispatch "
-                            + dispatch
-                            + " but its memory now holds dispatch "
-                            + bank.dispatch
-                            + "; a low-latency handle is valid until the second next dispatch");
+        String gone = whyGone();
+        if (gone != null) {
+            throw new IllegalArgumentException(gone);
         }
         return bank;
     }
 
-    /** The bank, if it holds this dispatch and has received it. */
-    CudaBank receivedBank() {
+    /** Notes that this dispatch is combined, if the bank holds it and has received it. */
+    void combine() {
+        receivedBank();
+        combined = true;
+    }
+
+    private CudaBank receivedBank() {
         CudaBank held = bank();
         if (held.phase != CudaBank.Phase.RECEIVED) {
             throw new IllegalArgumentException(
@@ -74,11 +117,13 @@ final class CudaLowLatencyHandle implements LowLatencyHandle {
 
     @Override
     public Tensor srcInfo() {
+        requireCurrent();
         return bank.srcInfo;
     }
 
     @Override
     public Tensor layoutRange() {
+        requireCurrent();
         return bank.layoutRange;
     }
 

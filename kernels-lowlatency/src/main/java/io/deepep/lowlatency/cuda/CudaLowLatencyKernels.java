@@ -12,6 +12,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.lowlatency.LowLatencyKernels;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.Operation;
 import java.util.List;
 
@@ -30,8 +31,8 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      * @param stream the stream that all its operations are enqueued on
      * @param topology its place
      * @param heaps of every rank, the address as this GPU sees it, 0 for those that only the
-     *     network reaches; each holds a {@link CudaLowLatencyLayout}, zeroed up to {@link
-     *     CudaLowLatencyLayout#headersEnd}
+     *     network reaches; each holds a {@link LowLatencyLayout}, zeroed up to {@link
+     *     LowLatencyLayout#headersEnd}
      * @param network null where every heap is mapped here
      * @param ranksOnDevice ranks that share this GPU
      * @param timeoutNanos how long a kernel waits for a peer
@@ -47,9 +48,8 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
 
     /**
      * How ranks are reached whose heap is not mapped here: by kernels that were built with a
-     * network policy. All of them compose in an outbox first, {@link
-     * CudaLowLatencyLayout#outboxBytes} that the network reads, {@code outbox} bytes from this
-     * rank's heap.
+     * network policy. All of them compose in an outbox first, {@link LowLatencyLayout#outboxBytes}
+     * that the network reads, {@code outbox} bytes from this rank's heap.
      */
     public sealed interface Network {
         /** Bytes from this rank's heap to its outbox. */
@@ -67,7 +67,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     /** By a library in whose memory heap and outbox lie, at the same place on all ranks. */
     public record Library(NetworkLibrary library, long outbox) implements Network {}
 
-    private final CudaLowLatencyState state;
+    final CudaLowLatencyState state;
 
     /**
      * Loads the kernels of low-latency mode over mapped memory onto a GPU unless this process has

@@ -12,16 +12,19 @@ import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.StatusStruct;
+import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
+import io.deepep.lowlatency.LowLatencyErrors;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Region;
 
 /** What the operations of one rank's low-latency mode share. */
 final class CudaLowLatencyState implements AutoCloseable {
-    /** Launches that send, that receive, that do both: {@code Phases} of lowlatency_params.cuh. */
-    static final int SEND = 1;
+    /** Launches that send, that receive, that do both. */
+    static final int SEND = LowLatencyStructs.Phases.SEND.value();
 
-    static final int RECEIVE = 2;
+    static final int RECEIVE = LowLatencyStructs.Phases.RECEIVE.value();
     static final int BOTH = SEND | RECEIVE;
 
     private static final int BANKS = 2;
@@ -30,7 +33,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     final CudaStream stream;
     final EpTopology topology;
     final LowLatencyLimits limits;
-    final CudaLowLatencyLayout layout;
+    final LowLatencyLayout layout;
     final LowLatencyChecks checks;
     final LowLatencyGpu gpu;
     final long timeoutNanos;
@@ -45,7 +48,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     private final RankMask mask;
 
     /** {@code RankState} of lowlatency_structs.cuh. */
-    private final DevicePool.Block rankState;
+    final DevicePool.Block rankState;
 
     /** Whether the latest combine of each run number is sent but not received. */
     private final boolean[] unreceived = new boolean[BANKS];
@@ -63,7 +66,7 @@ final class CudaLowLatencyState implements AutoCloseable {
         this.limits = limits;
         this.maskTimedOutRanks = maskTimedOutRanks;
         this.timeoutNanos = place.timeoutNanos();
-        this.layout = CudaLowLatencyLayout.of(limits, topology);
+        this.layout = LowLatencyLayout.of(limits, topology);
         this.checks = new LowLatencyChecks(limits, topology, context.device());
         this.gpu = LowLatencyGpu.of(place);
         this.memory = new DevicePool(stream);
@@ -85,12 +88,14 @@ final class CudaLowLatencyState implements AutoCloseable {
     /**
      * Where the runs of {@code operation} say what went wrong; {@code end} is that of the latest.
      */
-    LowLatencyStatus newStatus(Object operation, CallEvent end, boolean combine) {
+    LowLatencyStatus newStatus(Object operation, CallEvent end, Kind kind) {
         return new LowLatencyStatus(
                 gpu.slots.take(operation, StatusStruct.BLOCK.numBytes(), end),
-                memory.allocateZeroed(Integer.BYTES),
+                memory.allocateZeroed(Long.BYTES),
                 stream,
-                new LowLatencyFaults(combine, topology.rank(), timeoutNanos, limits.numExperts()));
+                new LowLatencyFaults(
+                        new LowLatencyErrors(kind, topology.rank(), limits.numExperts()),
+                        timeoutNanos));
     }
 
     long heap() {
@@ -120,11 +125,11 @@ final class CudaLowLatencyState implements AutoCloseable {
             p.set("outbox", place.network().outbox());
             setNetwork(params.memory(), place.network());
         }
-        Region[] headers = {layout.dispatchHeaders(), layout.combineHeaders()};
-        for (int kind = 0; kind < headers.length; kind++) {
-            p.set("header_offset", kind, headers[kind].offset())
-                    .set("header_parity_stride", kind, headers[kind].stride0())
-                    .set("header_rank_stride", kind, headers[kind].recordBytes());
+        for (Kind kind : Kind.values()) {
+            Region headers = layout.headers(kind);
+            p.set("header_offset", kind.value(), headers.offset())
+                    .set("header_parity_stride", kind.value(), headers.stride0())
+                    .set("header_rank_stride", kind.value(), headers.recordBytes());
         }
         p.set("state", rankState.address())
                 .set("status", status.deviceAddress())
@@ -154,13 +159,6 @@ final class CudaLowLatencyState implements AutoCloseable {
                 params.setInt(at + struct.offset("pe_stride"), over.library().peOf(1) - first);
             }
         }
-    }
-
-    /** Where rows of combine for remote ranks are composed, from the heap; 0 without a network. */
-    long outboxRowOffset() {
-        return place.network() == null
-                ? 0
-                : place.network().outbox() + layout.combineRows().offset();
     }
 
     /**
@@ -239,10 +237,11 @@ final class CudaLowLatencyState implements AutoCloseable {
         stream.synchronize();
     }
 
-    /** Forgets all calls in flight, now that no rank makes any; masks stay. */
+    /** Forgets all calls in flight, now that no rank makes any; masks and lost ranks stay. */
     void reset() {
         stream.fillBytes(heap(), (byte) 0, layout.headersEnd());
-        stream.fillBytes(rankState.address(), (byte) 0, rankState.numBytes());
+        long kept = LowLatencyStructs.RANK_STATE.offset("masked");
+        stream.fillBytes(rankState.address() + kept, (byte) 0, rankState.numBytes() - kept);
         mask.write();
         for (int i = 0; i < BANKS; i++) {
             stream.fillBytes(banks[i].struct.address(), (byte) 0, banks[i].struct.numBytes());

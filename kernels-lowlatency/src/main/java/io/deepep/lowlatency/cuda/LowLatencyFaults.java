@@ -1,68 +1,68 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.cuda.FaultCode;
+import io.deepep.cuda.FaultPhase;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.StatusStruct;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
-import io.deepep.lowlatency.LowLatencyCombineHeader;
-import io.deepep.lowlatency.LowLatencyHeader;
+import io.deepep.lowlatency.CombineWord;
+import io.deepep.lowlatency.DispatchWord;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyErrors;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
  * What a {@link FaultCode} and the fields beside it mean to the caller.
  *
- * @param combine whether the launches are a combine's, or a dispatch's
- * @param rank this rank
+ * @param errors of this kind of call
  * @param timeoutNanos how long its kernels wait
- * @param numExperts of the buffer
  */
-record LowLatencyFaults(boolean combine, int rank, long timeoutNanos, int numExperts) {
+record LowLatencyFaults(LowLatencyErrors errors, long timeoutNanos) {
     private static final KernelStruct STRUCT = StatusStruct.BLOCK;
-
-    /** {@code Phase} of status.cuh. */
-    private static final String[] PHASES = {
-        "start", "header", "metadata", "done", "grid", "rows", "slots"
-    };
 
     /** The exception for {@code code} and the fields beside it. */
     RuntimeException failure(int code, MemorySegment block) {
+        int peer = intOf(block, "rank");
+        int token = intOf(block, "token");
+        int k = intOf(block, "k");
+        long expected = longOf(block, "expected");
+        long seen = longOf(block, "seen");
         return switch (FaultCode.of(code)) {
-            case EXPERT_OUT_OF_RANGE -> routing(block);
-            case SELECTION_CHANGED ->
-                    new RoutingException(
-                            intOf(block, "rank"),
-                            LowLatencyCombineHeader.topkChangedMessage(
-                                    intOf(block, "token"),
-                                    intOf(block, "k"),
-                                    longOf(block, "seen")));
-            case HEADER_MISMATCH -> combine ? combineMismatch(block) : dispatchMismatch(block);
-            case TOO_MANY_ROWS ->
-                    new CapacityExceededException(
-                            intOf(block, "rank"),
-                            longOf(block, "seen"),
-                            longOf(block, "expected"),
-                            "these are the rows of expert "
-                                    + intOf(block, "k")
-                                    + ": select an expert once per token, or raise"
-                                    + " LowLatencyLimits.maxTokens");
-            case TIMEOUT -> timeout(block, "." + PHASES[intOf(block, "phase")]);
+            case EXPERT_OUT_OF_RANGE -> errors.expertOutOfRange(peer, token, k, seen);
+            case SELECTION_CHANGED -> errors.selectionChanged(peer, token, k, seen);
+            case HEADER_MISMATCH -> mismatch(peer, k, expected, seen);
+            case TOO_MANY_ROWS -> errors.tooManyRows(peer, seen, expected, k);
+            case TIMEOUT -> timeout(block, where(FaultPhase.of(intOf(block, "phase"))));
             case OUT_OF_STEP -> timeout(block, ", which that rank has left behind");
-            case OPERATION_MISMATCH ->
-                    RankMismatchException.of(
-                            "low-latency mode",
-                            "the operation",
-                            rank,
-                            combine ? "combine" : "dispatch",
-                            intOf(block, "peer"),
-                            combine ? "dispatch" : "combine");
+            case OPERATION_MISMATCH -> errors.otherKind(intOf(block, "peer"));
             default ->
                     throw new IllegalStateException(
-                            operation() + ": unexpected kernel status " + FaultCode.of(code));
+                            errors.operation()
+                                    + ": unexpected kernel status "
+                                    + FaultCode.of(code));
         };
+    }
+
+    private RankMismatchException mismatch(int peer, int word, long mine, long theirs) {
+        if (errors.kind() == Kind.DISPATCH) {
+            return word == DispatchWord.FORMAT.value()
+                    ? errors.dispatchFormat((int) mine, peer, (int) theirs)
+                    : errors.numTopk(mine, peer, theirs);
+        }
+        return word == CombineWord.ROW_FORMAT.value()
+                ? errors.combineFormat((int) mine, peer, (int) theirs)
+                : errors.otherDispatch(mine, peer, theirs);
+    }
+
+    /** A launch that names no phase found a rank that an earlier one had lost. */
+    private static String where(FaultPhase phase) {
+        return phase == FaultPhase.NONE
+                ? ", having given it up in an earlier call"
+                : "." + phase.text();
     }
 
     /** Whether every rank gets such a failure, so that all are still in step. */
@@ -72,55 +72,11 @@ record LowLatencyFaults(boolean combine, int rank, long timeoutNanos, int numExp
                 || failure instanceof RankMismatchException;
     }
 
-    private String operation() {
-        return combine ? "low-latency combine" : "low-latency dispatch";
-    }
-
-    private RoutingException routing(MemorySegment block) {
-        String what =
-                LowLatencyHeader.topkRangeMessage(
-                        intOf(block, "token"),
-                        intOf(block, "k"),
-                        longOf(block, "seen"),
-                        numExperts);
-        String cure =
-                combine
-                        ? "; combine with the topkIdx that was dispatched"
-                        : "; use -1 for no selection";
-        return new RoutingException(intOf(block, "rank"), what + cure);
-    }
-
-    private RankMismatchException dispatchMismatch(MemorySegment block) {
-        boolean format = intOf(block, "k") == LowLatencyStructs.FORMAT_WORD;
-        long mine = longOf(block, "expected");
-        long theirs = longOf(block, "seen");
-        return RankMismatchException.of(
-                operation(),
-                format ? "format" : "numTopk",
-                rank,
-                format ? LowLatencyHeader.formatName(mine) : (Object) mine,
-                intOf(block, "rank"),
-                format ? LowLatencyHeader.formatName(theirs) : (Object) theirs);
-    }
-
-    private RankMismatchException combineMismatch(MemorySegment block) {
-        boolean format = intOf(block, "k") == LowLatencyStructs.ROW_FORMAT_WORD;
-        long mine = longOf(block, "expected");
-        long theirs = longOf(block, "seen");
-        return RankMismatchException.of(
-                operation(),
-                format ? "format" : "the dispatch that it belongs to",
-                rank,
-                format ? LowLatencyCombineHeader.formatName(mine) : "dispatch " + mine,
-                intOf(block, "rank"),
-                format ? LowLatencyCombineHeader.formatName(theirs) : "dispatch " + theirs);
-    }
-
     private DeepEpTimeoutException timeout(MemorySegment block, String where) {
         return new DeepEpTimeoutException(
-                rank,
+                errors.rank(),
                 intOf(block, "peer"),
-                operation() + where,
+                errors.operation() + where,
                 longOf(block, "expected"),
                 longOf(block, "seen"),
                 timeoutNanos);

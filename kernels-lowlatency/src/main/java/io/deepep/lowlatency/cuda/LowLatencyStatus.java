@@ -22,6 +22,7 @@ final class LowLatencyStatus {
     private static final long CODE = STRUCT.offset("code");
     private static final long DONE = STRUCT.offset("done");
     private static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
+    private static final VarHandle LONG = ValueLayout.JAVA_LONG.varHandle();
     private static final System.Logger LOG = System.getLogger(LowLatencyStatus.class.getName());
 
     private final MemorySegment memory;
@@ -32,12 +33,12 @@ final class LowLatencyStatus {
     private RuntimeException failure;
 
     /** The launch that had run last when {@link #failure} was found. */
-    private int failedRun;
+    private long failedRun;
 
     /**
      * The block at the beginning of {@code slot}.
      *
-     * @param ran where launches note themselves, an int of device memory
+     * @param ran where launches note themselves, a long of device memory
      * @param stream that they run on
      */
     LowLatencyStatus(
@@ -102,9 +103,9 @@ final class LowLatencyStatus {
     }
 
     /** Waits for the stream. */
-    private int lastRun() {
-        stream.copy(memory.address() + DONE, ran.address(), Integer.BYTES);
+    private long lastRun() {
+        stream.copy(memory.address() + DONE, ran.address(), Long.BYTES);
         stream.synchronize();
-        return (int) INT.getAcquire(memory, DONE);
+        return (long) LONG.getAcquire(memory, DONE);
     }
 }

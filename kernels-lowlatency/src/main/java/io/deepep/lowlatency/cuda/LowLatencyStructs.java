@@ -1,11 +1,23 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.EpTopology;
+import io.deepep.Fp8E4m3;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.cuda.KernelEnum;
 import io.deepep.cuda.KernelHeader;
 import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.StatusStruct;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.CombineWord;
+import io.deepep.lowlatency.DispatchWord;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LogFmt10;
+import io.deepep.lowlatency.LowLatencyFormats;
+import io.deepep.lowlatency.LowLatencyLayout;
 
 /**
  * What the low-latency kernels and Java share: the definition of {@code lowlatency_structs.cuh}.
@@ -15,39 +27,62 @@ final class LowLatencyStructs {
     /** Threads of a block. */
     static final int THREADS = 768;
 
-    /** Channels of a combined row that are flagged together. */
-    static final int PART_CHANNELS = 1792;
+    /** Teams of warps that send in a block of a combine, and warps that store in each. */
+    private static final int SEND_TEAMS = 2;
 
-    /** Words of a dispatch header before the counts. */
-    static final int DISPATCH_HEADER_WORDS = 10;
+    private static final int STORE_WARPS = 7;
 
-    /** Words of a combine header. */
-    static final int COMBINE_HEADER_WORDS = 8;
+    private static final int VECTOR_BYTES = 16;
 
-    /** Shared memory that a combine in LogFMT takes. */
-    static final int LOG_SHARED_BYTES = 14 * 2368;
+    /** Where a storing warp encodes a part of a row as LogFMT. */
+    private static final int LOG_STAGE_BYTES =
+            Math.ceilDiv((int) LogFmt10.rowBytes(LowLatencyLayout.PART_CHANNELS), VECTOR_BYTES)
+                            * VECTOR_BYTES
+                    + VECTOR_BYTES;
 
-    /** Shared memory that a combine takes which sums rows before it sends them. */
-    static final int REDUCE_SHARED_BYTES = 14 * PART_CHANNELS * 2;
-
-    /** The words of a dispatch header that ranks compare. */
-    static final int FORMAT_WORD = 5;
-
-    static final int TOPK_WORD = 6;
-
-    /** The words of a combine header that ranks compare. */
-    static final int DISPATCH_EPOCH_WORD = 0;
-
-    static final int ROW_FORMAT_WORD = 1;
+    /** Where it keeps a part of a sum of rows. */
+    private static final int REDUCE_STAGE_BYTES = LowLatencyLayout.PART_CHANNELS * Short.BYTES;
 
     /** A rank has a bit in a word, and a lane of a warp. */
     static final int MAX_RANKS = Integer.SIZE;
 
-    /** The most local experts that a selection has bits for. */
-    static final int MAX_LOCAL_EXPERTS = 1 << 17;
+    /** Of an expert's row: below 32 ranks * 1024 tokens. */
+    private static final int ROW_BITS = 15;
 
-    private static final int KINDS = 2;
+    /** Of a selection's number in its token. */
+    private static final int TOPK_BITS = 5;
+
+    /** The most local experts that a selection has bits for. */
+    static final int MAX_LOCAL_EXPERTS =
+            1 << (Integer.SIZE - Math.max(ROW_BITS, CallWord.ORDER_BITS));
+
     private static final int PARITIES = 2;
+    private static final int KINDS = Kind.values().length;
+
+    /** Halves of a call that a launch does. */
+    enum Phases implements KernelEnum {
+        /** The first. */
+        SEND(1),
+        /** The second. */
+        RECEIVE(2);
+
+        private final int value;
+
+        Phases(int value) {
+            this.value = value;
+        }
+
+        @Override
+        public int value() {
+            return value;
+        }
+    }
+
+    /** Dynamic shared memory of a combine. */
+    static int combineSharedBytes(LowLatencyCombinePlan plan) {
+        int stage = plan.isPreReduced() ? REDUCE_STAGE_BYTES : LOG_STAGE_BYTES;
+        return plan.isPreReduced() || plan.logFmt() ? SEND_TEAMS * STORE_WARPS * stage : 0;
+    }
 
     static final KernelStruct GROUP =
             KernelStruct.builder(
@@ -59,7 +94,7 @@ final class LowLatencyStructs {
                     .u64("outbox", "bytes from the heap to where cells are composed for a network")
                     .u64("state", "RankState")
                     .u64("status", "StatusBlock, device address of mapped host memory")
-                    .u64("ran", "u32 of the operation: the launch it ran last")
+                    .u64("ran", "u64 of the operation: the launch it ran last")
                     .u64("timed_out", "i32 [num_ranks] of mapped host memory: 1 if masked")
                     .u64("timeout_ns", "")
                     .u64("acks_offset", "u32 [num_ranks][kinds][parities]: a peer's received")
@@ -82,19 +117,19 @@ final class LowLatencyStructs {
 
     static final KernelStruct RANK_STATE =
             KernelStruct.builder("RankState", "In device memory; zeroed by the host.")
-                    .u32("epoch", "by Kind: of the last call that was sent", KINDS)
+                    .u64("launches", "the number of the last one")
+                    .u32("lost", "bit r: rank r timed out and is not to be masked: launches fail")
                     .u32("masked", "bit r: rank r is neither sent to nor waited for")
+                    .u32("epoch", "by Kind: of the last call that was sent", KINDS)
                     .u32("arrivals", "blocks of the running launch that have read the above")
+                    .u32("reserved", "")
                     .u32(
                             "received",
                             "by kind and parity: the epoch whose slots are free again",
                             KINDS * PARITIES)
-                    .u32(
-                            "decided",
-                            "by rank: epoch << 2 | kind << 1 | gone, where blocks agree",
-                            MAX_RANKS)
-                    .u32("claimed", "the launch whose fault is recorded")
-                    .u32("reserved", "", 3)
+                    .u64("decided", "by rank: launch << 1 | gone, where blocks agree", MAX_RANKS)
+                    .u64("claimed", "the launch whose fault is recorded")
+                    .u64("more_reserved", "")
                     .struct("runs", RUN, PARITIES)
                     .build();
 
@@ -136,10 +171,10 @@ final class LowLatencyStructs {
                     .u64("topk_weights", "f32 [num_tokens][topk], or 0")
                     .u64("bank", "Bank")
                     .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
-                    .u64("sent_topk_idx", "with weights: a copy of topk_idx")
+                    .u64("sent_topk_idx", "i32 [num_tokens][topk]: a copy of topk_idx")
                     .u64(
                             "row_selections",
-                            "likewise: RowSelection [num_ranks][max_tokens][max_topk]")
+                            "with weights: RowSelection [num_ranks][max_tokens][max_topk]")
                     .u64("row_tokens", "likewise: u32 [num_ranks][max_tokens]")
                     .u64("out_x", "[local experts][num_ranks * max_tokens][hidden]")
                     .u64("out_scales", "[local experts][columns][num_ranks * max_tokens]")
@@ -156,34 +191,36 @@ final class LowLatencyStructs {
                     .i32("format", "Format")
                     .i32("max_tokens", "")
                     .i32("max_topk", "")
+                    .i32("own_words", "of a header, before the counts of all experts")
                     .i32("row_stride", "bytes, a multiple of 128")
                     .i32("selections_offset", "in a row: u32 [topk]")
                     .i32("weights_offset", "in a row: f32 [topk]")
                     .i32("sent_row_bytes", "of a row that a network carries")
                     .i32("counts_shared_offset", "in dynamic shared memory")
                     .i32("scales_shared_offset", "likewise")
+                    .i32("reserved", "")
                     .build();
 
     static final KernelStruct COMBINE =
             KernelStruct.builder("CombineParams", "See lowlatency_combine.cu.")
                     .struct("group", GROUP)
-                    .u64("flag_offset", "u32 [parity][max_tokens][max_topk][parts]: epoch")
+                    .u64("flag_offset", "u32 [parity][max_tokens][parts][source][max_topk]: epoch")
                     .u64("flag_parity_stride", "bytes")
-                    .u64("flag_row_stride", "bytes")
-                    .u64("row_offset", "[parity][max_tokens][max_topk]: row_stride each")
+                    .u64("flag_token_stride", "bytes")
+                    .u64("flag_part_stride", "bytes")
+                    .u64("row_offset", "[parity][source][max_tokens][max_topk]: row_stride each")
                     .u64("row_parity_stride", "bytes")
+                    .u64("row_rank_stride", "bytes")
                     .u64("row_stride", "bytes")
-                    .u64("outbox_row_offset", "where a network's rows are composed: [owner]")
-                    .u64("outbox_owner_stride", "bytes")
                     .u64("x", "bf16 [local experts][num_ranks * max_tokens][hidden]")
                     .u64("x_expert_stride", "bytes")
                     .u64("x_row_stride", "bytes")
                     .u64("bank", "Bank")
                     .u64("selections", "Selection [num_ranks][max_tokens * max_topk]")
-                    .u64("sent_topk_idx", "pre-reduced: i64 [num_tokens][topk] of the dispatch")
+                    .u64("sent_topk_idx", "i32 [num_tokens][topk] of the dispatch")
                     .u64(
                             "row_selections",
-                            "likewise: RowSelection [num_ranks][max_tokens][max_topk]")
+                            "pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]")
                     .u64("row_tokens", "likewise: u32 [num_ranks][max_tokens]")
                     .u64("topk_idx", "i64 [num_tokens][topk]")
                     .u64("topk_weights", "f32 [num_tokens][topk]; pre-reduced: 0")
@@ -212,18 +249,31 @@ final class LowLatencyStructs {
                     .include("deepep/status_block.cuh", StatusStruct.HEADER)
                     .constant("kMaxNvlRanks", EpTopology.MAX_NVL_RANKS)
                     .constant("kMaxRanks", MAX_RANKS)
+                    .constant("kMaxTokens", LowLatencyLimits.MAX_TOKENS)
                     .constant("kMaxTopk", NormalLimits.MAX_TOPK)
-                    .constant("kThreads", THREADS)
-                    .constant("kPartChannels", PART_CHANNELS)
-                    .constant("kHeaderCounts", DISPATCH_HEADER_WORDS)
-                    .constant("kCombineHeaderWords", COMBINE_HEADER_WORDS)
-                    .constant("kFormat", FORMAT_WORD)
-                    .constant("kTopk", TOPK_WORD)
-                    .constant("kDispatchEpoch", DISPATCH_EPOCH_WORD)
-                    .constant("kRowFormat", ROW_FORMAT_WORD)
                     .constant("kMaxLocalExperts", MAX_LOCAL_EXPERTS)
-                    .constant("kLogSharedBytes", LOG_SHARED_BYTES)
-                    .constant("kReduceSharedBytes", REDUCE_SHARED_BYTES)
+                    .constant("kThreads", THREADS)
+                    .constant("kSendTeams", SEND_TEAMS)
+                    .constant("kStoreWarps", STORE_WARPS)
+                    .constant("kLogStageBytes", LOG_STAGE_BYTES)
+                    .constant("kReduceStageBytes", REDUCE_STAGE_BYTES)
+                    .constant("kPartChannels", LowLatencyLayout.PART_CHANNELS)
+                    .constant("kScaleChannels", Fp8E4m3.CHANNELS_PER_SCALE)
+                    .constant("kLogChannels", LogFmt10.CHANNELS)
+                    .constant("kLogBlockBytes", LogFmt10.BLOCK_BYTES)
+                    .constant("kFirstEpoch", CallEpoch.FIRST)
+                    .constant("kOrderBits", CallWord.ORDER_BITS)
+                    .constant("kTokenBits", CallWord.TOKEN_BITS)
+                    .constant("kRowBits", ROW_BITS)
+                    .constant("kTopkBits", TOPK_BITS)
+                    .constant("kWeighted", LowLatencyFormats.WEIGHTED)
+                    .constant("kHeaderCounts", DispatchWord.COUNT)
+                    .constant("kCombineHeaderWords", CombineWord.COUNT)
+                    .enumeration("Phases", "int32_t", "", Phases.class)
+                    .enumeration("Kind", "int32_t", "", Kind.class)
+                    .enumeration("Format", "int32_t", "", LowLatencyFormats.Code.class)
+                    .enumeration("DispatchHeaderWord", "int32_t", "", DispatchWord.class)
+                    .enumeration("CombineHeaderWord", "int32_t", "", CombineWord.class)
                     .struct(GROUP)
                     .struct(RUN)
                     .struct(RANK_STATE)

@@ -4,9 +4,10 @@ import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
-import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowMath;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
@@ -29,9 +30,9 @@ final class Combiner {
     private final HostHeap rdma;
     private final Peers peers;
     private final CombineHeaders headers;
+    private final CombineFlags flags;
     private final RowReducer reducer;
     private final int rank;
-    private final int numExperts;
     private final int numLocalExperts;
     private final int hidden;
     private final boolean[] reachable;
@@ -48,7 +49,7 @@ final class Combiner {
     private final long[] unreceived = new long[2];
 
     /** By parity: the dispatch whose tokens that combine brings home, and who was given them. */
-    private final long[] dispatchEpoch = new long[2];
+    private final long[] dispatch = new long[2];
 
     private final boolean[][] expected;
 
@@ -58,22 +59,18 @@ final class Combiner {
     /** By parity: the dispatch that comes next after that combine was begun. */
     private final long[] nextDispatch = new long[2];
 
-    private long epoch;
+    private long calls;
 
-    Combiner(
-            HostLowLatencyKernels kernels,
-            HostContext context,
-            LowLatencyLimits limits,
-            LowLatencyLayout layout,
-            Peers peers) {
+    Combiner(HostLowLatencyKernels kernels, Peers peers) {
+        LowLatencyLimits limits = kernels.limits();
         this.kernels = kernels;
-        this.layout = layout;
-        this.rdma = context.rdma();
+        this.layout = kernels.layout();
+        this.rdma = kernels.rdma();
         this.peers = peers;
-        this.rank = context.topology().rank();
-        this.headers = new CombineHeaders(context, limits, layout);
-        this.reducer = new RowReducer(limits, layout, rdma);
-        this.numExperts = limits.numExperts();
+        this.rank = kernels.rank();
+        this.headers = new CombineHeaders(kernels, peers.count());
+        this.flags = new CombineFlags(layout, rdma, rank);
+        this.reducer = new RowReducer(limits, layout, rdma, rank, flags);
         this.numLocalExperts = limits.numLocalExperts(peers.count());
         this.hidden = limits.hidden();
         this.reachable = new boolean[peers.count()];
@@ -88,14 +85,15 @@ final class Combiner {
     }
 
     void reset() {
-        epoch = 0;
+        calls = 0;
         Arrays.fill(unreceived, 0);
     }
 
-    /** Sends and returns the epoch of the combine. */
+    /** Sends and returns the number of the combine. */
     long send(LowLatencyCombinePlan plan) {
-        DispatchBank bank = ((HostLowLatencyHandle) plan.handle()).receivedBank();
-        int parity = (int) ((epoch + 1) & 1);
+        DispatchBank bank = ((HostLowLatencyHandle) plan.handle()).combine();
+        long call = calls + 1;
+        int parity = CallEpoch.parity(call);
         if (unreceived[parity] != 0) {
             throw new CallOrderException(
                     "combine "
@@ -103,19 +101,15 @@ final class Combiner {
                             + " has been sent but not received; run its receive hook before the"
                             + " second next combine");
         }
-        epoch++;
-        unreceived[parity] = epoch;
-        dispatchEpoch[parity] = bank.epoch;
-        nextDispatch[parity] = kernels.nextEpoch();
+        calls = call;
+        unreceived[parity] = call;
+        dispatch[parity] = bank.call;
+        nextDispatch[parity] = kernels.nextDispatch();
         // Kept here, because the bank may hold a later dispatch when this combine is received.
         System.arraycopy(bank.reached, 0, expected[parity], 0, peers.count());
-        // The owners have summed what lay in the slots of this parity. Pairs with the signal in
-        // acknowledge.
-        peers.awaitSlots(layout.combineAcks(), epoch - 2, "low-latency combine.slots", reachable);
-        long bad =
-                plan.isPreReduced()
-                        ? firstChangedSelection(plan.topkIdx(), bank)
-                        : firstBadSelection(plan.topkIdx());
+        // The owners have summed what lay in the slots of this parity.
+        peers.awaitSlots(Kind.COMBINE, call, reachable);
+        long bad = firstBadSelection(plan, bank.sentTopkIdx);
         for (int owner = 0; owner < peers.count(); owner++) {
             sentRows[parity][owner] = 0;
             if (!reachable[owner]) {
@@ -124,46 +118,42 @@ final class Combiner {
             if (bad < 0) {
                 sentRows[parity][owner] =
                         plan.isPreReduced()
-                                ? reducer.send(plan, bank, parity, owner)
-                                : sendRows(plan, bank, parity, owner);
+                                ? reducer.send(plan, bank, call, owner)
+                                : sendRows(plan, bank, call, owner);
             }
-            headers.put(owner, parity, bank, plan, bad);
-            // release; pairs with the acquire in receive.
-            rdma.signal(owner, layout.combineFlags().at(parity, rank), epoch);
+            headers.put(owner, call, bank, plan, bad);
         }
-        return epoch;
+        return call;
     }
 
-    /** The first selection that is not the one that was dispatched, or -1. */
-    private static long firstChangedSelection(Tensor topkIdx, DispatchBank bank) {
-        long bytes = 8 * topkIdx.numElements();
-        MemorySegment sent = bank.weightedRows.sentTopkIdx;
-        long at = MemorySegment.mismatch(topkIdx.segment(), 0, bytes, sent, 0, bytes);
-        return at < 0 ? -1 : at / 8;
-    }
-
-    /** The first selection that is no expert, or -1. */
-    private long firstBadSelection(Tensor topkIdx) {
-        MemorySegment topk = topkIdx.segment();
-        for (long i = 0; i < topkIdx.numElements(); i++) {
+    /**
+     * The first selection that is not the one that was dispatched, or -1. One may be left out,
+     * unless its rank has summed it with others.
+     */
+    private static long firstBadSelection(LowLatencyCombinePlan plan, MemorySegment sent) {
+        MemorySegment topk = plan.topkIdx().segment();
+        for (long i = 0; i < plan.topkIdx().numElements(); i++) {
             long expert = topk.get(LONG, 8 * i);
-            if (expert < -1 || expert >= numExperts) {
+            boolean leftOut = expert == -1 && !plan.isPreReduced();
+            if (!leftOut && expert != sent.get(LONG, 8 * i)) {
                 return i;
             }
         }
         return -1;
     }
 
-    private int sendRows(LowLatencyCombinePlan plan, DispatchBank bank, int parity, int owner) {
+    private int sendRows(
+            LowLatencyCombinePlan plan, DispatchBank bank, long call, int owner) {
         int sent = 0;
         for (int expert = 0; expert < numLocalExperts; expert++) {
-            sent += sendRows(plan, bank, parity, owner, expert);
+            sent += sendRows(plan, bank, call, owner, expert);
         }
         return sent;
     }
 
     private int sendRows(
-            LowLatencyCombinePlan plan, DispatchBank bank, int parity, int owner, int expert) {
+            LowLatencyCombinePlan plan, DispatchBank bank, long call, int owner, int expert) {
+        int parity = CallEpoch.parity(call);
         Tensor x = plan.x();
         MemorySegment from = x.segment();
         MemorySegment to = rdma.of(owner);
@@ -172,58 +162,51 @@ final class Combiner {
         int end = begin + LowLatencyHandle.rangeCount(range);
         for (int row = begin; row < end; row++) {
             long place = 4L * ((long) expert * bank.numSlots + row);
-            long slot =
-                    layout.combineRows()
-                            .at(
-                                    parity,
-                                    bank.srcInfo.get(INT, place),
-                                    bank.srcSelection.get(INT, place));
+            int token = bank.srcInfo.get(INT, place);
+            int k = bank.srcSelection.get(INT, place);
+            long slot = layout.combineRow(parity, rank, token, k);
             long at = 2L * (x.stride(0) * expert + x.stride(1) * row);
             if (plan.logFmt()) {
                 logFmt.encodeRow(from, at, to, slot, hidden);
             } else {
                 MemorySegment.copy(from, at, to, slot, 2L * hidden);
             }
+            flags.set(owner, call, token, k);
         }
         return end - begin;
     }
 
-    void receive(long combineEpoch, LowLatencyCombinePlan plan, Tensor out) {
-        int parity = (int) (combineEpoch & 1);
+    void receive(long call, LowLatencyCombinePlan plan, Tensor out) {
+        int parity = CallEpoch.parity(call);
         unreceived[parity] = 0;
-        // acquire; pairs with the release in send.
+        // acquire; pairs with the release in Headers.announce.
         int other =
-                peers.awaitCall(
-                        layout.combineFlags(),
-                        combineEpoch,
-                        layout.dispatchFlags(),
-                        nextDispatch[parity],
-                        "low-latency combine.rows",
-                        came,
-                        plan.waitCostStats());
+                peers.awaitHeaders(
+                        Kind.COMBINE, call, nextDispatch[parity], came, plan.waitCostStats());
         try {
             if (other >= 0) {
                 kernels.skipDispatch();
-                throw peers.differentCalls("combine", other, "dispatch");
+                throw headers.errors().otherKind(other);
             }
-            headers.check(parity, came, dispatchEpoch[parity], plan);
+            headers.check(call, came, dispatch[parity], plan);
             for (int sender = 0; sender < peers.count(); sender++) {
-                came[sender] &= expected[parity][sender] && headers.hasRows(parity, sender);
+                came[sender] =
+                        came[sender] && expected[parity][sender] && headers.hasRows(call, sender);
             }
             int numTokens = (int) out.size(0);
             for (int token = 0; token < numTokens; token++) {
-                sumToken(plan, parity, token);
+                sumToken(plan, call, token);
                 RowMath.storeBf16(sum, out.segment(), 2L * out.stride(0) * token, hidden);
             }
         } finally {
             // Also after an error that every rank learned of: the slots are free again.
-            acknowledge(combineEpoch);
+            peers.acknowledge(Kind.COMBINE, call);
         }
     }
 
-    /** Rows that went to each owner in the latest combine of that epoch's parity. */
-    int[] sentRows(long combineEpoch) {
-        return sentRows[(int) (combineEpoch & 1)];
+    /** Rows that went to each owner in the latest combine of that call's parity. */
+    int[] sentRows(long call) {
+        return sentRows[CallEpoch.parity(call)];
     }
 
     /** Rows that this rank's selections bring home from each rank. */
@@ -263,9 +246,9 @@ final class Combiner {
         return true;
     }
 
-    /** The epoch of the next combine. */
-    long nextEpoch() {
-        return epoch + 1;
+    /** The number of the next combine. */
+    long nextCall() {
+        return calls + 1;
     }
 
     /**
@@ -273,19 +256,12 @@ final class Combiner {
      * again.
      */
     void skip() {
-        epoch++;
-        acknowledge(epoch);
+        calls++;
+        peers.acknowledge(Kind.COMBINE, calls);
     }
 
-    private void acknowledge(long combineEpoch) {
-        int parity = (int) (combineEpoch & 1);
-        for (int sender = 0; sender < peers.count(); sender++) {
-            // release; pairs with the acquire in send. Masked ranks too: they may come back.
-            rdma.signal(sender, layout.combineAcks().at(parity, rank), combineEpoch);
-        }
-    }
-
-    private void sumToken(LowLatencyCombinePlan plan, int parity, int token) {
+    private void sumToken(LowLatencyCombinePlan plan, long call, int token) {
+        int parity = CallEpoch.parity(call);
         MemorySegment topk = plan.topkIdx().segment();
         int numTopk = (int) plan.topkIdx().size(1);
         int count = 0;
@@ -299,7 +275,8 @@ final class Combiner {
                         plan.isPreReduced()
                                 ? 1
                                 : plan.topkWeights().segment().get(FLOAT, 4 * selection);
-                slots[count++] = layout.combineRows().at(parity, token, k);
+                flags.require(call, sender, token, k);
+                slots[count++] = layout.combineRow(parity, sender, token, k);
             }
         }
         RowMath.clear(sum, hidden);

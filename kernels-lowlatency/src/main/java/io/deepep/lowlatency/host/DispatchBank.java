@@ -42,6 +42,9 @@ final class DispatchBank {
      */
     final MemorySegment srcSelection;
 
+    /** I64 [T,K]: what this rank dispatched. */
+    final MemorySegment sentTopkIdx;
+
     /** Of a dispatch that was given weights. */
     final WeightedRows weightedRows;
 
@@ -69,7 +72,9 @@ final class DispatchBank {
     final int[] receivedRows;
 
     Phase phase = Phase.EMPTY;
-    long epoch;
+
+    /** The number of its dispatch, 0 for none. */
+    long call;
 
     /** The combine that comes next after the bank's dispatch was begun. */
     long nextCombine;
@@ -94,6 +99,9 @@ final class DispatchBank {
         scales = HostMemory.allocate(arena, places * groups * DType.F32.sizeBytes());
         srcInfo = HostMemory.allocate(arena, places * DType.I32.sizeBytes());
         srcSelection = HostMemory.allocate(arena, places * DType.I32.sizeBytes());
+        sentTopkIdx =
+                HostMemory.allocate(
+                        arena, (long) Long.BYTES * limits.maxTokens() * limits.maxTopk());
         weightedRows = new WeightedRows(arena, limits, numRanks);
         layoutRange =
                 HostMemory.allocate(

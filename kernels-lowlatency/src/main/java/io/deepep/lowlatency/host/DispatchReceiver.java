@@ -1,18 +1,17 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
-import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
-import io.deepep.error.CapacityExceededException;
-import io.deepep.error.RankMismatchException;
-import io.deepep.error.RoutingException;
-import io.deepep.host.HostContext;
-import io.deepep.host.HostHeap;
-import io.deepep.lowlatency.LowLatencyHeader;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.DispatchWord;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyErrors;
+import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -27,154 +26,109 @@ final class DispatchReceiver {
 
     private final HostLowLatencyKernels kernels;
     private final LowLatencyLayout layout;
-    private final HostHeap rdma;
+    private final LowLatencyErrors errors;
     private final MemorySegment local;
     private final Peers peers;
-    private final int rank;
-    private final LowLatencyLimits limits;
+    private final Headers headers;
+    private final int numExperts;
     private final int numLocalExperts;
     private final int hidden;
-    private final int[] next;
 
-    DispatchReceiver(
-            HostLowLatencyKernels kernels,
-            HostContext context,
-            LowLatencyLimits limits,
-            LowLatencyLayout layout,
-            Peers peers) {
+    DispatchReceiver(HostLowLatencyKernels kernels, Peers peers) {
         this.kernels = kernels;
-        this.layout = layout;
-        this.rdma = context.rdma();
-        this.local = rdma.local();
+        this.layout = kernels.layout();
+        this.local = kernels.rdma().local();
         this.peers = peers;
-        this.rank = context.topology().rank();
-        this.limits = limits;
-        this.numLocalExperts = limits.numLocalExperts(peers.count());
-        this.hidden = limits.hidden();
-        this.next = new int[numLocalExperts];
+        this.headers = new Headers(Kind.DISPATCH, layout, kernels.rdma(), kernels.rank());
+        this.numExperts = kernels.limits().numExperts();
+        this.errors = new LowLatencyErrors(Kind.DISPATCH, kernels.rank(), numExperts);
+        this.numLocalExperts = kernels.limits().numLocalExperts(peers.count());
+        this.hidden = kernels.limits().hidden();
     }
 
-    void receive(long epoch, Tensor cumulativeStats, Tensor waitCostStats) {
-        DispatchBank bank = kernels.bank((int) (epoch & 1));
+    void receive(long call, Tensor cumulativeStats, Tensor waitCostStats) {
+        DispatchBank bank = kernels.bank(call);
         bank.phase = DispatchBank.Phase.EMPTY;
-        int parity = (int) (epoch & 1);
-        // acquire; pairs with the release in DispatchSender.announce.
+        // acquire; pairs with the release in Headers.announce.
         int other =
-                peers.awaitCall(
-                        layout.dispatchFlags(),
-                        epoch,
-                        layout.combineFlags(),
-                        bank.nextCombine,
-                        "low-latency dispatch.rows",
-                        bank.present,
-                        waitCostStats);
+                peers.awaitHeaders(
+                        Kind.DISPATCH, call, bank.nextCombine, bank.present, waitCostStats);
         try {
             if (other >= 0) {
                 kernels.combiner().skip();
-                throw peers.differentCalls("dispatch", other, "combine");
+                throw errors.otherKind(other);
             }
-            checkHeaders(parity, bank);
-            checkRoom(parity, bank);
-            placeSources(parity, bank);
+            checkHeaders(call, bank);
+            placeSources(call, bank);
             for (int source = 0; source < peers.count(); source++) {
                 bank.receivedRows[source] = 0;
                 if (bank.present[source]) {
-                    unpackSource(parity, source, bank);
+                    unpackSource(call, source, bank);
                 }
             }
             addStats(bank, cumulativeStats);
             bank.phase = DispatchBank.Phase.RECEIVED;
         } finally {
             // Also after an error that every rank learned of: the slots are free again.
-            acknowledge(epoch);
+            peers.acknowledge(Kind.DISPATCH, call);
         }
     }
 
-    private long field(int parity, int source, int field) {
-        return local.get(
-                LONG,
-                layout.dispatchHeaders().at(parity, source) + LowLatencyHeader.fieldOffset(field));
-    }
-
-    private void checkHeaders(int parity, DispatchBank bank) {
+    /** What all ranks conclude alike. */
+    private void checkHeaders(long call, DispatchBank bank) {
+        int format = LowLatencyFormats.dispatchCode(bank.format, bank.weighted);
+        boolean crowded = false;
         for (int source = 0; source < peers.count(); source++) {
             if (!bank.present[source]) {
                 continue;
             }
-            long format = field(parity, source, LowLatencyHeader.FORMAT);
-            long mine = LowLatencyHeader.formatCode(bank.format, bank.weighted);
-            if (format != mine) {
-                throw RankMismatchException.of(
-                        "low-latency dispatch",
-                        "format",
-                        rank,
-                        LowLatencyHeader.formatName(mine),
-                        source,
-                        LowLatencyHeader.formatName(format));
+            int given = headers.get(call, source, DispatchWord.FORMAT);
+            if (given != format) {
+                throw errors.dispatchFormat(format, source, given);
             }
-            long numTopk = field(parity, source, LowLatencyHeader.NUM_TOPK);
+            int numTopk = headers.get(call, source, DispatchWord.TOPK);
             if (numTopk != bank.numTopk) {
-                throw RankMismatchException.of(
-                        "low-latency dispatch", "numTopk", rank, bank.numTopk, source, numTopk);
+                throw errors.numTopk(bank.numTopk, source, numTopk);
             }
+            crowded |= headers.get(call, source, DispatchWord.CROWDED) != 0;
         }
         for (int source = 0; source < peers.count(); source++) {
-            if (bank.present[source]) {
-                checkStatus(parity, source);
+            if (bank.present[source]
+                    && !Headers.isOk(headers.get(call, source, DispatchWord.STATUS))) {
+                throw errors.expertOutOfRange(
+                        source,
+                        headers.get(call, source, DispatchWord.STATUS_TOKEN),
+                        headers.get(call, source, DispatchWord.STATUS_K),
+                        headers.getLong(call, source, DispatchWord.STATUS_VALUE_LOW));
             }
         }
-    }
-
-    private void checkStatus(int parity, int source) {
-        long status = field(parity, source, LowLatencyHeader.STATUS);
-        if (status == LowLatencyHeader.STATUS_OK) {
-            return;
+        if (crowded) {
+            checkRoom(call, bank);
         }
-        long token = field(parity, source, LowLatencyHeader.DETAIL);
-        long k = field(parity, source, LowLatencyHeader.DETAIL + 1);
-        long expert = field(parity, source, LowLatencyHeader.DETAIL + 2);
-        throw new RoutingException(
-                source,
-                LowLatencyHeader.topkRangeMessage(token, k, expert, limits.numExperts())
-                        + "; use -1 for no selection");
     }
 
-    /** Only selections that name an expert twice for one token can need more rows than it has. */
-    private void checkRoom(int parity, DispatchBank bank) {
-        for (int expert = 0; expert < limits.numExperts(); expert++) {
-            int rows = 0;
+    /** Only a source with more selections of an expert than tokens can need more rows than fit. */
+    private void checkRoom(long call, DispatchBank bank) {
+        for (int expert = 0; expert < numExperts; expert++) {
+            int owner = expert / numLocalExperts;
+            long rows = 0;
             for (int source = 0; source < peers.count(); source++) {
-                rows += bank.present[source] ? selections(parity, source, expert) : 0;
+                int word = layout.ownWords() + expert;
+                rows += bank.present[source] ? headers.get(call, source, word) : 0;
             }
-            if (rows > bank.numSlots) {
-                throw new CapacityExceededException(
-                        expert / numLocalExperts,
-                        rows,
-                        bank.numSlots,
-                        "these are the rows of expert "
-                                + expert
-                                + ": select an expert once per token, or raise"
-                                + " LowLatencyLimits.maxTokens");
+            if (rows > bank.numSlots && bank.present[owner]) {
+                throw errors.tooManyRows(owner, rows, bank.numSlots, expert);
             }
         }
-    }
-
-    private int selections(int parity, int source, int expert) {
-        return local.get(
-                INT,
-                layout.dispatchHeaders().at(parity, source)
-                        + LowLatencyHeader.selectionsOffset(expert));
     }
 
     /** Gives each source its range of rows at each expert. */
-    private void placeSources(int parity, DispatchBank bank) {
+    private void placeSources(long call, DispatchBank bank) {
         for (int expert = 0; expert < numLocalExperts; expert++) {
             int begin = 0;
             for (int source = 0; source < peers.count(); source++) {
-                int count =
-                        bank.present[source]
-                                ? selections(parity, source, rank * numLocalExperts + expert)
-                                : 0;
+                int word = DispatchWord.COUNT + expert;
+                int count = bank.present[source] ? headers.get(call, source, word) : 0;
                 bank.layoutRange.set(
                         LONG,
                         8L * ((long) expert * peers.count() + source),
@@ -185,49 +139,60 @@ final class DispatchReceiver {
         }
     }
 
-    private void unpackSource(int parity, int source, DispatchBank bank) {
-        for (int expert = 0; expert < numLocalExperts; expert++) {
-            long place = 8L * ((long) expert * peers.count() + source);
-            next[expert] = LowLatencyHandle.rangeBegin(bank.layoutRange.get(LONG, place));
-        }
-        long numRows = field(parity, source, LowLatencyHeader.NUM_ROWS);
-        bank.receivedRows[source] = (int) numRows;
-        for (long i = 0; i < numRows; i++) {
+    private void unpackSource(long call, int source, DispatchBank bank) {
+        int parity = CallEpoch.parity(call);
+        RowFormat format = kernels.rows(bank.format);
+        int numRows = headers.get(call, source, DispatchWord.NUM_ROWS);
+        bank.receivedRows[source] = numRows;
+        for (int i = 0; i < numRows; i++) {
             long slot = layout.dispatchRows().at(parity, source, i);
-            long selection = slot + layout.selectionOffset();
-            int token = local.get(INT, selection);
+            long flag = local.get(LONG, layout.dispatchFlags().at(parity, source, i));
+            if (CallWord.epoch(flag) != CallEpoch.of(call)) {
+                throw new IllegalStateException(
+                        "row " + i + " from rank " + source + " is not of dispatch " + call);
+            }
+            int token = CallWord.token(CallWord.value(flag));
             if (bank.weighted) {
                 bank.weightedRows.setToken(source, i, token);
             }
             for (int k = 0; k < bank.numTopk; k++) {
-                int expert = local.get(INT, selection + 4 + 4L * k);
+                int selection = local.get(INT, slot + format.selectionsOffset() + 4L * k);
+                boolean isHere = selection != CallWord.NO_SELECTION;
+                int expert = isHere ? CallWord.expert(selection) : -1;
+                int row = isHere ? firstRow(bank, expert, source) + CallWord.order(selection) : 0;
                 if (bank.weighted) {
-                    float weight = local.get(FLOAT, selection + 4 + 4L * (bank.numTopk + k));
-                    int row = expert >= 0 ? next[expert] : 0;
+                    long weights = slot + format.weightsOffset(bank.numTopk);
+                    float weight = local.get(FLOAT, weights + 4L * k);
                     bank.weightedRows.setSelection(source, i, k, expert, row, weight);
                 }
-                if (expert >= 0) {
-                    unpackRow(slot, bank, expert, next[expert]++, token, k);
+                if (isHere) {
+                    unpackRow(slot, format, bank, expert, row, token, k);
                 }
             }
         }
     }
 
-    private void unpackRow(long slot, DispatchBank bank, int expert, int row, int token, int k) {
+    private int firstRow(DispatchBank bank, int expert, int source) {
+        long place = 8L * ((long) expert * peers.count() + source);
+        return LowLatencyHandle.rangeBegin(bank.layoutRange.get(LONG, place));
+    }
+
+    private void unpackRow(
+            long slot, RowFormat format, DispatchBank bank, int expert, int row, int token, int k) {
         long place = (long) expert * bank.numSlots + row;
-        long rowBytes = bank.format.isFp8() ? hidden : 2L * hidden;
+        long rowBytes = format.elementBytes();
         MemorySegment.copy(local, slot, bank.rows, place * rowBytes, rowBytes);
         bank.srcInfo.set(INT, 4 * place, token);
         bank.srcSelection.set(INT, 4 * place, k);
         if (bank.format == LowLatencyFormat.FP8_UE8M0) {
-            unpackUe8m0(slot + hidden, bank, expert, row);
+            unpackUe8m0(slot + rowBytes, format, bank, expert, row);
         } else if (bank.format.isFp8()) {
-            unpackScales(slot + hidden, bank, expert, row);
+            unpackScales(slot + rowBytes, format, bank, expert, row);
         }
     }
 
-    private void unpackScales(long from, DispatchBank bank, int expert, int row) {
-        int groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
+    private void unpackScales(long from, RowFormat format, DispatchBank bank, int expert, int row) {
+        int groups = format.numScales();
         long to = 4L * ((long) expert * groups * bank.numSlots + row);
         for (int group = 0; group < groups; group++) {
             bank.scales.set(
@@ -235,8 +200,8 @@ final class DispatchReceiver {
         }
     }
 
-    private void unpackUe8m0(long from, DispatchBank bank, int expert, int row) {
-        int groups = hidden / Fp8E4m3.CHANNELS_PER_SCALE;
+    private void unpackUe8m0(long from, RowFormat format, DispatchBank bank, int expert, int row) {
+        int groups = format.numScales();
         int columns = (groups + Ue8m0.PER_INT - 1) / Ue8m0.PER_INT;
         long to = 4L * ((long) expert * columns * bank.numSlots + row);
         for (int column = 0; column < columns; column++) {
@@ -259,16 +224,6 @@ final class DispatchReceiver {
                     INT,
                     4L * expert,
                     stats.get(INT, 4L * expert) + bank.counts.get(INT, 4L * expert));
-        }
-    }
-
-    /** Tells all ranks that their slots of dispatch {@code epoch} are free. */
-    void acknowledge(long epoch) {
-        int parity = (int) (epoch & 1);
-        for (int source = 0; source < peers.count(); source++) {
-            // release; pairs with the acquire in DispatchSender.awaitFreeSlots. Masked ranks too:
-            // they may come back.
-            rdma.signal(source, layout.dispatchAcks().at(parity, rank), epoch);
         }
     }
 }

@@ -1,22 +1,25 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
-import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
-import io.deepep.host.HostContext;
+import io.deepep.cuda.FaultCode;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowMath;
-import io.deepep.lowlatency.LowLatencyHeader;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.DispatchWord;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
 /**
- * The send half of a dispatch: each token once to every rank that holds one of its experts, then
- * one flag for each rank.
+ * The send half of a dispatch: each token once to every rank that holds one of its experts, then a
+ * header to each rank.
  */
 final class DispatchSender {
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
@@ -26,109 +29,112 @@ final class DispatchSender {
     private final LowLatencyLayout layout;
     private final HostHeap rdma;
     private final Peers peers;
+    private final Headers headers;
     private final int rank;
+    private final int maxTokens;
     private final int numExperts;
     private final int numLocalExperts;
     private final int hidden;
+
+    /** By rank: rows that went there, and selections that they stand for. */
     private final int[] numRows;
-    private final int[] selections;
-    private final long[] headerFields = new long[LowLatencyHeader.NUM_FIELDS];
+
+    private final int[] numSelections;
+
+    /** By expert: its selections so far. */
+    private final int[] counts;
+
+    /** The first selection that is no expert, as {@code token * numTopk + k}, or -1. */
+    private long bad;
 
     /** One row as it travels, so that it is cast once however many ranks get it. */
     private final MemorySegment wire;
 
-    DispatchSender(
-            HostLowLatencyKernels kernels,
-            HostContext context,
-            LowLatencyLimits limits,
-            LowLatencyLayout layout,
-            Peers peers,
-            MemorySegment wire) {
+    DispatchSender(HostLowLatencyKernels kernels, Peers peers, MemorySegment wire) {
         this.kernels = kernels;
-        this.layout = layout;
-        this.rdma = context.rdma();
+        this.layout = kernels.layout();
+        this.rdma = kernels.rdma();
         this.peers = peers;
-        this.rank = context.topology().rank();
-        this.numExperts = limits.numExperts();
-        this.numLocalExperts = limits.numLocalExperts(peers.count());
-        this.hidden = limits.hidden();
+        this.rank = kernels.rank();
+        this.headers = new Headers(Kind.DISPATCH, layout, rdma, rank);
+        this.maxTokens = kernels.limits().maxTokens();
+        this.numExperts = kernels.limits().numExperts();
+        this.numLocalExperts = kernels.limits().numLocalExperts(peers.count());
+        this.hidden = kernels.limits().hidden();
         this.numRows = new int[peers.count()];
-        this.selections = new int[numExperts];
+        this.numSelections = new int[peers.count()];
+        this.counts = new int[numExperts];
         this.wire = wire;
     }
 
-    /** Sends and returns the epoch of the dispatch. */
+    /** Sends and returns the number of the dispatch. */
     long send(LowLatencyDispatchPlan plan) {
         int numTokens = (int) plan.x().size(0);
         int numTopk = (int) plan.topkIdx().size(1);
+        MemorySegment topk = plan.topkIdx().segment();
         boolean weighted = plan.topkWeights() != null;
-        long epoch = kernels.openDispatch(numTokens, numTopk, plan.format(), weighted);
-        int parity = (int) (epoch & 1);
-        if (weighted) {
-            MemorySegment sent = kernels.bank(parity).weightedRows.sentTopkIdx;
-            MemorySegment.copy(plan.topkIdx().segment(), 0, sent, 0, 8L * numTokens * numTopk);
-        }
-        boolean[] reached = kernels.bank(parity).reached;
+        long call = kernels.openDispatch(numTokens, numTopk, plan.format(), weighted);
+        DispatchBank bank = kernels.bank(call);
+        MemorySegment.copy(topk, 0, bank.sentTopkIdx, 0, 8L * numTokens * numTopk);
         // The slots are free once every receiver has taken the dispatch before the last out of
-        // them. Pairs with the signal in DispatchReceiver.acknowledge.
-        peers.awaitSlots(layout.dispatchAcks(), epoch - 2, "low-latency dispatch.slots", reached);
+        // them. Pairs with the signal in Peers.acknowledge.
+        peers.awaitSlots(Kind.DISPATCH, call, bank.reached);
         Arrays.fill(numRows, 0);
-        Arrays.fill(selections, 0);
-        Arrays.fill(headerFields, 0);
-        headerFields[LowLatencyHeader.FORMAT] =
-                LowLatencyHeader.formatCode(plan.format(), weighted);
-        headerFields[LowLatencyHeader.NUM_TOPK] = numTopk;
-        if (checkTopk(plan.topkIdx().segment(), numTokens, numTopk)) {
+        Arrays.fill(numSelections, 0);
+        Arrays.fill(counts, 0);
+        bad = firstBadSelection(topk, (long) numTokens * numTopk);
+        if (bad < 0) {
             for (int token = 0; token < numTokens; token++) {
-                sendToken(plan, parity, token, numTopk, reached);
+                sendToken(plan, call, token, numTopk, bank.reached);
             }
         }
-        System.arraycopy(numRows, 0, kernels.bank(parity).sentRows, 0, numRows.length);
-        announce(epoch, parity, reached);
-        return epoch;
-    }
-
-    /** Counts the selections of each expert; none at all if the routing is not valid. */
-    private boolean checkTopk(MemorySegment topk, int numTokens, int numTopk) {
-        for (int token = 0; token < numTokens; token++) {
-            for (int k = 0; k < numTopk; k++) {
-                long expert = topk.get(LONG, 8L * ((long) token * numTopk + k));
-                if (expert < -1 || expert >= numExperts) {
-                    reject(token, k, expert);
-                    return false;
-                }
-                if (expert >= 0) {
-                    selections[(int) expert]++;
-                }
+        System.arraycopy(numRows, 0, bank.sentRows, 0, numRows.length);
+        for (int peer = 0; peer < peers.count(); peer++) {
+            if (bank.reached[peer]) {
+                announce(plan, CallEpoch.of(call), peer);
             }
         }
-        return true;
+        return call;
     }
 
-    private void reject(int token, int k, long expert) {
-        Arrays.fill(selections, 0);
-        headerFields[LowLatencyHeader.STATUS] = LowLatencyHeader.STATUS_TOPK_RANGE;
-        headerFields[LowLatencyHeader.DETAIL] = token;
-        headerFields[LowLatencyHeader.DETAIL + 1] = k;
-        headerFields[LowLatencyHeader.DETAIL + 2] = expert;
+    private long firstBadSelection(MemorySegment topk, long numSelected) {
+        for (long i = 0; i < numSelected; i++) {
+            long expert = topk.get(LONG, 8 * i);
+            if (expert < -1 || expert >= numExperts) {
+                return i;
+            }
+        }
+        return -1;
     }
 
     private void sendToken(
-            LowLatencyDispatchPlan plan, int parity, int token, int numTopk, boolean[] reached) {
+            LowLatencyDispatchPlan plan,
+            long call,
+            int token,
+            int numTopk,
+            boolean[] reached) {
         MemorySegment topk = plan.topkIdx().segment();
         long first = 8L * token * numTopk;
-        long rowBytes = 0;
+        RowFormat format = kernels.rows(plan.format());
+        boolean packed = false;
         for (int k = 0; k < numTopk; k++) {
             long expert = topk.get(LONG, first + 8L * k);
             if (expert < 0) {
                 continue;
             }
             int peer = (int) expert / numLocalExperts;
-            if (!reached[peer] || isRepeated(topk, first, k, peer)) {
+            if (isRepeated(topk, first, k, peer)) {
                 continue;
             }
-            rowBytes = rowBytes != 0 ? rowBytes : packRow(plan, token);
-            putRow(plan, token, parity, peer, rowBytes);
+            if (!reached[peer]) {
+                count(topk, first, numTopk, peer);
+                continue;
+            }
+            if (!packed) {
+                packRow(plan, token, format);
+                packed = true;
+            }
+            putRow(plan, CallEpoch.of(call), token, peer, format);
         }
     }
 
@@ -143,58 +149,84 @@ final class DispatchSender {
         return false;
     }
 
-    private long packRow(LowLatencyDispatchPlan plan, int token) {
+    /** Counts the selections of a token that nobody is sent. */
+    private void count(MemorySegment topk, long first, int numTopk, int peer) {
+        for (int k = 0; k < numTopk; k++) {
+            long expert = topk.get(LONG, first + 8L * k);
+            if (expert >= 0 && expert / numLocalExperts == peer) {
+                counts[(int) expert]++;
+            }
+        }
+    }
+
+    private void packRow(LowLatencyDispatchPlan plan, int token, RowFormat format) {
         Tensor x = plan.x();
         long from = 2L * x.stride(0) * token;
         if (!plan.format().isFp8()) {
-            MemorySegment.copy(x.segment(), from, wire, 0, 2L * hidden);
-            return 2L * hidden;
+            MemorySegment.copy(x.segment(), from, wire, 0, format.dataBytes());
+            return;
         }
         boolean powerOfTwo = plan.format() != LowLatencyFormat.FP8;
-        RowMath.castFp8(x.segment(), from, wire, 0, wire, hidden, hidden, powerOfTwo);
-        return hidden + 4L * (hidden / Fp8E4m3.CHANNELS_PER_SCALE);
+        long scales = format.elementBytes();
+        RowMath.castFp8(x.segment(), from, wire, 0, wire, scales, hidden, powerOfTwo);
     }
 
     private void putRow(
-            LowLatencyDispatchPlan plan, int token, int parity, int peer, long rowBytes) {
+            LowLatencyDispatchPlan plan, int epoch, int token, int peer, RowFormat format) {
         MemorySegment topk = plan.topkIdx().segment();
         int numTopk = (int) plan.topkIdx().size(1);
         long first = 8L * token * numTopk;
         MemorySegment to = rdma.of(peer);
-        long slot = layout.dispatchRows().at(parity, rank, numRows[peer]++);
-        MemorySegment.copy(wire, 0, to, slot, rowBytes);
-        long selection = slot + layout.selectionOffset();
-        to.set(INT, selection, token);
+        int row = numRows[peer]++;
+        int tag = CallWord.tag(numSelections[peer], token);
+        long slot = layout.dispatchRows().at(epoch & 1, rank, row);
+        MemorySegment.copy(wire, 0, to, slot, format.dataBytes());
+        long selections = slot + format.selectionsOffset();
         for (int k = 0; k < numTopk; k++) {
             long expert = topk.get(LONG, first + 8L * k);
-            boolean local = expert >= 0 && expert / numLocalExperts == peer;
-            to.set(INT, selection + 4 + 4L * k, local ? (int) expert % numLocalExperts : -1);
+            int selection = CallWord.NO_SELECTION;
+            if (expert >= 0 && expert / numLocalExperts == peer) {
+                int order = counts[(int) expert]++;
+                selection = CallWord.selection((int) expert % numLocalExperts, order);
+                numSelections[peer]++;
+            }
+            to.set(INT, selections + 4L * k, selection);
         }
         if (plan.topkWeights() != null) {
             MemorySegment.copy(
                     plan.topkWeights().segment(),
                     4L * token * numTopk,
                     to,
-                    selection + 4 + 4L * numTopk,
+                    slot + format.weightsOffset(numTopk),
                     4L * numTopk);
         }
+        // What orders the row is the header, which comes last.
+        to.set(LONG, layout.dispatchFlags().at(epoch & 1, rank, row), CallWord.of(epoch, tag));
     }
 
-    private void announce(long epoch, int parity, boolean[] reached) {
-        for (int peer = 0; peer < peers.count(); peer++) {
-            if (!reached[peer]) {
-                continue;
-            }
-            MemorySegment to = rdma.of(peer);
-            long header = layout.dispatchHeaders().at(parity, rank);
-            headerFields[LowLatencyHeader.NUM_ROWS] = numRows[peer];
-            for (int field = 0; field < LowLatencyHeader.NUM_FIELDS; field++) {
-                to.set(LONG, header + LowLatencyHeader.fieldOffset(field), headerFields[field]);
-            }
-            long counts = header + LowLatencyHeader.selectionsOffset(0);
-            MemorySegment.copy(selections, 0, to, INT, counts, numExperts);
-            // release; pairs with the acquire in DispatchReceiver.receive.
-            rdma.signal(peer, layout.dispatchFlags().at(parity, rank), epoch);
+    private void announce(LowLatencyDispatchPlan plan, int epoch, int peer) {
+        int numTopk = (int) plan.topkIdx().size(1);
+        boolean weighted = plan.topkWeights() != null;
+        int format = LowLatencyFormats.dispatchCode(plan.format(), weighted);
+        headers.put(peer, epoch, DispatchWord.FORMAT, format);
+        headers.put(peer, epoch, DispatchWord.TOPK, numTopk);
+        headers.put(peer, epoch, DispatchWord.NUM_ROWS, numRows[peer]);
+        headers.put(peer, epoch, DispatchWord.NUM_SELECTIONS, numSelections[peer]);
+        long value = bad < 0 ? 0 : plan.topkIdx().segment().get(LONG, 8 * bad);
+        headers.put(peer, epoch, DispatchWord.STATUS_TOKEN, bad < 0 ? 0 : (int) (bad / numTopk));
+        headers.put(peer, epoch, DispatchWord.STATUS_K, bad < 0 ? 0 : (int) (bad % numTopk));
+        headers.putLong(peer, epoch, DispatchWord.STATUS_VALUE_LOW, value);
+        boolean crowded = false;
+        for (int expert = 0; expert < numExperts; expert++) {
+            crowded |= counts[expert] > maxTokens;
+            headers.put(peer, epoch, layout.ownWords() + expert, counts[expert]);
         }
+        headers.put(peer, epoch, DispatchWord.CROWDED, crowded ? 1 : 0);
+        for (int expert = 0; expert < numLocalExperts; expert++) {
+            int count = counts[peer * numLocalExperts + expert];
+            headers.put(peer, epoch, DispatchWord.COUNT + expert, count);
+        }
+        FaultCode status = bad < 0 ? FaultCode.OK : FaultCode.EXPERT_OUT_OF_RANGE;
+        headers.announce(peer, epoch, status.value());
     }
 }

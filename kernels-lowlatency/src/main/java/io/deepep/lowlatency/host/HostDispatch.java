@@ -3,6 +3,7 @@ package io.deepep.lowlatency.host;
 import io.deepep.Event;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
+import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LowLatencyRows;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
@@ -18,6 +19,10 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     private final HostLowLatencyKernels kernels;
     private final LowLatencyDispatchPlan plan;
     private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[2];
+
+    /** That the results receive by. */
+    private final Runnable[] hooks = new Runnable[2];
+
     private final HostLowLatencyHandle[] handles = new HostLowLatencyHandle[2];
     private final RunsInFlight runs;
     private long completed;
@@ -27,17 +32,25 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         this.plan = plan;
         this.runs = new RunsInFlight(kernels);
         for (int parity = 0; parity < 2; parity++) {
-            handles[parity] =
-                    new HostLowLatencyHandle(
-                            kernels, kernels.bank(parity), plan.topkWeights() != null);
+            handles[parity] = newHandle(parity);
         }
+    }
+
+    private HostLowLatencyHandle newHandle(int parity) {
+        return new HostLowLatencyHandle(
+                kernels, kernels.bankOf(parity), plan.topkWeights() != null);
     }
 
     @Override
     public void begin() {
         long epoch = kernels.sender().send(plan);
         runs.add(epoch);
-        handles[parity(epoch)].follow();
+        int parity = parity(epoch);
+        if (handles[parity].isExpected()) {
+            handles[parity] = newHandle(parity);
+            results[parity] = null;
+        }
+        handles[parity].follow();
     }
 
     @Override
@@ -50,21 +63,23 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     public LowLatencyDispatchResult result(Event event, Runnable receiveHook) {
         int parity = parity(runs.latest());
         LowLatencyDispatchResult cached = results[parity];
-        DispatchBank bank = kernels.bank(parity);
+        DispatchBank bank = kernels.bankOf(parity);
         if (cached != null
                 && cached.event().equals(event)
-                && Objects.equals(cached.receiveHook(), receiveHook)
+                && Objects.equals(hooks[parity], receiveHook)
                 && cached.recvX().equals(bank.recvX())) {
             return cached;
         }
+        HostLowLatencyHandle handle = handles[parity];
+        hooks[parity] = receiveHook;
         results[parity] =
                 new LowLatencyDispatchResult(
                         bank.recvX(),
                         bank.recvScales(),
                         bank.countTensor,
-                        handles[parity],
+                        handle,
                         event,
-                        receiveHook);
+                        receiveHook == null ? null : handle.guard(receiveHook));
         return results[parity];
     }
 
@@ -74,7 +89,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         LowLatencyRows.dispatch(facts, plan.format(), hidden);
         facts.tokens(plan.x().size(0), RecordedFacts.UNKNOWN);
         if (hasCompleted) {
-            DispatchBank bank = kernels.bank(parity(completed));
+            DispatchBank bank = kernels.bank(completed);
             int[] experts = bank.countTensor.segment().toArray(ValueLayout.JAVA_INT);
             facts.tokens(plan.x().size(0), Arrays.stream(experts).sum())
                     .peers(bank.sentRows, bank.receivedRows)
@@ -83,7 +98,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         }
     }
 
-    private static int parity(long epoch) {
-        return (int) (epoch & 1);
+    private static int parity(long call) {
+        return CallEpoch.parity(call);
     }
 }

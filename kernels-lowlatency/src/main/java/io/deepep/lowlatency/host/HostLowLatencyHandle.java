@@ -2,13 +2,18 @@ package io.deepep.lowlatency.host;
 
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
+import io.deepep.spi.CallOrderException;
 
-/** Names one dispatch: the bank that holds its routing, and the epoch that must still be in it. */
+/**
+ * Names one dispatch: the bank that holds its routing, and the dispatch that must still be in it.
+ * Once that was combined, the object may stand for the plan's next dispatch in that bank.
+ */
 final class HostLowLatencyHandle implements LowLatencyHandle {
     private final HostLowLatencyKernels owner;
     private final DispatchBank bank;
     private final boolean weighted;
-    private long epoch;
+    private long dispatch;
+    private boolean combined = true; // nobody holds it
     private int generation;
     private int numTokens;
     private int numTopk;
@@ -24,8 +29,18 @@ final class HostLowLatencyHandle implements LowLatencyHandle {
         return weighted;
     }
 
+    /**
+     * Whether it names a dispatch that was not combined: whoever holds it has to learn that another
+     * one has taken its place, so it must not stand for that.
+     */
+    boolean isExpected() {
+        return !combined;
+    }
+
+    /** Names the bank's present dispatch from here on. */
     void follow() {
-        epoch = bank.epoch;
+        combined = false;
+        dispatch = bank.call;
         generation = owner.generation();
         numTokens = bank.numTokens;
         numTopk = bank.numTopk;
@@ -35,40 +50,74 @@ final class HostLowLatencyHandle implements LowLatencyHandle {
         return owner == kernels;
     }
 
+    /** Why the bank does not hold this dispatch any more, or null. */
+    private String whyGone() {
+        if (generation != owner.generation()) {
+            return "the handle is from before cleanLowLatencyBuffer; dispatch again";
+        }
+        return bank.call == dispatch
+                ? null
+                : "the handle is of dispatch "
+                        + dispatch
+                        + " but its memory now holds dispatch "
+                        + bank.call
+                        + "; a low-latency result is valid until the second next dispatch";
+    }
+
+    /**
+     * A receive hook that refuses to run once the bank holds another dispatch. After a clean there
+     * is nothing to receive, which the hook knows itself.
+     */
+    Runnable guard(Runnable receiveHook) {
+        return () -> {
+            if (generation == owner.generation()) {
+                requireCurrent();
+            }
+            receiveHook.run();
+        };
+    }
+
+    private void requireCurrent() {
+        String gone = whyGone();
+        if (gone != null) {
+            throw new CallOrderException(gone);
+        }
+    }
+
     /** The bank, if it still holds this dispatch. */
     DispatchBank bank() {
-        if (generation != owner.generation()) {
-            throw new IllegalArgumentException(
-                    "the handle is from before cleanLowLatencyBuffer; dispatch again");
-        }
-        if (bank.epoch != epoch) {
-            throw new IllegalArgumentException(
-                    "the handle is of dispatch "
-                            + epoch
-                            + " but its memory now holds dispatch "
-                            + bank.epoch
-                            + "; a low-latency handle is valid until the second next dispatch");
+        String gone = whyGone();
+        if (gone != null) {
+            throw new IllegalArgumentException(gone);
         }
         return bank;
     }
 
-    /** The bank, if it holds this dispatch and has received it. */
-    DispatchBank receivedBank() {
+    /** The bank, to combine this dispatch, if it holds it and has received it. */
+    DispatchBank combine() {
+        DispatchBank held = receivedBank();
+        combined = true;
+        return held;
+    }
+
+    private DispatchBank receivedBank() {
         DispatchBank held = bank();
         if (held.phase != DispatchBank.Phase.RECEIVED) {
             throw new IllegalArgumentException(
-                    "dispatch " + epoch + " has not been received; run its receive hook first");
+                    "dispatch " + dispatch + " has not been received; run its receive hook first");
         }
         return held;
     }
 
     @Override
     public Tensor srcInfo() {
+        requireCurrent();
         return bank.srcInfoTensor;
     }
 
     @Override
     public Tensor layoutRange() {
+        requireCurrent();
         return bank.layoutRangeTensor;
     }
 

@@ -11,30 +11,34 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostContext;
+import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
-import io.deepep.spi.Region;
+import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 
 /**
  * Low-latency mode of one rank in plain Java.
  *
- * <p>A masked rank that is only late: its dispatch rows lie in slots of its own, and its flags are
- * of an epoch nobody waits for, so neither is misread. But until it has noticed that it is behind,
- * it may finish a combine of an epoch it missed, and those slots may by then hold another rank's
- * rows for the same token. And it is out of step. So after a timeout masked a rank, unmask it only
- * with {@link #reset} on all ranks. Ranks that were masked and unmasked by hand and kept making the
- * same calls are in step, and what they did not get or send counts as absent.
+ * <p>A masked rank that is only late: its rows lie in slots of its own, and its flags are of an
+ * epoch nobody waits for, so neither is misread. But it is out of step. So after a timeout masked a
+ * rank, unmask it only with {@link #reset} on all ranks. Ranks that were masked and unmasked by
+ * hand and kept making the same calls are in step, and what they did not get or send counts as
+ * absent.
  */
 public final class HostLowLatencyKernels implements LowLatencyKernels {
     private final HostContext context;
     private final LowLatencyLimits limits;
     private final LowLatencyLayout layout;
     private final LowLatencyChecks checks;
+    private final RowFormat bf16Rows;
+    private final RowFormat fp8Rows;
     private final Peers peers;
     private final DispatchBank[] banks = new DispatchBank[2];
     private final DispatchSender sender;
@@ -45,7 +49,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     private final Arena arena = Arena.ofAuto();
 
     private final Tensor[] combineBuffers = new Tensor[2];
-    private long epoch;
+    private long dispatches;
     private int generation;
 
     /**
@@ -60,20 +64,37 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         this.limits = limits;
         this.layout = LowLatencyLayout.of(limits, context.topology());
         this.checks = new LowLatencyChecks(limits, context.topology(), Device.host());
-        this.peers = new Peers(context, maskTimedOutRanks);
+        this.peers = new Peers(context, layout, maskTimedOutRanks);
+        this.bf16Rows = RowFormat.bf16(limits.hidden());
+        this.fp8Rows = RowFormat.fp8(limits.hidden());
         int numRanks = peers.count();
         banks[0] = new DispatchBank(arena, limits, numRanks);
         banks[1] = new DispatchBank(arena, limits, numRanks);
-        this.sender =
-                new DispatchSender(
-                        this,
-                        context,
-                        limits,
-                        layout,
-                        peers,
-                        HostMemory.allocate(arena, layout.selectionOffset()));
-        this.receiver = new DispatchReceiver(this, context, limits, layout, peers);
-        this.combiner = new Combiner(this, context, limits, layout, peers);
+        long longestRow = Math.max(bf16Rows.dataBytes(), fp8Rows.dataBytes());
+        this.sender = new DispatchSender(this, peers, HostMemory.allocate(arena, longestRow));
+        this.receiver = new DispatchReceiver(this, peers);
+        this.combiner = new Combiner(this, peers);
+    }
+
+    LowLatencyLimits limits() {
+        return limits;
+    }
+
+    LowLatencyLayout layout() {
+        return layout;
+    }
+
+    HostHeap rdma() {
+        return context.rdma();
+    }
+
+    int rank() {
+        return context.topology().rank();
+    }
+
+    /** How rows of a format travel. */
+    RowFormat rows(LowLatencyFormat format) {
+        return format.isFp8() ? fp8Rows : bf16Rows;
     }
 
     @Override
@@ -95,7 +116,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     }
 
     private Tensor combineBuffer(DispatchBank bank) {
-        int parity = (int) (bank.epoch & 1);
+        int parity = CallEpoch.parity(bank.call);
         if (combineBuffers[parity] == null) {
             long places = (long) bank.numLocalExperts * bank.numSlots;
             combineBuffers[parity] =
@@ -125,21 +146,15 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
 
     @Override
     public void reset() {
-        clear(layout.dispatchFlags());
-        clear(layout.dispatchAcks());
-        clear(layout.combineFlags());
-        clear(layout.combineAcks());
+        context.rdma().local().asSlice(0, layout.headersEnd()).fill((byte) 0);
         generation++;
-        epoch = 0;
+        dispatches = 0;
+        peers.reset();
         combiner.reset();
         for (DispatchBank bank : banks) {
-            bank.epoch = 0;
+            bank.call = 0;
             bank.phase = DispatchBank.Phase.EMPTY;
         }
-    }
-
-    private void clear(Region flags) {
-        context.rdma().local().asSlice(flags.offset(), flags.sizeBytes()).fill((byte) 0);
     }
 
     /** Counts resets: handles of an earlier generation are invalid though epochs start again. */
@@ -159,28 +174,28 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
 
     /** Starts the next dispatch in its bank. */
     long openDispatch(int numTokens, int numTopk, LowLatencyFormat format, boolean weighted) {
-        DispatchBank bank = bank((int) ((epoch + 1) & 1));
+        DispatchBank bank = bank(dispatches + 1);
         if (bank.phase == DispatchBank.Phase.SENT) {
             throw new CallOrderException(
                     "dispatch "
-                            + bank.epoch
+                            + bank.call
                             + " has been sent but not received; run its receive hook before the"
                             + " second next dispatch");
         }
-        epoch++;
-        bank.epoch = epoch;
-        bank.nextCombine = combiner.nextEpoch();
+        dispatches++;
+        bank.call = dispatches;
+        bank.nextCombine = combiner.nextCall();
         bank.numTokens = numTokens;
         bank.numTopk = numTopk;
         bank.format = format;
         bank.weighted = weighted;
         bank.phase = DispatchBank.Phase.SENT;
-        return epoch;
+        return dispatches;
     }
 
-    /** The epoch of the next dispatch. */
-    long nextEpoch() {
-        return epoch + 1;
+    /** The number of the next dispatch. */
+    long nextDispatch() {
+        return dispatches + 1;
     }
 
     /**
@@ -188,14 +203,19 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
      * again. The slots are free: that rank got an acknowledgement of the dispatch before the last.
      */
     void skipDispatch() {
-        epoch++;
-        DispatchBank bank = bank((int) (epoch & 1));
-        bank.epoch = epoch;
+        dispatches++;
+        DispatchBank bank = bank(dispatches);
+        bank.call = dispatches;
         bank.phase = DispatchBank.Phase.EMPTY;
-        receiver.acknowledge(epoch);
+        peers.acknowledge(Kind.DISPATCH, dispatches);
     }
 
-    DispatchBank bank(int parity) {
+    /** The bank that a dispatch takes. */
+    DispatchBank bank(long call) {
+        return bankOf(CallEpoch.parity(call));
+    }
+
+    DispatchBank bankOf(int parity) {
         return banks[parity];
     }
 

@@ -1,37 +1,56 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.Departure;
-import io.deepep.error.RankMismatchException;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostWait;
-import io.deepep.spi.Region;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.Kind;
+import io.deepep.lowlatency.LowLatencyLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 
 /** The other ranks as this one sees them: who is masked, and how to wait for those who are not. */
 final class Peers {
     private static final System.Logger LOG = System.getLogger(Peers.class.getName());
     private static final ValueLayout.OfLong LONG = ValueLayout.JAVA_LONG_UNALIGNED;
 
+    /** What is waited for. */
+    private enum For {
+        HEADER("header"),
+        SLOTS("slots");
+
+        private final String text;
+
+        For(String text) {
+            this.text = text;
+        }
+    }
+
     private final int rank;
     private final HostHeap rdma;
+    private final LowLatencyLayout layout;
     private final HostWait waiter;
     private final boolean maskTimedOut;
     private final boolean[] masked;
     private final boolean[] pending;
 
-    Peers(HostContext context, boolean maskTimedOut) {
-        EpTopology topology = context.topology();
-        this.rank = topology.rank();
+    /** By kind and parity: the epoch of the call that was received last. */
+    private final int[][] received = new int[Kind.values().length][2];
+
+    Peers(HostContext context, LowLatencyLayout layout, boolean maskTimedOut) {
+        int numRanks = context.topology().numRanks();
+        this.rank = context.topology().rank();
         this.rdma = context.rdma();
+        this.layout = layout;
         this.waiter = context.waiter();
         this.maskTimedOut = maskTimedOut;
-        this.masked = new boolean[topology.numRanks()];
-        this.pending = new boolean[topology.numRanks()];
+        this.masked = new boolean[numRanks];
+        this.pending = new boolean[numRanks];
     }
 
     int count() {
@@ -50,41 +69,54 @@ final class Peers {
         return masks;
     }
 
-    /**
-     * Waits until every peer has acknowledged a call, see {@link #awaitCall}.
-     *
-     * @param epoch of the call whose slots are wanted again; none if it is not positive
-     */
-    void awaitSlots(Region acks, long epoch, String phase, boolean[] free) {
-        awaitCall(acks, epoch, null, 0, phase, free, null);
+    void reset() {
+        for (int[] epochs : received) {
+            Arrays.fill(epochs, 0);
+        }
+    }
+
+    /** Tells all ranks that their slots of a call are free: its rows have been taken. */
+    void acknowledge(Kind kind, long call) {
+        int[] epochs = received[kind.value()];
+        epochs[CallEpoch.parity(call)] = CallEpoch.of(call);
+        long both = CallWord.of(epochs[0], epochs[1]);
+        for (int source = 0; source < masked.length; source++) {
+            // release; pairs with the acquire in awaitSlots. Masked ranks too: they may come back.
+            rdma.signal(source, layout.ack(rank, kind), both);
+        }
     }
 
     /**
-     * Waits until every peer's flag {@code flags[parity][peer]} is at least {@code epoch}; pairs
-     * with the peers' signals of that region. All are looked at in turn, so a late one does not
-     * hide that others have come.
+     * Waits until every peer has taken the last call of the same parity out of its slots; see
+     * {@link #awaitHeaders}.
+     */
+    void awaitSlots(Kind kind, long call, boolean[] free) {
+        int before = CallEpoch.beforeLast(CallEpoch.of(call));
+        await(For.SLOTS, kind, before, 0, free, null);
+    }
+
+    /**
+     * Waits until every peer's header of a call is there, which it stores last: then its rows are.
+     * All are looked at in turn, so a late one does not hide that others have come.
      *
      * <p>Ranks make the same calls. So a peer that has begun the call of the other kind after those
      * which this rank had made when it began this one, but has not begun this one, never will.
      *
-     * @param otherFlags the flags of the other kind of call
-     * @param otherEpoch the first epoch of the other kind that comes after this call
+     * @param otherCall the first of the other kind that comes after this call
      * @param came receives for each peer whether it came; false if it is masked, or became so now
      *     because it did not come in time
      * @param costs null, or I64 [R] to which the time waited for each peer is added: nothing for
      *     those who were there first
      * @return a peer that makes the other kind of call, or -1
-     * @throws DeepEpTimeoutException naming a peer that did not come in time and is not to be
-     *     masked
+     * @throws DeepEpTimeoutException naming a peer that did not come in time, or makes later calls
+     *     already, and is not to be masked
      */
-    int awaitCall(
-            Region flags,
-            long epoch,
-            Region otherFlags,
-            long otherEpoch,
-            String phase,
-            boolean[] came,
-            Tensor costs) {
+    int awaitHeaders(Kind kind, long call, long otherCall, boolean[] came, Tensor costs) {
+        return await(For.HEADER, kind, CallEpoch.of(call), CallEpoch.of(otherCall), came, costs);
+    }
+
+    private int await(
+            For what, Kind kind, int epoch, int otherEpoch, boolean[] came, Tensor costs) {
         int missing = 0;
         for (int peer = 0; peer < masked.length; peer++) {
             came[peer] = false;
@@ -94,31 +126,35 @@ final class Peers {
         waiter.start();
         long start = 0;
         while (missing > 0) {
-            int arrived = 0;
+            int gone = 0;
+            boolean expired = waiter.expired();
             for (int peer = 0; peer < masked.length; peer++) {
                 if (!pending[peer]) {
                     continue;
                 }
-                if (isSet(flags, peer, epoch)) {
-                    pending[peer] = false;
+                int seen = seen(what, kind, epoch, peer);
+                if (seen == epoch) {
                     came[peer] = true;
-                    arrived++;
                     noteWait(costs, peer, start);
-                } else if (otherFlags != null
-                        && isSet(otherFlags, peer, otherEpoch)
+                } else if (expired
+                        || (seen != 0 && CallEpoch.hasReached(seen, epoch))
+                        || isGone(what, kind, peer)) {
+                    giveUp(what, kind, peer, epoch, seen);
+                    noteWait(costs, peer, start);
+                } else if (what == For.HEADER
+                        && seen(what, kind.other(), otherEpoch, peer) == otherEpoch
                         // Set since, if that peer makes one call after the other.
-                        && !isSet(flags, peer, epoch)) {
+                        && seen(what, kind, epoch, peer) != epoch) {
                     return peer;
+                } else {
+                    continue;
                 }
+                pending[peer] = false;
+                gone++;
             }
-            missing -= arrived;
-            if (arrived > 0) {
+            missing -= gone;
+            if (gone > 0) {
                 waiter.progress();
-            } else if (waiter.expired()) {
-                giveUp(flags, epoch, phase, costs, start);
-                return -1;
-            } else if (!waiter.departures().isEmpty()) {
-                missing -= giveUpGone(flags, epoch, phase, costs, start);
             }
             if (missing > 0) {
                 start = start != 0 ? start : System.nanoTime();
@@ -128,14 +164,30 @@ final class Peers {
         return -1;
     }
 
-    /** The error for a rank that makes another kind of call than this one. */
-    RankMismatchException differentCalls(String mine, int peer, String theirs) {
-        return RankMismatchException.of(
-                "low-latency mode", "the operation", rank, mine, peer, theirs);
+    /** Whether a peer is known to be gone; an error that says so unless it is to be masked. */
+    private boolean isGone(For what, Kind kind, int peer) {
+        if (waiter.departures().isEmpty()) {
+            return false;
+        }
+        if (!maskTimedOut) {
+            waiter.requireNotInVain(peer, phase(what, kind));
+        }
+        return Departure.of(waiter.departures(), peer) != null;
     }
 
-    private boolean isSet(Region flags, int peer, long epoch) {
-        return rdma.flag(flags.at(epoch & 1, peer)) >= epoch;
+    private static String phase(For what, Kind kind) {
+        return "low-latency " + kind.text() + "." + what.text;
+    }
+
+    /** The epoch of what a peer has stored; if its slots are free, the one that was asked for. */
+    private int seen(For what, Kind kind, int epoch, int peer) {
+        int parity = epoch & 1;
+        if (what == For.HEADER) {
+            return CallWord.epoch(rdma.flag(layout.word(kind, parity, peer, 0)));
+        }
+        long both = rdma.flag(layout.ack(peer, kind));
+        int freed = parity == 0 ? CallWord.epoch(both) : CallWord.value(both);
+        return CallEpoch.hasReached(freed, epoch) ? epoch : freed;
     }
 
     private void noteWait(Tensor costs, int peer, long start) {
@@ -150,49 +202,29 @@ final class Peers {
         }
     }
 
-    /** Gives up the ranks that are known to be gone; how many. */
-    private int giveUpGone(Region flags, long epoch, String phase, Tensor costs, long start) {
-        int numGone = 0;
-        for (int peer = 0; peer < masked.length; peer++) {
-            if (!pending[peer]) {
-                continue;
-            }
-            if (!maskTimedOut) {
-                waiter.requireNotInVain(peer, phase);
-            } else if (Departure.of(waiter.departures(), peer) != null) {
-                mask(flags, epoch, phase, costs, start, peer);
-                pending[peer] = false;
-                numGone++;
-            }
+    private void giveUp(For what, Kind kind, int peer, int epoch, int seen) {
+        boolean ahead = seen != 0 && CallEpoch.hasReached(seen, epoch);
+        String phase =
+                ahead
+                        ? "low-latency " + kind.text() + ", which that rank has left behind"
+                        : phase(what, kind);
+        if (!maskTimedOut) {
+            throw new DeepEpTimeoutException(
+                    rank,
+                    peer,
+                    phase,
+                    CallEpoch.call(epoch),
+                    CallEpoch.call(seen),
+                    waiter.timeoutNanos());
         }
-        return numGone;
-    }
-
-    private void giveUp(Region flags, long epoch, String phase, Tensor costs, long start) {
-        for (int peer = 0; peer < masked.length; peer++) {
-            if (!pending[peer]) {
-                continue;
-            }
-            if (!maskTimedOut) {
-                long seen = rdma.flag(flags.at(epoch & 1, peer));
-                throw new DeepEpTimeoutException(
-                        rank, peer, phase, epoch, seen, waiter.timeoutNanos());
-            }
-            mask(flags, epoch, phase, costs, start, peer);
-        }
-    }
-
-    private void mask(Region flags, long epoch, String phase, Tensor costs, long start, int peer) {
         masked[peer] = true;
-        noteWait(costs, peer, start);
         LOG.log(
                 System.Logger.Level.WARNING,
-                "rank {0} masks rank {1}: it did not come in {2} ({3}: expected={4} observed={5})",
+                "rank {0} masks rank {1}: it did not come in {2} (expected={3} observed={4})",
                 rank,
                 peer,
                 phase,
-                flags.name(),
-                epoch,
-                rdma.flag(flags.at(epoch & 1, peer)));
+                CallEpoch.call(epoch),
+                CallEpoch.call(seen));
     }
 }

@@ -6,6 +6,7 @@ import io.deepep.Tensor;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
 import io.deepep.host.RowMath;
+import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyLayout;
 import java.lang.foreign.Arena;
@@ -19,6 +20,8 @@ import java.util.Arrays;
 final class RowReducer {
     private final LowLatencyLayout layout;
     private final HostHeap rdma;
+    private final int rank;
+    private final CombineFlags flags;
     private final int hidden;
     private final float[] sum;
     private final float[] weights;
@@ -29,8 +32,15 @@ final class RowReducer {
     /** A sum before it is encoded. */
     private final MemorySegment rounded;
 
-    RowReducer(LowLatencyLimits limits, LowLatencyLayout layout, HostHeap rdma) {
+    RowReducer(
+            LowLatencyLimits limits,
+            LowLatencyLayout layout,
+            HostHeap rdma,
+            int rank,
+            CombineFlags flags) {
+        this.flags = flags;
         this.layout = layout;
+        this.rank = rank;
         this.rdma = rdma;
         this.hidden = limits.hidden();
         this.sum = new float[hidden];
@@ -41,13 +51,15 @@ final class RowReducer {
     }
 
     /** Sends the sums of all of an owner's tokens; returns how many. */
-    int send(LowLatencyCombinePlan plan, DispatchBank bank, int parity, int owner) {
+    int send(LowLatencyCombinePlan plan, DispatchBank bank, long call, int owner) {
         Arrays.fill(sources, plan.x().segment());
         int numRows = bank.receivedRows[owner];
         for (int i = 0; i < numRows; i++) {
             int first = sumRow(plan.x(), bank, owner, i);
             int token = bank.weightedRows.token(owner, i);
-            store(rdma.of(owner), layout.combineRows().at(parity, token, first), plan.logFmt());
+            long slot = layout.combineRow(CallEpoch.parity(call), rank, token, first);
+            store(rdma.of(owner), slot, plan.logFmt());
+            flags.set(owner, call, token, first);
         }
         return numRows;
     }

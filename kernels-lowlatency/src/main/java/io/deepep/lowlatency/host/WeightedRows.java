@@ -29,9 +29,6 @@ final class WeightedRows {
     /** [R][maxTokens][maxTopk] */
     private final MemorySegment weights;
 
-    /** I64 [T,K]: what this rank dispatched. */
-    final MemorySegment sentTopkIdx;
-
     WeightedRows(Arena arena, LowLatencyLimits limits, int numRanks) {
         this.maxTokens = limits.maxTokens();
         this.maxTopk = limits.maxTopk();
@@ -39,7 +36,6 @@ final class WeightedRows {
         tokens = HostMemory.allocate(arena, Integer.BYTES * numRows);
         places = HostMemory.allocate(arena, Long.BYTES * numRows * maxTopk);
         weights = HostMemory.allocate(arena, Float.BYTES * numRows * maxTopk);
-        sentTopkIdx = HostMemory.allocate(arena, (long) Long.BYTES * maxTokens * maxTopk);
     }
 
     private long row(int source, long i) {

@@ -3,13 +3,9 @@ package io.deepep.lowlatency.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.DType;
 import io.deepep.Device;
-import io.deepep.LowLatencyCombineResult;
-import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
-import io.deepep.Tensor;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.ibgda.NicGroup;
 import io.deepep.error.DeepEpTimeoutException;
@@ -19,12 +15,8 @@ import io.deepep.testkit.nic.NicFaults;
 import io.deepep.testkit.nic.SoftwareNic;
 import io.deepep.testkit.nic.WorkEntry;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Random;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -38,9 +30,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  */
 class LowLatencyOverNicTest {
     private static final int TOKENS = 12;
-    private static final int HIDDEN = 2176;
-    private static final int TOPK = 4;
-    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(TOKENS, HIDDEN, 12, TOPK);
+    private static final LowLatencyLimits LIMITS = new LowLatencyLimits(TOKENS, 2176, 12, 4);
     private static final int ROUNDS = 5;
     private static final Duration TIMEOUT = Duration.ofSeconds(20);
 
@@ -72,66 +62,6 @@ class LowLatencyOverNicTest {
         arena.close();
     }
 
-    /** Tokens, selections and weights of all ranks. */
-    private record Inputs(List<Tensor> x, List<Tensor> topkIdx, List<Tensor> weights) {}
-
-    private Inputs inputs(NicRanks ranks, long seed) {
-        Random random = new Random(seed);
-        Inputs inputs = new Inputs(new ArrayList<>(), new ArrayList<>(), new ArrayList<>());
-        for (int rank = 0; rank < NicRanks.NUM_RANKS; rank++) {
-            int numTokens = TOKENS - rank;
-            MemorySegment x = arena.allocate(ValueLayout.JAVA_SHORT, (long) numTokens * HIDDEN);
-            for (int i = 0; i < numTokens * HIDDEN; i++) {
-                float value = (float) random.nextGaussian();
-                x.setAtIndex(
-                        ValueLayout.JAVA_SHORT, i, (short) (Float.floatToIntBits(value) >> 16));
-            }
-            MemorySegment topkIdx = arena.allocate(ValueLayout.JAVA_LONG, (long) numTokens * TOPK);
-            MemorySegment weights = arena.allocate(ValueLayout.JAVA_FLOAT, (long) numTokens * TOPK);
-            for (int i = 0; i < numTokens * TOPK; i++) {
-                int expert = random.nextInt(-1, LIMITS.numExperts());
-                topkIdx.setAtIndex(ValueLayout.JAVA_LONG, i, expert);
-                weights.setAtIndex(ValueLayout.JAVA_FLOAT, i, random.nextFloat());
-            }
-            inputs.x().add(ranks.upload(rank, DType.BF16, x, numTokens, HIDDEN));
-            inputs.topkIdx().add(ranks.upload(rank, DType.I64, topkIdx, numTokens, TOPK));
-            inputs.weights().add(ranks.upload(rank, DType.F32, weights, numTokens, TOPK));
-        }
-        return inputs;
-    }
-
-    /** What all ranks receive and combine, round by round. */
-    private List<byte[]> run(
-            NicRanks ranks, LowLatencyFormat format, boolean logFmt, boolean preReduced) {
-        List<byte[]> outcome = new ArrayList<>();
-        for (int round = 0; round < ROUNDS; round++) {
-            Inputs inputs = inputs(ranks, round);
-            List<LowLatencyDispatchResult> received =
-                    ranks.dispatch(
-                            inputs.x(),
-                            inputs.topkIdx(),
-                            preReduced ? inputs.weights() : null,
-                            format);
-            for (int rank = 0; rank < NicRanks.NUM_RANKS; rank++) {
-                outcome.add(ranks.received(rank, received.get(rank), format));
-            }
-            if (format != LowLatencyFormat.BF16) {
-                continue;
-            }
-            List<LowLatencyCombineResult> combined =
-                    ranks.combine(
-                            received,
-                            inputs.topkIdx(),
-                            preReduced ? null : inputs.weights(),
-                            logFmt);
-            for (int rank = 0; rank < NicRanks.NUM_RANKS; rank++) {
-                Tensor out = combined.get(rank).x();
-                outcome.add(ranks.download(rank, out, 2 * out.numElements()));
-            }
-        }
-        return outcome;
-    }
-
     @ParameterizedTest
     @CsvSource({
         "BF16, false, false, 0",
@@ -146,11 +76,12 @@ class LowLatencyOverNicTest {
         faults.delayCompletions(completionDelay);
         List<byte[]> mapped;
         try (NicRanks ranks = open(false, TIMEOUT)) {
-            mapped = run(ranks, format, logFmt, preReduced);
+            mapped = new Exchanges(ranks, arena).run(ROUNDS, format, logFmt, preReduced);
         }
         assertThat(numEntries).hasValue(0);
         try (NicRanks ranks = open(true, TIMEOUT)) {
-            List<byte[]> byNetwork = run(ranks, format, logFmt, preReduced);
+            List<byte[]> byNetwork =
+                    new Exchanges(ranks, arena).run(ROUNDS, format, logFmt, preReduced);
             for (int i = 0; i < mapped.size(); i++) {
                 assertThat(byNetwork.get(i)).as("outcome %d", i).isEqualTo(mapped.get(i));
             }
@@ -167,7 +98,7 @@ class LowLatencyOverNicTest {
         faults.fail(NicGroup.number(0, 2, 0), 0, 0x13);
         Duration timeout = Duration.ofMillis(300);
         try (NicRanks ranks = open(true, timeout)) {
-            Inputs inputs = inputs(ranks, 1);
+            Exchanges.Inputs inputs = new Exchanges(ranks, arena).inputs(1);
             assertThatThrownBy(
                             () ->
                                     ranks.dispatch(

@@ -16,6 +16,8 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.ibgda.GpuNicMemory;
 import io.deepep.cuda.ibgda.NicGroup;
+import io.deepep.lowlatency.CallEpoch;
+import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Network;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Place;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Queues;
@@ -28,6 +30,7 @@ import java.lang.foreign.ValueLayout;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /**
@@ -48,6 +51,7 @@ final class NicRanks implements AutoCloseable {
     private final List<CudaLowLatencyKernels> kernels = new ArrayList<>();
     private final SoftwareNic nic;
     private final NicGroup group;
+    private Duration lastsDelay = Duration.ZERO;
 
     /**
      * Opens all ranks, and starts the card.
@@ -58,14 +62,14 @@ final class NicRanks implements AutoCloseable {
     NicRanks(SoftwareNic nic, LowLatencyLimits limits, boolean byNetwork, Duration timeout) {
         this.nic = nic;
         this.limits = limits;
-        CudaLowLatencyLayout layout = CudaLowLatencyLayout.of(limits, topology(0));
+        LowLatencyLayout layout = LowLatencyLayout.of(limits, topology(0));
         long heapBytes = layout.layout().sizeBytes();
         group =
                 new NicGroup(
                         nic,
                         new NicGroup.Shape(NUM_RANKS, QUEUES_PER_RANK, NUM_ENTRIES, timeout),
                         heapBytes,
-                        layout.outboxBytes(NUM_RANKS),
+                        layout.outboxBytes(),
                         memory::allocate,
                         memory);
         for (int rank = 0; rank < NUM_RANKS; rank++) {
@@ -105,11 +109,53 @@ final class NicRanks implements AutoCloseable {
         return group;
     }
 
+    LowLatencyLimits limits() {
+        return limits;
+    }
+
+    /** The last rank begins its calls that much later than the others. */
+    void delayTheLast(Duration delay) {
+        lastsDelay = delay;
+    }
+
+    /** Makes all ranks believe that each kind of call has been made {@code numCalls} times. */
+    void pretendCalls(long numCalls) {
+        for (int rank = 0; rank < NUM_RANKS; rank++) {
+            CudaLowLatencyState state = kernels.get(rank).state;
+            CudaStream stream = streams.get(rank);
+            int last = CallEpoch.of(numCalls);
+            int[] received = {last, last}; // by parity
+            received[~last & 1] = CallEpoch.of(numCalls - 1);
+            for (int kind = 0; kind < 2; kind++) {
+                stream.writeInt(stateAddress(state, "epoch") + 4L * kind, last);
+                for (int parity = 0; parity < 2; parity++) {
+                    long idx = 2L * kind + parity;
+                    stream.writeInt(stateAddress(state, "received") + 4 * idx, received[parity]);
+                    for (int peer = 0; peer < NUM_RANKS; peer++) {
+                        long ack = state.layout.acks().at(peer) + 4 * idx;
+                        stream.writeInt(state.heap() + ack, received[parity]);
+                    }
+                }
+            }
+            stream.synchronize();
+        }
+    }
+
+    private static long stateAddress(CudaLowLatencyState state, String field) {
+        return state.rankState.address() + LowLatencyStructs.RANK_STATE.offset(field);
+    }
+
     Tensor upload(int rank, DType dtype, MemorySegment values, long... shape) {
         DevicePool.Block block = pools.get(rank).allocate(values.byteSize());
         streams.get(rank).copy(block.address(), values.address(), values.byteSize());
         streams.get(rank).synchronize();
         return block.tensor(dtype, shape);
+    }
+
+    /** Overwrites the beginning of a tensor. */
+    void write(MemorySegment values, Tensor tensor) {
+        streams.getFirst().copy(tensor.address(), values.address(), values.byteSize());
+        streams.getFirst().synchronize();
     }
 
     byte[] download(int rank, Tensor tensor, long numBytes) {
@@ -160,8 +206,13 @@ final class NicRanks implements AutoCloseable {
         return run(operations);
     }
 
-    private static <R> List<R> run(List<Operation<R>> operations) {
-        operations.forEach(Operation::begin);
+    private <R> List<R> run(List<Operation<R>> operations) {
+        for (int rank = 0; rank < NUM_RANKS; rank++) {
+            if (rank == NUM_RANKS - 1) {
+                LockSupport.parkNanos(lastsDelay.toNanos());
+            }
+            operations.get(rank).begin();
+        }
         RuntimeException failure = null;
         for (Operation<R> operation : operations) {
             try {

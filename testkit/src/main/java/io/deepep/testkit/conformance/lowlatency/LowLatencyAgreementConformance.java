@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.deepep.testkit.conformance.RankContext;
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.Event;
@@ -259,6 +260,72 @@ public record LowLatencyAgreementConformance(TestBackend backend) {
                     rank.roundTrip(FP8);
                     rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
                 });
+    }
+
+    /**
+     * A combine of another selection than was dispatched, on one rank, is reported on every rank:
+     * no row of it comes home.
+     */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    public void combineOfOtherSelections(boolean hook) {
+        LowLatencyWorld world = SHAPE.world(9);
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyHandle handle = rank.dispatch(FP8).handle();
+                    Tensor idx = context.download(rank.topkIdx());
+                    if (context.rank() == CULPRIT) {
+                        idx.setLong((idx.getLong(9, 2) + 1) % 8, 9, 2);
+                    }
+                    LowLatencyCombinePlan request =
+                            LowLatencyCombinePlan.builder(
+                                            rank.outputs(),
+                                            context.upload(idx),
+                                            rank.weights(),
+                                            handle)
+                                    .receiveHook(hook)
+                                    .build();
+                    for (int i = 0; i < 2; i++) {
+                        requireRouting(
+                                () -> finish(context.buffer().lowLatencyCombine(request)),
+                                "topkIdx[9][2]=",
+                                "is not what was dispatched");
+                    }
+                    rank.combine(handle);
+                    rank.roundTrip(FP8);
+                });
+    }
+
+    /** A selection that a combine leaves out counts as one without weight. */
+    @Test
+    public void combineThatLeavesASelectionOut() {
+        LowLatencyWorld world = SHAPE.world(9);
+        run(
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    LowLatencyHandle handle = rank.dispatch(FP8).handle();
+                    Tensor weights = context.download(rank.weights());
+                    Tensor idx = context.download(rank.topkIdx());
+                    weights.setFloat(0, 9, 2);
+                    idx.setLong(-1, 9, 2);
+                    Tensor weightless = combine(rank, rank.topkIdx(), weights, handle);
+                    Tensor leftOut = combine(rank, context.upload(idx), weights, handle);
+                    assertThat(HostTensors.firstDifference(weightless, leftOut)).isEqualTo(-1);
+                    rank.combine(handle);
+                });
+    }
+
+    private static Tensor combine(
+            LowLatencyRank rank, Tensor topkIdx, Tensor weights, LowLatencyHandle handle) {
+        RankContext context = rank.context();
+        LowLatencyCombinePlan request =
+                LowLatencyCombinePlan.builder(
+                                rank.outputs(), topkIdx, context.upload(weights), handle)
+                        .build();
+        LowLatencyCombineResult result = context.buffer().lowLatencyCombine(request);
+        finish(result);
+        return context.download(result.x());
     }
 
     @Test

@@ -7,8 +7,11 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireForeign;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.util.function.Supplier;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyCombinePlan;
@@ -118,6 +121,50 @@ public record LowLatencyBadInputConformance(TestBackend backend) {
                                     IllegalArgumentException.class, IllegalStateException.class);
                     rank.roundTrip(LowLatencyFormat.FP8);
                 });
+    }
+
+    /** The same where all dispatches are of one plan; what was combined is reused. */
+    @Test
+    public void staleResultOfOnePlan() {
+        LowLatencyShape shape = LowLatencyMisuses.SHAPE;
+        LowLatencyWorld world = shape.world(9);
+        Ranks.run(
+                backend(),
+                Ranks.four(backend()),
+                b -> b.lowLatency(shape.limits()),
+                context -> {
+                    LowLatencyRank rank = new LowLatencyRank(context, world);
+                    Buffer buffer = context.buffer();
+                    LowLatencyDispatchPlan plan =
+                            rank.plan(LowLatencyFormat.FP8).receiveHook(true).build();
+                    Supplier<LowLatencyDispatchResult> dispatch =
+                            () -> {
+                                LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan);
+                                result.receiveHook().run();
+                                return rank.verify(result, LowLatencyFormat.FP8);
+                            };
+                    LowLatencyDispatchResult old = dispatch.get();
+                    LowLatencyCombinePlan prepared = rank.home(old.handle()).build();
+                    dispatch.get();
+                    LowLatencyDispatchResult latest = dispatch.get();
+                    String why = "now holds dispatch 3";
+                    requireStale(() -> rank.combine(old.handle()), why);
+                    requireStale(() -> buffer.lowLatencyCombine(prepared), why);
+                    requireStale(() -> buffer.getLowLatencyCombineBuffer(old.handle()), why);
+                    requireStale(() -> old.handle().srcInfo(), why);
+                    requireStale(() -> old.handle().layoutRange(), why);
+                    requireStale(old.receiveHook()::run, why);
+                    rank.combine(latest.handle());
+                    rank.combine(dispatch.get().handle());
+                    assertThat(dispatch.get()).isSameAs(latest);
+                    rank.combine(latest.handle());
+                });
+    }
+
+    private static void requireStale(ThrowingCallable call, String why) {
+        assertThatThrownBy(call)
+                .isInstanceOfAny(IllegalArgumentException.class, IllegalStateException.class)
+                .hasMessageContaining(why);
     }
 
     @Test

@@ -2,8 +2,10 @@ package io.deepep.testkit.conformance.lowlatency;
 
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.EpTopology;
@@ -280,6 +282,51 @@ public record LowLatencyGraphConformance(TestBackend backend) {
                             recording.replay();
                             rounds.verify();
                         }
+                    }
+                });
+    }
+
+    /**
+     * A rank that stays away from one replay, where ranks are not masked: no later replay goes on
+     * without it as if nothing had happened.
+     */
+    @Test
+    public void replayAfterARankStayedAway() {
+        List<LowLatencyWorld> worlds = worlds();
+        LowLatencyShape shape = shape();
+        Ranks.run(
+                backend(),
+                shape.topology(),
+                b -> b.lowLatency(shape.limits()).timeout(Misbehaviour.SHORT),
+                context -> {
+                    Rounds rounds =
+                            new Rounds(
+                                    context,
+                                    worlds.getFirst(),
+                                    LowLatencyFormat.FP8,
+                                    CallOptions.async(),
+                                    false,
+                                    false);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    rounds.prepare();
+                    try (Recording recording =
+                            backend.record(
+                                    context.buffer().communicationStream(), rounds::enqueue)) {
+                        for (int i = 0; i < 3; i++) {
+                            context.communicator().barrier(Ranks.TIMEOUT);
+                            if (context.rank() != CULPRIT) {
+                                recording.replay();
+                                requireTimeout(
+                                        context.rank(),
+                                        "dispatch",
+                                        rounds.received.event()::synchronize);
+                                requireTimeout(
+                                        context.rank(),
+                                        "combine",
+                                        rounds.home.event()::synchronize);
+                            }
+                        }
+                        context.communicator().barrier(Ranks.TIMEOUT);
                     }
                 });
     }

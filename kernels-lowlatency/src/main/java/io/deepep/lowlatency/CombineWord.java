@@ -1,0 +1,46 @@
+package io.deepep.lowlatency;
+
+import io.deepep.cuda.KernelEnum;
+
+/**
+ * The words of a combine's header, which every rank sends to every owner of tokens, so that ranks
+ * which combine different things learn it instead of summing what does not belong together. Each is
+ * {@code epoch | value << 32}, see {@link CallWord}.
+ */
+public enum CombineWord implements KernelEnum {
+    /** Epoch of the dispatch whose tokens are combined. */
+    DISPATCH_EPOCH("of the dispatch whose tokens come home"),
+    /** See {@link LowLatencyFormats#combineCode}. */
+    ROW_FORMAT("kLogFmt and kPreReduced"),
+    /** 1 or 0: then no rows come, and the owner counts them as absent. */
+    HAS_ROWS("0: the sender did not receive the owner's tokens in that dispatch"),
+    /** A {@link io.deepep.cuda.FaultCode}, to which the words after it belong. */
+    COMBINE_STATUS("kOk, kExpertOutOfRange or kSelectionChanged"),
+    /** Of the selection that is at fault. */
+    COMBINE_TOKEN(""),
+    /** Likewise. */
+    COMBINE_K(""),
+    /** What it names. */
+    COMBINE_VALUE_LOW(""),
+    /** Likewise. */
+    COMBINE_VALUE_HIGH("");
+
+    /** An even number. */
+    public static final int COUNT = values().length;
+
+    private final String comment;
+
+    CombineWord(String comment) {
+        this.comment = comment;
+    }
+
+    @Override
+    public int value() {
+        return ordinal();
+    }
+
+    @Override
+    public String comment() {
+        return comment;
+    }
+}

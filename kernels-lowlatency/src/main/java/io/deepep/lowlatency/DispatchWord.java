@@ -1,0 +1,50 @@
+package io.deepep.lowlatency;
+
+import io.deepep.cuda.KernelEnum;
+
+/**
+ * The words at the head of a dispatch's header, which a source sends to every rank. After them come
+ * the source's selections of each of the receiver's experts, filled up to an even number, then
+ * those of all experts. Each word is {@code epoch | value << 32}, see {@link CallWord}.
+ */
+public enum DispatchWord implements KernelEnum {
+    /** A {@link io.deepep.cuda.FaultCode}, to which the words up to the value belong. */
+    STATUS("kOk or kExpertOutOfRange; then the words up to kStatusValueHigh belong to it"),
+    /** Of the selection that is out of range. */
+    STATUS_TOKEN(""),
+    /** Likewise. */
+    STATUS_K(""),
+    /** What it names. */
+    STATUS_VALUE_LOW(""),
+    /** Likewise. */
+    STATUS_VALUE_HIGH(""),
+    /** See {@link LowLatencyFormats#dispatchCode}. */
+    FORMAT("a Format, and kWeighted"),
+    /** K. */
+    TOPK(""),
+    /** Rows that follow for the receiver. */
+    NUM_ROWS("rows that follow for the receiver"),
+    /** Selections that these stand for. */
+    NUM_SELECTIONS("of its experts in them"),
+    /** 1 or 0. */
+    CROWDED("1: the source has more selections of an expert, of any rank, than it may have tokens");
+
+    /** An even number. */
+    public static final int COUNT = values().length;
+
+    private final String comment;
+
+    DispatchWord(String comment) {
+        this.comment = comment;
+    }
+
+    @Override
+    public int value() {
+        return ordinal();
+    }
+
+    @Override
+    public String comment() {
+        return comment;
+    }
+}

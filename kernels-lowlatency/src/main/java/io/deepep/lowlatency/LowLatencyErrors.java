@@ -1,0 +1,98 @@
+package io.deepep.lowlatency;
+
+import io.deepep.error.CapacityExceededException;
+import io.deepep.error.RankMismatchException;
+import io.deepep.error.RoutingException;
+
+/**
+ * The errors that all ranks get alike, on either backend.
+ *
+ * @param kind of the call
+ * @param rank this rank
+ * @param numExperts of the buffer
+ */
+public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
+    /** The call in messages. */
+    public String operation() {
+        return "low-latency " + kind.text();
+    }
+
+    /** A selection of {@code source} is neither -1 nor an expert. */
+    public RoutingException expertOutOfRange(int source, int token, int k, long value) {
+        return new RoutingException(
+                source,
+                selection(token, k, value)
+                        + " is not in [-1, numExperts="
+                        + numExperts
+                        + ")"
+                        + (kind == Kind.COMBINE
+                                ? "; combine with the topkIdx that was dispatched"
+                                : "; use -1 for no selection"));
+    }
+
+    /** A selection of a combine is not the one of the dispatch. */
+    public RoutingException selectionChanged(int source, int token, int k, long value) {
+        return new RoutingException(
+                source,
+                selection(token, k, value)
+                        + " is not what was dispatched; combine with the topkIdx of the dispatch,"
+                        + " unchanged");
+    }
+
+    private static String selection(int token, int k, long value) {
+        return "topkIdx[" + token + "][" + k + "]=" + value;
+    }
+
+    /** Ranks dispatch in different formats. */
+    public RankMismatchException dispatchFormat(int mine, int peer, int theirs) {
+        return mismatch(
+                "format",
+                LowLatencyFormats.dispatchName(mine),
+                peer,
+                LowLatencyFormats.dispatchName(theirs));
+    }
+
+    /** Ranks dispatch different numbers of selections. */
+    public RankMismatchException numTopk(long mine, int peer, long theirs) {
+        return mismatch("numTopk", mine, peer, theirs);
+    }
+
+    /** Ranks combine in different formats. */
+    public RankMismatchException combineFormat(int mine, int peer, int theirs) {
+        return mismatch(
+                "format",
+                LowLatencyFormats.combineName(mine),
+                peer,
+                LowLatencyFormats.combineName(theirs));
+    }
+
+    /** Ranks combine different dispatches, of these epochs. */
+    public RankMismatchException otherDispatch(long mine, int peer, long theirs) {
+        return mismatch(
+                "the dispatch that it belongs to",
+                "dispatch " + CallEpoch.call(mine),
+                peer,
+                "dispatch " + CallEpoch.call(theirs));
+    }
+
+    private RankMismatchException mismatch(String what, Object mine, int peer, Object theirs) {
+        return RankMismatchException.of(operation(), what, rank, mine, peer, theirs);
+    }
+
+    /** A peer makes a call of the other kind. */
+    public RankMismatchException otherKind(int peer) {
+        return RankMismatchException.of(
+                "low-latency mode", "the operation", rank, kind.text(), peer, kind.other().text());
+    }
+
+    /** An expert is selected more often than it has rows. */
+    public CapacityExceededException tooManyRows(int owner, long rows, long room, int expert) {
+        return new CapacityExceededException(
+                owner,
+                rows,
+                room,
+                "these are the rows of expert "
+                        + expert
+                        + ": select an expert once per token, or raise LowLatencyLimits.maxTokens");
+    }
+}

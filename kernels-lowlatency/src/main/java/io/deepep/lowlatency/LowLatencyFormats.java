@@ -1,0 +1,65 @@
+package io.deepep.lowlatency;
+
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyFormat;
+import io.deepep.cuda.KernelEnum;
+
+/** How rows travel, as headers say it and ranks compare it. */
+public final class LowLatencyFormats {
+    /** Added to a dispatch's format: rows have weights. */
+    public static final int WEIGHTED = 4;
+
+    /** Of a combine: rows are {@link LogFmt10}, not BF16. */
+    public static final int LOG_FMT = 1;
+
+    /** Of a combine: ranks sum the rows of a token before they send them. */
+    public static final int PRE_REDUCED = 2;
+
+    private LowLatencyFormats() {}
+
+    /** {@link LowLatencyFormat} for kernels. */
+    public enum Code implements KernelEnum {
+        /** {@link LowLatencyFormat#BF16}. */
+        BF16,
+        /** {@link LowLatencyFormat#FP8}. */
+        FP8,
+        /** {@link LowLatencyFormat#FP8_POWER_OF_TWO}. */
+        FP8_POWER_OF_TWO,
+        /** {@link LowLatencyFormat#FP8_UE8M0}. */
+        FP8_UE8M0;
+
+        /** Of a format, which has the same name. */
+        public static Code of(LowLatencyFormat format) {
+            return valueOf(format.name());
+        }
+
+        @Override
+        public int value() {
+            return ordinal();
+        }
+    }
+
+    /** A dispatch's format. */
+    public static int dispatchCode(LowLatencyFormat format, boolean weighted) {
+        return Code.of(format).value() | (weighted ? WEIGHTED : 0);
+    }
+
+    /** What it is called in messages. */
+    public static String dispatchName(int code) {
+        int format = code & ~WEIGHTED;
+        return format < 0 || format >= Code.values().length
+                ? "format " + code
+                : Code.values()[format] + ((code & WEIGHTED) != 0 ? " with weights" : "");
+    }
+
+    /** What travels in a combine: BF16 or LogFMT, of each selection or of each rank's sum. */
+    public static int combineCode(LowLatencyCombinePlan plan) {
+        return (plan.logFmt() ? LOG_FMT : 0) | (plan.isPreReduced() ? PRE_REDUCED : 0);
+    }
+
+    /** What it is called in messages. */
+    public static String combineName(int code) {
+        return ((code & PRE_REDUCED) != 0 ? "pre-reduced " : "")
+                + ((code & LOG_FMT) != 0 ? "LogFMT" : "BF16");
+    }
+}

@@ -1,0 +1,204 @@
+package io.deepep.testkit.conformance.lowlatency;
+
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.Buffer;
+import io.deepep.LowLatencyCombinePlan;
+import io.deepep.LowLatencyCombineResult;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * A rank that the others have masked stores the rows of its call late, while they are between the
+ * halves of the second next call, whose slots have the same parity: what it stores must not be
+ * taken for anybody else's.
+ */
+@BackendSuite
+public record LowLatencyLateRankConformance(TestBackend backend) implements LowLatencySuite {
+    private static final String HOMES =
+            "io.deepep.testkit.conformance.lowlatency.LowLatencyLateRankConformance#homes";
+    private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
+
+    /** A way to combine, and to compare what it brings home. */
+    enum Home {
+        ROWS(false, false),
+        LOG_FMT(false, true),
+        SUMS(true, false),
+        LOG_FMT_SUMS(true, true);
+
+        private final boolean preReduced;
+        private final boolean logFmt;
+
+        Home(boolean preReduced, boolean logFmt) {
+            this.preReduced = preReduced;
+            this.logFmt = logFmt;
+        }
+
+        LowLatencyDispatchResult dispatch(LowLatencyRank rank) {
+            return preReduced ? rank.dispatchWeighted(BF16) : rank.dispatch(BF16);
+        }
+
+        LowLatencyCombinePlan.Builder request(LowLatencyRank rank, LowLatencyHandle handle) {
+            return (preReduced ? rank.preReduced(handle) : rank.home(handle)).logFmt(logFmt);
+        }
+
+        void verify(LowLatencyRank rank, LowLatencyCombineResult result) {
+            if (preReduced && logFmt) {
+                rank.verifyPreReducedLogFmt(result);
+            } else if (preReduced) {
+                rank.verifyPreReduced(result);
+            } else if (logFmt) {
+                rank.verifyLogFmt(result);
+            } else {
+                rank.verify(result);
+            }
+        }
+
+        void combine(LowLatencyRank rank, LowLatencyHandle handle) {
+            verify(rank, rank.context().buffer().lowLatencyCombine(request(rank, handle).build()));
+        }
+
+        /** The send half, which has left when this returns. */
+        LowLatencyCombineResult send(LowLatencyRank rank, LowLatencyHandle handle) {
+            LowLatencyCombineResult result =
+                    rank.context()
+                            .buffer()
+                            .lowLatencyCombine(request(rank, handle).receiveHook(true).build());
+            result.event().synchronize();
+            return result;
+        }
+    }
+
+    static Stream<Arguments> homes(TestBackend backend) {
+        return LowLatencyShape.few(backend)
+                .flatMap(
+                        shape ->
+                                Stream.of(Home.values())
+                                        .map(
+                                                home ->
+                                                        Arguments.of(shape, home)));
+    }
+
+    /**
+     * What one rank does: a pair of each of three exchanges, of which the late rank has no part.
+     */
+    private static final class Exchanges {
+        final RankContext context;
+        final LowLatencyShape shape;
+        final int late;
+        final LowLatencyRank whole;
+
+        Exchanges(RankContext context, LowLatencyShape shape, LowLatencyWorld whole) {
+            this.context = context;
+            this.shape = shape;
+            this.late = shape.topology().numRanks() - 1;
+            this.whole = new LowLatencyRank(context, whole);
+        }
+
+        boolean isLate() {
+            return context.rank() == late;
+        }
+
+        void meet() {
+            context.communicator().barrier(Ranks.TIMEOUT);
+        }
+
+        /** Another exchange, without the late rank. */
+        LowLatencyRank without(long seed) {
+            return new LowLatencyRank(
+                    context,
+                    LowLatencyWorld.without(
+                            Set.of(late), shape.spec().withSeed(seed), shape.limits()));
+        }
+
+        /** Takes the late rank back. */
+        void rejoin() {
+            meet();
+            Buffer buffer = context.buffer();
+            buffer.cleanLowLatencyBuffer();
+            buffer.lowLatencyCleanMask();
+            whole.roundTrip(BF16);
+        }
+    }
+
+    @Cases
+    @MethodSource(HOMES)
+    public void rowsOfALateCombine(LowLatencyShape shape, Home home) {
+        LowLatencyWorld first = shape.world(81);
+        int late = shape.topology().numRanks() - 1;
+        LowLatencyWorld owing =
+                LowLatencyWorld.losing(
+                        (src, rank) -> rank == late, shape.spec().withSeed(81), shape.limits());
+        run(
+                shape,
+                context -> {
+                    Exchanges all = new Exchanges(context, shape, first);
+                    all.whole.roundTrip(BF16);
+                    all.whole.roundTrip(BF16);
+                    LowLatencyHandle handle = home.dispatch(all.whole).handle();
+                    if (all.isLate()) {
+                        all.meet();
+                        home.send(all.whole, handle);
+                        all.meet();
+                    } else {
+                        context.buffer().lowLatencyUpdateMask(late, true);
+                        home.combine(new LowLatencyRank(context, owing), handle);
+                        LowLatencyRank second = all.without(82);
+                        home.combine(second, home.dispatch(second).handle());
+                        LowLatencyRank third = all.without(83);
+                        LowLatencyCombineResult sent =
+                                home.send(third, home.dispatch(third).handle());
+                        all.meet();
+                        // Now the late rank stores.
+                        all.meet();
+                        sent.receiveHook().run();
+                        home.verify(third, sent);
+                    }
+                    all.rejoin();
+                });
+    }
+
+    @Cases
+    @MethodSource(FEW)
+    public void rowsOfALateDispatch(LowLatencyShape shape) {
+        LowLatencyWorld first = shape.world(81);
+        int late = shape.topology().numRanks() - 1;
+        run(
+                shape,
+                context -> {
+                    Exchanges all = new Exchanges(context, shape, first);
+                    Buffer buffer = context.buffer();
+                    all.whole.roundTrip(BF16);
+                    all.whole.roundTrip(BF16);
+                    LowLatencyRank third = all.isLate() ? all.whole : all.without(83);
+                    if (!all.isLate()) {
+                        buffer.lowLatencyUpdateMask(late, true);
+                        all.without(81).roundTrip(BF16);
+                        all.without(82).roundTrip(BF16);
+                    } else {
+                        all.meet();
+                    }
+                    LowLatencyDispatchResult sent =
+                            buffer.lowLatencyDispatch(
+                                    third.plan(BF16).receiveHook(true).build());
+                    sent.event().synchronize();
+                    all.meet();
+                    if (!all.isLate()) {
+                        // Now the late rank stores.
+                        all.meet();
+                        sent.receiveHook().run();
+                        third.verify(sent, BF16);
+                        third.combine(sent.handle());
+                    }
+                    all.rejoin();
+                });
+    }
+}
