@@ -104,8 +104,8 @@ __device__ inline bool build_map(const ExpandParams& p, uint32_t* counters, cons
     return true;
 }
 
-// One row of the outputs from shared memory (from == nullptr: zeros), by one warp. With bulk_x the
-// copy engine still reads `from` afterwards.
+// One row of the outputs from shared memory (from == nullptr: zeros), by one warp. With bulk_x the copy engine still
+// reads `from` afterwards.
 __device__ inline void write_row(const ExpandParams& p, const uint8_t* from, int row, bool bulk_x) {
     int lane = threadIdx.x % 32;
     uint64_t to = p.out_x + static_cast<uint64_t>(row) * p.out_x_stride;

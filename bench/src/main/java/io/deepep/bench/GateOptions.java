@@ -10,7 +10,7 @@ import picocli.CommandLine.Option;
 public final class GateOptions {
     /** The ways. */
     public enum Distribution {
-        /** All experts alike. */
+        /** All experts equally often. */
         UNIFORM,
         /** DeepSeek's gate: the best groups of experts, in these the best experts. */
         GROUP_LIMITED,

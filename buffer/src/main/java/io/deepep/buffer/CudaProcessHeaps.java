@@ -23,7 +23,7 @@ abstract sealed class CudaProcessHeaps permits CudaDescriptorHeaps, CudaIpcHeaps
     /** Tells this process from the others, whatever their numbers mean where they run. */
     private static final String PROCESS = UUID.randomUUID().toString();
 
-    /** {@code -Ddeepep.cudaIpc=true}, on all ranks alike, leaves descriptors out. */
+    /** {@code -Ddeepep.cudaIpc=true}, on all ranks, leaves descriptors out. */
     private static final boolean IPC_ONLY = Boolean.getBoolean("deepep.cudaIpc");
 
     private static final System.Logger LOG = System.getLogger(CudaProcessHeaps.class.getName());

@@ -26,7 +26,7 @@ record GpuSharing(int mostRanksPerGpu) {
     /** A GPU as ranks know it. */
     record Gpu(String uuid, int numSms, String name) {}
 
-    /** What a rank tells of its place. */
+    /** What a rank says about its place. */
     private record Seat(Gpu gpu, boolean onDefaultStream) {
         byte[] encode() {
             return String.join(

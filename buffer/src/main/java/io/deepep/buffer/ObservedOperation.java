@@ -252,9 +252,7 @@ final class ObservedOperation<R> implements Operation<R> {
         }
     }
 
-    /**
-     * Tells of runs whose end nobody asks for: left ones, and those that others take the place of.
-     */
+    /** Reports runs whose end nobody asks for: left ones, and those that others replace. */
     private void tellSuperseded() {
         while (true) {
             Run oldest;

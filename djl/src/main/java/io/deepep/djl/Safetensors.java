@@ -117,7 +117,7 @@ public final class Safetensors implements AutoCloseable {
         return open.size();
     }
 
-    /** Names that end alike: the usual mistake is the prefix. */
+    /** Names with the same end: the usual mistake is the prefix. */
     private String similar(String name) {
         String end = name.substring(name.lastIndexOf('.', name.lastIndexOf('.') - 1) + 1);
         return fileOf.keySet().stream()

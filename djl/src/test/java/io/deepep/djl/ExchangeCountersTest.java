@@ -12,7 +12,7 @@ import javax.management.MBeanServer;
 import javax.management.ObjectName;
 import org.junit.jupiter.api.Test;
 
-/** What JMX tells of an exchange. */
+/** What JMX shows of an exchange. */
 class ExchangeCountersTest {
     /** An attribute of the only open exchange of a rank. */
     static Object read(int rank, String attribute) {

@@ -9,8 +9,8 @@ import io.deepep.Event;
  * belongs to no work and only waits.
  *
  * <p>An event of work that has finished can be used again for other work, see {@link
- * HostStream#submit(HostStream.Work, HostEvent)}: from then on it tells of that. Streams that were
- * told to wait for it before still wait for the point it was then.
+ * HostStream#submit(HostStream.Work, HostEvent)}: from then on it stands for that work. Streams
+ * that were told to wait for it before still wait for the point it was then.
  */
 public final class HostEvent implements Event {
     private final HostStream stream;

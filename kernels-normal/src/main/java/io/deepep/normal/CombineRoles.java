@@ -30,9 +30,9 @@ public record CombineRoles(int numHomeBlocks, int numSummingBlocks) {
     private static final double WORTH_FEWER_RINGS = 1.15;
 
     /**
-     * The division that ends first if all ranks are chosen alike, the same on all ranks: the role
-     * with the most to load per block has the least. Of nearly equal ones that with the fewest
-     * rings.
+     * The division that ends first if all ranks are chosen equally often, the same on all ranks:
+     * the role with the most to load per block has the least. Of nearly equal ones that with the
+     * fewest rings.
      */
     public static CombineRoles of(int numSms, EpTopology topology) {
         int mostChannels = numSms / 2 * RingShape.MOST_RINGS;

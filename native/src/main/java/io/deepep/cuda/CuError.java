@@ -71,7 +71,7 @@ final class CuError {
 
     private CuError() {}
 
-    /** Whether the context is lost with this status: every later call on it fails alike. */
+    /** Whether the context is lost with this status: every later call on it fails the same way. */
     static boolean isFatal(int code) {
         return switch (code) {
             case 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911 ->

@@ -87,7 +87,7 @@ public final class IpcHandle {
         return buffer.put(raw).putLong(pid).putLong(offset).putLong(numBytes).array();
     }
 
-    /** Size of the memory it stands for. */
+    /** Size of the memory that it gives access to. */
     public long numBytes() {
         return numBytes;
     }

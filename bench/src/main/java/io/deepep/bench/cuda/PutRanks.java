@@ -68,7 +68,7 @@ interface PutRanks extends AutoCloseable {
     /**
      * Microseconds that rank 0 takes; something else in other processes than its own.
      *
-     * @throws IllegalStateException if a rank waited in vain
+     * @throws IllegalStateException if a rank timed out
      */
     double micros(Load load);
 

@@ -41,7 +41,7 @@ final class MeasuredOperation {
 
     /**
      * The share that the runs since the last report reached, of the copy bandwidth measured now:
-     * what else the machine does changes both alike.
+     * what else the machine does changes both in the same way.
      */
     String report() {
         double seconds = nanos * 1e-9 / runs;

@@ -36,7 +36,7 @@ public final class Launch {
     public static int run(Console console, int numRanks, List<String> command) {
         Launch launch = new Launch(console);
         LaunchSecret secret = LaunchSecret.create();
-        // Ctrl-C and the like end this process, which has to take its children along.
+        // Ctrl-C and other signals end this process, which must then end its children.
         Runtime.getRuntime()
                 .addShutdownHook(
                         Thread.ofPlatform()

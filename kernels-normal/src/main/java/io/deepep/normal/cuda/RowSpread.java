@@ -89,14 +89,14 @@ final class RowSpread {
         return rdma;
     }
 
-    /** Tells of the dispatch. */
+    /** Reports the dispatch. */
     void describeDispatch(RecordedFacts facts, int numTokens) {
         facts.tokens(numTokens, Arrays.stream(received).sum())
                 .peers(sent, received)
                 .links(nvlinkRows, rdmaRows);
     }
 
-    /** Tells of a combine, which takes the ways of its dispatch back. */
+    /** Reports a combine, whose rows go back the way of its dispatch. */
     void describeCombine(RecordedFacts facts, int numTokens) {
         facts.tokens(numTokens, Arrays.stream(sent).sum())
                 .peers(/* sent= */ received, /* received= */ sent)

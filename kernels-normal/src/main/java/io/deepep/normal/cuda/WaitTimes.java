@@ -66,7 +66,7 @@ final class WaitTimes {
         announced = false;
     }
 
-    /** Tells of the latest run, which is observed, unless the GPU is not done with it. */
+    /** Reports the latest run, which is observed, unless the GPU has not finished it. */
     void describe(RecordedFacts facts) {
         if (!event.isDone()) {
             return;

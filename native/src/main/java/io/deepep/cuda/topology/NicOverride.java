@@ -19,7 +19,7 @@ import java.util.stream.Collectors;
  * </pre>
  *
  * <p>A GPU is {@code gpuN}, numbered as by nvidia-smi, or its PCI address; {@code *} stands for all
- * that are not named. GPUs that nothing stands for are mapped automatically. Without a port, the
+ * that are not named. GPUs that are not covered are mapped automatically. Without a port, the
  * device's first usable one is meant.
  */
 public record NicOverride(List<Rule> rules) {

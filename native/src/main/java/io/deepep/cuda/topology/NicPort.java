@@ -11,7 +11,7 @@ import java.util.Optional;
  * @param device the PCI device it belongs to
  * @param driver kernel driver, for example {@code mlx5_core}; empty where sysfs does not tell
  * @param gbps speed in Gb/s; of a bond, of all its links that are up
- * @param bond present where the RDMA device stands for a bond
+ * @param bond present where the RDMA device is a bond
  */
 public record NicPort(
         String hca,

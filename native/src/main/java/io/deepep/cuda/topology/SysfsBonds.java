@@ -21,7 +21,7 @@ final class SysfsBonds {
         this.interfaces = sys.resolve("class/net");
     }
 
-    /** The bond a port of an RDMA device stands for. */
+    /** The bond behind a port of an RDMA device. */
     Optional<Bond> of(Path hcaFolder, int port) {
         return interfacesOf(hcaFolder, port)
                 .flatMap(name -> bondOf(hcaFolder, name).stream())

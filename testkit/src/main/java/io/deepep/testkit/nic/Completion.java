@@ -32,7 +32,7 @@ record Completion(long index, int queue, int entryOpcode, int syndrome) {
             ValueLayout.JAVA_INT.withOrder(ByteOrder.BIG_ENDIAN);
     private static final VarHandle WORD = BIG_INT.varHandle();
 
-    /** Writes it over the one before; the last word, which tells of it, as one and last. */
+    /** Writes it over the one before; the last word, which announces it, at once and last. */
     void writeTo(MemorySegment memory) {
         memory.set(ValueLayout.JAVA_BYTE, 55, (byte) syndrome);
         memory.set(BIG_INT, 56, entryOpcode << 24 | queue);

@@ -5,7 +5,7 @@ import java.lang.foreign.MemorySegment;
 /**
  * Memory that the card may reach: what a key stands for.
  *
- * @param key local and remote key alike
+ * @param key both the local and the remote key
  * @param base its first byte, as entries name it
  * @param memory as this process sees it
  */

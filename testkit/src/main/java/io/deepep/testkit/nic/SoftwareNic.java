@@ -28,7 +28,7 @@ public final class SoftwareNic implements AutoCloseable {
     /**
      * A card without queues.
      *
-     * @param faults what shall go wrong
+     * @param faults what is to go wrong
      * @param seed of the order in which queues are served
      * @param trace is shown every entry before it is executed
      */
