@@ -174,7 +174,7 @@ final class InProcessExchange {
             closed = true;
             notifyAll();
         }
-        for (Runnable ending : endings) {
+        for (Runnable ending : List.copyOf(endings)) {
             if (endings.remove(ending)) {
                 end(ending);
             }

@@ -104,6 +104,7 @@ public final class HostHeaps implements AutoCloseable {
     }
 
     /** Rank 0's, of which every rank has a share from here on. */
+    @SuppressWarnings("ReferenceEquality") // which one it is, not what it holds
     private static SharedGroup meetGroup(
             Communicator communicator, EpTopology topology, Duration timeout) {
         SharedGroup mine =

@@ -8,6 +8,7 @@ import io.deepep.error.DeepEpUnavailableException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.UUID;
@@ -54,7 +55,7 @@ class SharedMemoryTest {
                     new ProcessBuilder(
                                     "stat", "-L", "-c", "%b", "/proc/" + PID + "/fd/" + memory.fd())
                             .start();
-            String blocks = new String(du.getInputStream().readAllBytes()).trim();
+            String blocks = new String(du.getInputStream().readAllBytes(), StandardCharsets.US_ASCII).trim();
             assertThat(512 * Long.parseLong(blocks)).isGreaterThanOrEqualTo(1 << 20);
         }
     }
