@@ -142,8 +142,7 @@ final class Combiner {
         return -1;
     }
 
-    private int sendRows(
-            LowLatencyCombinePlan plan, DispatchBank bank, long call, int owner) {
+    private int sendRows(LowLatencyCombinePlan plan, DispatchBank bank, long call, int owner) {
         int sent = 0;
         for (int expert = 0; expert < numLocalExperts; expert++) {
             sent += sendRows(plan, bank, call, owner, expert);

@@ -108,11 +108,7 @@ final class DispatchSender {
     }
 
     private void sendToken(
-            LowLatencyDispatchPlan plan,
-            long call,
-            int token,
-            int numTopk,
-            boolean[] reached) {
+            LowLatencyDispatchPlan plan, long call, int token, int numTopk, boolean[] reached) {
         MemorySegment topk = plan.topkIdx().segment();
         long first = 8L * token * numTopk;
         RowFormat format = kernels.rows(plan.format());

@@ -7,7 +7,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import io.deepep.testkit.conformance.RankContext;
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.Event;
@@ -22,6 +21,7 @@ import io.deepep.error.CapacityExceededException;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.routing.Routing;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;

@@ -10,8 +10,6 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import java.util.function.Supplier;
-import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyCombinePlan;
@@ -32,6 +30,8 @@ import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.normal.NormalMisuses;
 import java.time.Duration;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;

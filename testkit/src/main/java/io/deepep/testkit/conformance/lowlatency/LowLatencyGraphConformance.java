@@ -5,7 +5,6 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.EpTopology;
@@ -22,6 +21,7 @@ import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import java.util.IdentityHashMap;

@@ -1,16 +1,16 @@
 package io.deepep.testkit.conformance.lowlatency;
 
-import io.deepep.testkit.TestBackend;
-import io.deepep.testkit.conformance.BackendSuite;
-import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.conformance.Ranks;
 import io.deepep.Buffer;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.provider.Arguments;
@@ -79,12 +79,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
 
     static Stream<Arguments> homes(TestBackend backend) {
         return LowLatencyShape.few(backend)
-                .flatMap(
-                        shape ->
-                                Stream.of(Home.values())
-                                        .map(
-                                                home ->
-                                                        Arguments.of(shape, home)));
+                .flatMap(shape -> Stream.of(Home.values()).map(home -> Arguments.of(shape, home)));
     }
 
     /**
@@ -187,8 +182,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
                         all.meet();
                     }
                     LowLatencyDispatchResult sent =
-                            buffer.lowLatencyDispatch(
-                                    third.plan(BF16).receiveHook(true).build());
+                            buffer.lowLatencyDispatch(third.plan(BF16).receiveHook(true).build());
                     sent.event().synchronize();
                     all.meet();
                     if (!all.isLate()) {
