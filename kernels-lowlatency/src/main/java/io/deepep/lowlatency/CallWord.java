@@ -19,7 +19,7 @@ public final class CallWord {
 
     /** A word. */
     public static long of(int epoch, int value) {
-        return epoch & 0xffffffffL | (long) value << Integer.SIZE;
+        return (epoch & 0xffffffffL) | ((long) value << Integer.SIZE);
     }
 
     /** The call that a word belongs to. */

@@ -115,6 +115,7 @@ public final class FaultMessages {
         };
     }
 
+    @SuppressWarnings("AnnotateFormatMethod") // the annotation would be a dependency
     private static String text(String format, Object... values) {
         return String.format(Locale.ROOT, format, values);
     }

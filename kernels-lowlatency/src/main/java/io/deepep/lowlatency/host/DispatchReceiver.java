@@ -32,7 +32,6 @@ final class DispatchReceiver {
     private final Headers headers;
     private final int numExperts;
     private final int numLocalExperts;
-    private final int hidden;
 
     DispatchReceiver(HostLowLatencyKernels kernels, Peers peers) {
         this.kernels = kernels;
@@ -43,7 +42,6 @@ final class DispatchReceiver {
         this.numExperts = kernels.limits().numExperts();
         this.errors = new LowLatencyErrors(Kind.DISPATCH, kernels.rank(), numExperts);
         this.numLocalExperts = kernels.limits().numLocalExperts(peers.count());
-        this.hidden = kernels.limits().hidden();
     }
 
     void receive(long call, Tensor cumulativeStats, Tensor waitCostStats) {

@@ -70,8 +70,8 @@ final class Headers {
     }
 
     long getLong(long call, int source, KernelEnum low) {
-        return get(call, source, low.value()) & 0xffffffffL
-                | (long) get(call, source, low.value() + 1) << Integer.SIZE;
+        return (get(call, source, low.value()) & 0xffffffffL)
+                | ((long) get(call, source, low.value() + 1) << Integer.SIZE);
     }
 
     /** Whether a status is that of a rank which has found nothing wrong. */

@@ -56,7 +56,6 @@ final class HostCombine implements Operation<CombineResult> {
         this.weightsOut = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
         this.input = new CombineInput(state, handle, plan);
         this.offered = new OfferedRows(state);
-        Routing routing = handle.routing();
         boolean internode = state.topology.isInternode();
         if (internode) {
             CombineRoles blocks = CombineRoles.of(config.numSms(), state.topology);

@@ -145,7 +145,7 @@ public record LowLatencyBadInputConformance(TestBackend backend) {
                             };
                     LowLatencyDispatchResult old = dispatch.get();
                     LowLatencyCombinePlan prepared = rank.home(old.handle()).build();
-                    var unused = dispatch.get();
+                    var _ = dispatch.get();
                     LowLatencyDispatchResult latest = dispatch.get();
                     String why = "now holds dispatch 3";
                     requireStale(() -> rank.combine(old.handle()), why);
