@@ -88,7 +88,8 @@ final class CudaTestBackend implements TestBackend {
 
     private boolean haveNetwork() {
         return !needsProcessPerRank()
-                || NvshmemInstallation.find().isPresent() && CudaNormalKernels.haveNetworkKernels();
+                || (NvshmemInstallation.find().isPresent()
+                        && CudaNormalKernels.haveNetworkKernels());
     }
 
     /** NVSHMEM is initialised once in a process. */

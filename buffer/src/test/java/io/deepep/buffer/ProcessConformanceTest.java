@@ -44,7 +44,7 @@ class ProcessConformanceTest {
     @TempDir private Path folder;
 
     /** Suites that are run together. */
-    private enum Suites {
+    enum Suites {
         NORMAL(
                 NormalDispatchConformance.class,
                 NormalReuseConformance.class,
@@ -66,6 +66,7 @@ class ProcessConformanceTest {
                 LowLatencyAgreementConformance.class, LowLatencyBadInputConformance.class),
         LOW_LATENCY_GRAPHS(LowLatencyGraphConformance.class);
 
+        @SuppressWarnings("ImmutableEnumChecker") // of List.of
         private final List<Class<?>> classes;
 
         Suites(Class<?>... classes) {
@@ -73,7 +74,7 @@ class ProcessConformanceTest {
         }
     }
 
-    private record Group(
+    record Group(
             TestBackend backend,
             Suites suites,
             int processes,
