@@ -3,6 +3,7 @@ package io.deepep.bench;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -64,7 +65,7 @@ class StartScriptTest {
     }
 
     private static String outputOf(Process process) throws Exception {
-        String output = new String(process.getInputStream().readAllBytes());
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
         assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
         assertThat(process.exitValue()).as(output).isZero();
         return output;
@@ -92,7 +93,7 @@ class StartScriptTest {
     void aFailedBuildIsTriedAgainByTheNext() throws Exception {
         script(checkout.resolve("mvnw"), "exit 1");
         Process process = start(checkout);
-        assertThat(new String(process.getInputStream().readAllBytes()))
+        assertThat(new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8))
                 .contains("the build failed");
         assertThat(process.waitFor()).isEqualTo(2);
         makeCheckoutAgain();
