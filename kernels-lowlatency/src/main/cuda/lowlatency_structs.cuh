@@ -69,7 +69,7 @@ enum DispatchHeaderWord : int32_t {
 
 // See CombineWord.
 enum CombineHeaderWord : int32_t {
-    kDispatchEpoch = 0,       // of the dispatch whose tokens come home
+    kDispatchEpoch = 0,       // of the dispatch whose tokens are combined
     kRowFormat = 1,           // kLogFmt and kPreReduced
     kHasRows = 2,             // 0: the sender did not receive the owner's tokens in that dispatch
     kCombineStatus = 3,       // kOk, kExpertOutOfRange or kSelectionChanged
@@ -208,7 +208,7 @@ struct DispatchParams {
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk]: a copy of topk_idx
     uint64_t row_selections;            // with weights: RowSelection [num_ranks][max_tokens][max_topk]
-    uint64_t row_tokens;                // likewise: u32 [num_ranks][max_tokens]
+    uint64_t row_tokens;                // with weights: u32 [num_ranks][max_tokens]
     uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]
     uint64_t out_scales;                // [local experts][columns][num_ranks * max_tokens]
     uint64_t out_src_info;              // i32 [local experts][num_ranks * max_tokens]
@@ -230,7 +230,7 @@ struct DispatchParams {
     int32_t weights_offset;             // in a row: f32 [topk]
     int32_t sent_row_bytes;             // of a row that a network carries
     int32_t counts_shared_offset;       // in dynamic shared memory
-    int32_t scales_shared_offset;       // likewise
+    int32_t scales_shared_offset;       // in dynamic shared memory
     int32_t reserved;
 };
 static_assert(sizeof(DispatchParams) == 664);
@@ -292,7 +292,7 @@ struct CombineParams {
     uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
     uint64_t sent_topk_idx;             // i32 [num_tokens][topk] of the dispatch
     uint64_t row_selections;            // pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]
-    uint64_t row_tokens;                // likewise: u32 [num_ranks][max_tokens]
+    uint64_t row_tokens;                // pre-reduced: u32 [num_ranks][max_tokens]
     uint64_t topk_idx;                  // i64 [num_tokens][topk]
     uint64_t topk_weights;              // f32 [num_tokens][topk]; pre-reduced: 0
     uint64_t out;                       // bf16 [num_tokens][hidden]

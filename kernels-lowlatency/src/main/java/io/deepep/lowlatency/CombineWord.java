@@ -9,20 +9,20 @@ import io.deepep.cuda.KernelEnum;
  */
 public enum CombineWord implements KernelEnum {
     /** Epoch of the dispatch whose tokens are combined. */
-    DISPATCH_EPOCH("of the dispatch whose tokens come home"),
+    DISPATCH_EPOCH("of the dispatch whose tokens are combined"),
     /** See {@link LowLatencyFormats#combineCode}. */
     ROW_FORMAT("kLogFmt and kPreReduced"),
     /** 1 or 0: then no rows come, and the owner counts them as absent. */
     HAS_ROWS("0: the sender did not receive the owner's tokens in that dispatch"),
     /** A {@link io.deepep.cuda.FaultCode}, to which the words after it belong. */
     COMBINE_STATUS("kOk, kExpertOutOfRange or kSelectionChanged"),
-    /** Of the selection that is at fault. */
+    /** The token of the selection that is at fault. */
     COMBINE_TOKEN(""),
-    /** Likewise. */
+    /** Its place among the token's selections. */
     COMBINE_K(""),
-    /** What it names. */
+    /** What it names, lower half. */
     COMBINE_VALUE_LOW(""),
-    /** Likewise. */
+    /** Its upper half. */
     COMBINE_VALUE_HIGH("");
 
     /** An even number. */

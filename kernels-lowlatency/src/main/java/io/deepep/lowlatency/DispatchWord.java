@@ -10,13 +10,13 @@ import io.deepep.cuda.KernelEnum;
 public enum DispatchWord implements KernelEnum {
     /** A {@link io.deepep.cuda.FaultCode}, to which the words up to the value belong. */
     STATUS("kOk or kExpertOutOfRange; then the words up to kStatusValueHigh belong to it"),
-    /** Of the selection that is out of range. */
+    /** The token of the selection that is out of range. */
     STATUS_TOKEN(""),
-    /** Likewise. */
+    /** Its place among the token's selections. */
     STATUS_K(""),
-    /** What it names. */
+    /** What it names, lower half. */
     STATUS_VALUE_LOW(""),
-    /** Likewise. */
+    /** Its upper half. */
     STATUS_VALUE_HIGH(""),
     /** See {@link LowLatencyFormats#dispatchCode}. */
     FORMAT("a Format, and kWeighted"),

@@ -60,7 +60,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      * By queues that the kernels write themselves.
      *
      * @param policy what kernels' binaries are called after, {@code ibgda} for one
-     * @param queues what the policy is told of its queues: {@code Network.queues}
+     * @param queues what the policy knows of its queues: {@code Network.queues}
      */
     public record Queues(String policy, long queues, long outbox) implements Network {}
 
@@ -85,7 +85,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     }
 
     /**
-     * Loads the kernels unless this process has them, and allocates the rank's memory but for
+     * Loads the kernels unless this process has them, and allocates the rank's memory except for
      * received rows: while no kernel on this GPU waits for another rank.
      *
      * @param maskTimedOutRanks whether a rank that does not come is masked instead of failing the

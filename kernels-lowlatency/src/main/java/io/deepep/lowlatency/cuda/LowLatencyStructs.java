@@ -175,7 +175,7 @@ final class LowLatencyStructs {
                     .u64(
                             "row_selections",
                             "with weights: RowSelection [num_ranks][max_tokens][max_topk]")
-                    .u64("row_tokens", "likewise: u32 [num_ranks][max_tokens]")
+                    .u64("row_tokens", "with weights: u32 [num_ranks][max_tokens]")
                     .u64("out_x", "[local experts][num_ranks * max_tokens][hidden]")
                     .u64("out_scales", "[local experts][columns][num_ranks * max_tokens]")
                     .u64("out_src_info", "i32 [local experts][num_ranks * max_tokens]")
@@ -197,7 +197,7 @@ final class LowLatencyStructs {
                     .i32("weights_offset", "in a row: f32 [topk]")
                     .i32("sent_row_bytes", "of a row that a network carries")
                     .i32("counts_shared_offset", "in dynamic shared memory")
-                    .i32("scales_shared_offset", "likewise")
+                    .i32("scales_shared_offset", "in dynamic shared memory")
                     .i32("reserved", "")
                     .build();
 
@@ -221,7 +221,7 @@ final class LowLatencyStructs {
                     .u64(
                             "row_selections",
                             "pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]")
-                    .u64("row_tokens", "likewise: u32 [num_ranks][max_tokens]")
+                    .u64("row_tokens", "pre-reduced: u32 [num_ranks][max_tokens]")
                     .u64("topk_idx", "i64 [num_tokens][topk]")
                     .u64("topk_weights", "f32 [num_tokens][topk]; pre-reduced: 0")
                     .u64("out", "bf16 [num_tokens][hidden]")

@@ -13,11 +13,11 @@ import java.lang.foreign.ValueLayout;
  * two, because two of its runs may be under way. Made with the first run that is observed.
  *
  * <pre>
- *   Bank                of the dispatch, behind the launch that receives it; combine: that sends home
- *   i32 counts[El]      of a dispatch, likewise
+ *   Bank                of the dispatch, after the launch that receives it; combine: that sends
+ *   i32 counts[El]      of a dispatch, after the same launch
  *   i64 before[R]       wait statistics before the launch that receives, in nanoseconds
- *   i64 after[R]        and behind it
- *   i64 topk[T][K]      behind the launch that sends, after which an engine may overwrite them
+ *   i64 after[R]        and after it
+ *   i64 topk[T][K]      after the launch that sends; later an engine may overwrite them
  * </pre>
  */
 final class RunTrace {

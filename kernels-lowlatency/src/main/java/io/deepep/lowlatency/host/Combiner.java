@@ -48,7 +48,7 @@ final class Combiner {
     /** By parity: the combine that is sent but not received, or 0. */
     private final long[] unreceived = new long[2];
 
-    /** By parity: the dispatch whose tokens that combine brings home, and who was given them. */
+    /** By parity: the dispatch whose tokens that combine returns, and who was given them. */
     private final long[] dispatch = new long[2];
 
     private final boolean[][] expected;
@@ -208,7 +208,7 @@ final class Combiner {
         return sentRows[CallEpoch.parity(call)];
     }
 
-    /** Rows that this rank's selections bring home from each rank. */
+    /** Rows that each rank returns for this rank's selections. */
     int[] homeRows(LowLatencyCombinePlan plan) {
         int[] rows = new int[peers.count()];
         MemorySegment topk = plan.topkIdx().segment();

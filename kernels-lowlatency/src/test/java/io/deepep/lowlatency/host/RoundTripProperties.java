@@ -5,7 +5,7 @@ import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.IntRange;
 
-/** Any shape and routing: what arrives and what comes home is what plain loops over it all say. */
+/** Any shape and routing: what arrives and what comes back is what plain loops over it all say. */
 class RoundTripProperties {
     @Property(tries = 60)
     void anyShape(

@@ -264,7 +264,7 @@ public record LowLatencyAgreementConformance(TestBackend backend) {
 
     /**
      * A combine of another selection than was dispatched, on one rank, is reported on every rank:
-     * no row of it comes home.
+     * no row of it is combined.
      */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})

@@ -27,7 +27,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
             "io.deepep.testkit.conformance.lowlatency.LowLatencyLateRankConformance#homes";
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
 
-    /** A way to combine, and to compare what it brings home. */
+    /** A way to combine, and to compare what it returns. */
     enum Home {
         ROWS(false, false),
         LOG_FMT(false, true),
