@@ -18,7 +18,7 @@ class SettingsPageTest {
 
     /** A variable; the names of C++ macros, which have arguments, are left out. */
     private static final Pattern VARIABLE =
-            Pattern.compile("\\bDEEPEP_[A-Z]+(?:_[A-Z]+)*\\b(?!\\()");
+            Pattern.compile("(?<!#undef )\\bDEEPEP_[A-Z]+(?:_[A-Z]+)*\\b(?!\\()");
 
     /** A property as Java reads it: behind one of the getters, or as a constant. */
     private static final Pattern PROPERTY_READ =
