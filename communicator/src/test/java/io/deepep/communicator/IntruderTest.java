@@ -53,9 +53,7 @@ class IntruderTest {
         int port = Groups.freePort();
         CompletableFuture<ProcessCommunicator> zero =
                 CompletableFuture.supplyAsync(
-                        () ->
-                                ProcessCommunicator.open(
-                                        Groups.environment(0, 3, port), Groups.LONG),
+                        () -> ProcessCommunicator.open(Groups.environment(0, 3, port), Groups.LONG),
                         Thread::startVirtualThread);
         UUID survivor = RankAddress.create(1, 3);
         Exchange exchange = new Exchange(1, 3, survivor);
@@ -67,8 +65,7 @@ class IntruderTest {
             victim.close();
             assertThatThrownBy(zero::join)
                     .hasCauseInstanceOf(DeepEpTimeoutException.class)
-                    .hasMessageContaining(
-                            "rank 2 in communicator start, in vain: rank 2 was lost");
+                    .hasMessageContaining("rank 2 in communicator start, in vain: rank 2 was lost");
             connection.getInputStream().transferTo(OutputStream.nullOutputStream());
         }
         assertThat(exchange.departures()).extracting(Departure::rank).containsExactly(2, 0);

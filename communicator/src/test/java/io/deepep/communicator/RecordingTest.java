@@ -35,13 +35,18 @@ class RecordingTest {
         Map<String, String> variables =
                 new HashMap<>(
                         Map.of(
-                                "RANK", "0",
-                                "WORLD_SIZE", "1",
-                                "MASTER_ADDR", "127.0.0.1",
-                                "MASTER_PORT", Integer.toString(Groups.freePort()),
-                                "DEEPEP_SECRET", SECRET,
+                                "RANK",
+                                "0",
+                                "WORLD_SIZE",
+                                "1",
+                                "MASTER_ADDR",
+                                "127.0.0.1",
+                                "MASTER_PORT",
+                                Integer.toString(Groups.freePort()),
+                                "DEEPEP_SECRET",
+                                SECRET,
                                 "JDK_JAVA_OPTIONS",
-                                        "-XX:StartFlightRecording:filename=" + file + settings));
+                                "-XX:StartFlightRecording:filename=" + file + settings));
         try (RankProcess rank = RankProcess.start(variables, 60_000, 60_000)) {
             String line = rank.hear();
             while (!line.startsWith("joined")) {

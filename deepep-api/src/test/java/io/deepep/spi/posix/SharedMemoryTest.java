@@ -55,7 +55,9 @@ class SharedMemoryTest {
                     new ProcessBuilder(
                                     "stat", "-L", "-c", "%b", "/proc/" + PID + "/fd/" + memory.fd())
                             .start();
-            String blocks = new String(du.getInputStream().readAllBytes(), StandardCharsets.US_ASCII).trim();
+            String blocks =
+                    new String(du.getInputStream().readAllBytes(), StandardCharsets.US_ASCII)
+                            .trim();
             assertThat(512 * Long.parseLong(blocks)).isGreaterThanOrEqualTo(1 << 20);
         }
     }

@@ -200,7 +200,10 @@ final class CallExchange {
         int culprit = (int) memory.get(ValueLayout.JAVA_LONG, at + CULPRIT_OFFSET);
         if (Word.value(flag) == FaultCode.TOO_MANY_EXPANDED.value()) {
             return Fault.ofRoom(
-                    FaultCode.TOO_MANY_EXPANDED, culprit, detail >>> Integer.SIZE, detail & 0xffffffffL);
+                    FaultCode.TOO_MANY_EXPANDED,
+                    culprit,
+                    detail >>> Integer.SIZE,
+                    detail & 0xffffffffL);
         }
         return Fault.ofAborted(
                 phase,
