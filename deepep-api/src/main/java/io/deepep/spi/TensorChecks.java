@@ -41,7 +41,10 @@ public final class TensorChecks {
         requireUsable(name, tensor);
     }
 
-    /** Demands presence, type, shape ({@link #ANY} for a free size) and device. */
+    /**
+     * Demands presence, type, shape ({@link #ANY} for a free size), device, and an address that
+     * the device can load elements from.
+     */
     public void requireForm(String name, Tensor tensor, DType dtype, long... shape) {
         if (tensor == null) {
             throw new IllegalArgumentException(name + "=null; give " + wanted(dtype, shape));
@@ -60,6 +63,24 @@ public final class TensorChecks {
                             + " "
                             + device
                             + "; copy it there");
+        }
+        requireAligned(name, tensor);
+    }
+
+    /** A GPU that loads an element from another address loses its context. */
+    private static void requireAligned(String name, Tensor tensor) {
+        long address = tensor.device().isHost() ? 0 : tensor.address();
+        int bytes = tensor.dtype().sizeBytes();
+        if (address % bytes != 0) {
+            throw new IllegalArgumentException(
+                    name
+                            + " is "
+                            + tensor
+                            + " at address 0x"
+                            + Long.toHexString(address)
+                            + ", which is not a multiple of its elements' "
+                            + bytes
+                            + " bytes; give memory that is");
         }
     }
 

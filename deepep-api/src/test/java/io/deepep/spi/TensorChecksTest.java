@@ -78,4 +78,19 @@ class TensorChecksTest {
                     .hasMessageContaining("lie over one another");
         }
     }
+
+    /** Seen on a GPU: such a load costs the process its context. */
+    @Test
+    void aGpuIsGivenNoAddressInTheMiddleOfAnElement() {
+        Device gpu = Device.cuda(0);
+        TensorChecks checks = new TensorChecks(gpu);
+        long[] shape = {4};
+        long[] strides = {1};
+        checks.require(
+                "x", Tensor.onDevice(gpu, 2, 8, DType.BF16, shape, strides), DType.BF16, 4);
+        Tensor topkIdx = Tensor.onDevice(gpu, 12, 32, DType.I64, shape, strides);
+        assertThatThrownBy(() -> checks.require("topkIdx", topkIdx, DType.I64, 4))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("address 0xc, which is not a multiple of its elements' 8");
+    }
 }

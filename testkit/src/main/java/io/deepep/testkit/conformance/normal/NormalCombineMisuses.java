@@ -21,6 +21,10 @@ final class NormalCombineMisuses {
     private NormalCombineMisuses() {}
 
     static Stream<Misuse<Rank>> combines() {
+        return Stream.concat(inputs(), outputs());
+    }
+
+    private static Stream<Misuse<Rank>> inputs() {
         return Stream.of(
                 argument(
                         "combined rows are missing",
@@ -65,7 +69,11 @@ final class NormalCombineMisuses {
                                         CombinePlan.builder(r.good(), r.handle())
                                                 .bias(
                                                         r.tensor(DType.BF16, TOKENS, HIDDEN),
-                                                        r.tensor(DType.F32, TOKENS, HIDDEN)))),
+                                                        r.tensor(DType.F32, TOKENS, HIDDEN)))));
+    }
+
+    private static Stream<Misuse<Rank>> outputs() {
+        return Stream.of(
                 argument(
                         "out of too few tokens",
                         "out",
