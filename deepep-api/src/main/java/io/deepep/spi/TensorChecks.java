@@ -42,8 +42,8 @@ public final class TensorChecks {
     }
 
     /**
-     * Demands presence, type, shape ({@link #ANY} for a free size), device, and an address that
-     * the device can load elements from.
+     * Demands presence, type, shape ({@link #ANY} for a free size), device, and an address that the
+     * device can load elements from.
      */
     public void requireForm(String name, Tensor tensor, DType dtype, long... shape) {
         if (tensor == null) {

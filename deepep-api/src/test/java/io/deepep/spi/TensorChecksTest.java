@@ -86,8 +86,7 @@ class TensorChecksTest {
         TensorChecks checks = new TensorChecks(gpu);
         long[] shape = {4};
         long[] strides = {1};
-        checks.require(
-                "x", Tensor.onDevice(gpu, 2, 8, DType.BF16, shape, strides), DType.BF16, 4);
+        checks.require("x", Tensor.onDevice(gpu, 2, 8, DType.BF16, shape, strides), DType.BF16, 4);
         Tensor topkIdx = Tensor.onDevice(gpu, 12, 32, DType.I64, shape, strides);
         assertThatThrownBy(() -> checks.require("topkIdx", topkIdx, DType.I64, 4))
                 .isInstanceOf(IllegalArgumentException.class)
