@@ -57,7 +57,8 @@ class JCudaStreamsTest {
                 .isInstanceOf(DeepEpUnavailableException.class);
         assertThatThrownBy(() -> JCudaStreams.eventOf(GPU, NativePointers.set(new CUevent(), 0x10)))
                 .isInstanceOf(DeepEpUnavailableException.class);
-        assertThatThrownBy(() -> JCudaStreams.eventOf(GPU, new cudaEvent_t(new CUevent())))
+        CUevent created = NativePointers.set(new CUevent(), 0x10);
+        assertThatThrownBy(() -> JCudaStreams.eventOf(GPU, new cudaEvent_t(created)))
                 .isInstanceOf(DeepEpUnavailableException.class);
     }
 }

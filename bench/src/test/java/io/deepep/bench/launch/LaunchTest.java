@@ -106,7 +106,9 @@ class LaunchTest {
     void aProcessThatIsKilledIsAFailure() {
         Outcome outcome = launch(2, "if [ $RANK = 1 ]; then kill -9 $$; fi; sleep 600");
         assertThat(outcome.exitCode()).isEqualTo(128 + 9);
+        // A shell whose child ends by a signal may say so as well.
         assertThat(outcome.err())
+                .filteredOn(line -> !line.startsWith("[0] "))
                 .containsExactly("deepep: rank 1 ended with exit code 137; ending the others");
     }
 
