@@ -101,6 +101,22 @@ class StartScriptTest {
         assertThat(builds()).hasSize(1);
     }
 
+    @Test
+    void aBuildSaysHowFarItIsAndWhatIsWrong() throws Exception {
+        script(
+                checkout.resolve("mvnw"),
+                "echo '[INFO] Building deepep-api 0.1.0-SNAPSHOT                [2/12]'",
+                "echo '[INFO] Compiling 70 source files'",
+                "echo '[ERROR] no such symbol'",
+                "exit 1");
+        Process process = start(checkout);
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertThat(output.lines())
+                .contains("deepep: Building deepep-api [2/12]", "[ERROR] no such symbol")
+                .noneMatch(line -> line.contains("Compiling"));
+        assertThat(process.waitFor()).isEqualTo(2);
+    }
+
     private void makeCheckoutAgain() throws IOException {
         Files.delete(checkout.resolve("deepep"));
         makeCheckout();
