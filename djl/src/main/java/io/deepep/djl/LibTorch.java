@@ -230,11 +230,15 @@ final class LibTorch {
     /** Whether the libtorch that DJL has loaded computes on GPUs. */
     static boolean hasCuda() {
         try {
-            SymbolLookup.libraryLookup(System.mapLibraryName("torch_cuda"), Arena.global());
+            loadCuda();
             return true;
-        } catch (IllegalArgumentException missing) {
+        } catch (DeepEpUnavailableException forCpus) {
             return false;
         }
+    }
+
+    private static SymbolLookup loadCuda() {
+        return load("torch_cuda", "use DJL with a libtorch for CUDA");
     }
 
     /** The {@code cudaStream_t} that libtorch's operations on a GPU run on in this thread. */
@@ -245,11 +249,7 @@ final class LibTorch {
     /** What only a libtorch with CUDA has. */
     private static final class CudaPart {
         private static final MethodHandle CURRENT_STREAM =
-                bind(
-                        load("torch_cuda", "use DJL with a libtorch for CUDA"),
-                        "aoti_torch_get_current_cuda_stream",
-                        JAVA_INT,
-                        ADDRESS);
+                bind(loadCuda(), "aoti_torch_get_current_cuda_stream", JAVA_INT, ADDRESS);
 
         private CudaPart() {}
 
