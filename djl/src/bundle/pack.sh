@@ -21,7 +21,14 @@ cp src/bundle/djl-tests src/bundle/build_jni.sh "$folder/bin/"
 # As in a checkout: the tests find the guide beside the module.
 cp -r target/classes target/test-classes "$folder/tests/djl/"
 mkdir -p "$folder/tests/docs/guides"
-cp ../docs/guides/engines.md "$folder/tests/docs/guides/"
+cp ../docs/guides/engines.md ../docs/guides/from-python.md "$folder/tests/docs/guides/"
+
+# The tokenizers of other platforms are most of their jar.
+tokenizers=$(echo "$folder"/lib/tokenizers-*.jar) unpacked=$folder/tokenizers
+mkdir "$unpacked"
+(cd "$unpacked" && "$java_home/bin/jar" xf "$tokenizers" && cd native/lib && find . -mindepth 1 -maxdepth 1 -type d ! -name "linux-$(uname -m)" -exec rm -r {} +)
+"$java_home/bin/jar" cfM "$tokenizers" -C "$unpacked" .
+rm -r "$unpacked"
 
 cp "$native"/*.cc "$native"/*.h "$folder/jni/"
 cp -r "$djl/api/src/main/native/djl" "$folder/jni/"

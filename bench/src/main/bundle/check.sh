@@ -34,8 +34,18 @@ run "test-intranode" --help
 run " passed, 0 failed" test-intranode --backend host --ranks 2 --num-tokens 4 --hidden 256 --num-experts 8 --num-topk 2
 run " passed, 0 failed" test-low-latency --backend host --ranks 2 --num-tokens 4 --hidden 256 --num-experts 8 --num-topk 2
 
+for jar in "$folder"/lib/*.jar; do
+    name=$(basename "$jar" .jar)
+    case $name in deepep-*) continue ;; esac
+    # NAME-VERSION is ":NAME:VERSION" in the list.
+    if ! sed -n 's/^[^ ]*:\([^:]*\):\([^:]*\)$/\1-\2/p' "$folder/THIRD-PARTY.txt" | grep -qxF "$name"; then
+        echo "THIRD-PARTY.txt does not name lib/$name.jar" >&2
+        exit 1
+    fi
+done
+
 echo "$archive works without Java installed"
 # File names stand uncompressed in a jar.
-if ! grep -aq '\.fatbin' "$folder"/lib/deepep-kernels-*.jar; then
+if ! grep -aq '\.fatbin' "$folder"/lib/deepep-*-cuda13*.jar; then
     echo "$archive has no device code (built without nvcc): it runs the host backend alone" >&2
 fi

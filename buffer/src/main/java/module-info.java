@@ -1,4 +1,5 @@
 /** The implementation of {@code io.deepep}: nothing of it is for engines. */
+@SuppressWarnings("module") // the planner is built later
 module io.deepep.buffer {
     requires io.deepep;
     requires io.deepep.cuda;
@@ -6,6 +7,9 @@ module io.deepep.buffer {
     requires io.deepep.lowlatency;
     requires io.deepep.normal;
     requires jdk.jfr;
+
+    exports io.deepep.buffer.memory to
+            io.deepep.planner;
 
     provides io.deepep.spi.BufferProvider with
             io.deepep.buffer.RankBufferProvider;

@@ -17,7 +17,9 @@ module io.deepep {
             io.deepep.cuda,
             io.deepep.host,
             io.deepep.lowlatency,
-            io.deepep.normal;
+            io.deepep.normal,
+            io.deepep.planner,
+            io.deepep.testkit;
     exports io.deepep.spi.posix to
             io.deepep.buffer,
             io.deepep.cuda,

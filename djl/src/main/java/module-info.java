@@ -5,6 +5,7 @@ module io.deepep.djl {
     requires ai.djl.pytorch_engine;
     requires com.google.gson;
     requires transitive io.deepep;
+    requires static ai.djl.tokenizers;
     requires static io.netty.buffer;
     requires static io.netty.codec;
     requires static io.netty.codec.http;
@@ -13,4 +14,8 @@ module io.deepep.djl {
     requires java.management;
 
     exports io.deepep.djl;
+    exports io.deepep.djl.decoder;
+
+    // Named in serving.properties, and made from there.
+    opens io.deepep.djl.serving;
 }

@@ -34,9 +34,9 @@ __device__ __forceinline__ RankState* state_of(const Group& g) { return at<RankS
 
 __device__ __forceinline__ uint32_t all_ranks(const Group& g) { return ~0u >> (32 - g.num_ranks); }
 
-// Epochs are kFirstEpoch = 2, 3, ..., 2^32 - 1, 2, 3, ...: never 0, which memory holds where nothing was stored yet, and
-// of one parity after the other. Before the very first call the last epoch is 0, and so are the acknowledgements: its
-// slots are free.
+// Epochs are kFirstEpoch = 2, 3, ..., 2^32 - 1, 2, 3, ...: never 0, which memory holds where nothing was stored yet,
+// and of one parity after the other. Before the very first call the last epoch is 0, and so are the acknowledgements:
+// its slots are free.
 
 __device__ __forceinline__ uint32_t epoch_after(uint32_t epoch) {
     return max(epoch + 1, static_cast<uint32_t>(kFirstEpoch));
@@ -127,17 +127,7 @@ __device__ __forceinline__ uint32_t load_words(const uint64_t* from, uint32_t ep
 __device__ __noinline__ bool record_fault(const Group& g, const Call& call, const Fault& fault) {
     auto claimed = reinterpret_cast<unsigned long long*>(&state_of(g)->claimed);
     if (atomicExch(claimed, call.launch) == call.launch) return false;
-    auto status = at<volatile StatusBlock>(g.status);
-    if (status->code != kOk) return true;
-    status->phase = fault.phase;
-    status->rank = fault.rank;
-    status->peer = fault.peer;
-    status->token = fault.token;
-    status->k = fault.k;
-    status->expected = fault.expected;
-    status->seen = fault.seen;
-    fence_sys();  // release; pairs with the host's acquire of `code`
-    status->code = fault.code;
+    report_fault(g.status, fault);
     return true;
 }
 
@@ -147,6 +137,7 @@ struct Wait {
     Phase phase;
     bool waited = false;
     bool lost = false;  // the peer never will come, as it makes the other kind of call; or this call has failed
+    int gone = 0;  // 1 + the rank because of which the peer will not come, as the host knew at the look before
     uint64_t deadline = 0;
 
     __device__ Wait(int p, Phase f) : peer(p), phase(f) {}
@@ -180,13 +171,23 @@ __device__ inline void give_up(const Group& g, const Call& call, Wait& wait, uin
     atomicOr(&state_of(g)->lost, 1u << wait.peer);
     wait.lost = true;
     Fault fault;
-    fault.code = wait.is_ahead(seen, expected) ? kOutOfStep : kTimeout;
+    fault.code = wait.gone != 0 ? kPeerGone : wait.is_ahead(seen, expected) ? kOutOfStep : kTimeout;
     fault.phase = wait.phase;
     fault.rank = g.rank;
-    fault.peer = wait.peer;
+    fault.peer = wait.gone != 0 ? wait.gone - 1 : wait.peer;
     fault.expected = expected;
-    fault.seen = seen;
+    fault.seen = wait.gone != 0 ? now_ns() + g.timeout_ns - wait.deadline : seen;
     record_fault(g, call, fault);
+}
+
+constexpr uint64_t kShortWaitNs = 20'000;  // the host is not asked in so short a time
+
+// What the host knows of the peer; to be acted upon after another look for what that stored before it went.
+__device__ inline int ask_host(const Group& g, const Wait& wait, uint64_t now) {
+    if (g.gone == 0 || now + g.timeout_ns - wait.deadline < kShortWaitNs) return 0;
+    // acquire; pairs with the release in GoneRanks
+    int gone = static_cast<int>(load_acquire_sys(at<const uint32_t>(g.gone) + wait.peer));
+    return !g.mask_timed_out || gone == wait.peer + 1 ? gone : 0;  // only who is gone itself is masked
 }
 
 // A timeout of no phase: of a rank, the first, that an earlier launch has given up.
@@ -227,7 +228,10 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
         const uint64_t* header = header_from(g, other, wait.peer, call.next_other);
         wait.lost = word_epoch(load_acquire_sys(header)) == call.next_other;  // pairs with the peer's store_words
     }
-    if (now < wait.deadline && !wait.is_ahead(seen, expected)) return false;
+    if (now < wait.deadline && !wait.is_ahead(seen, expected) && wait.gone == 0) {
+        wait.gone = ask_host(g, wait, now);
+        return false;
+    }
     if (wait.decides() && !decide(g, call, wait.peer, true)) {
         wait.deadline = now + g.timeout_ns;
         return false;
@@ -266,20 +270,24 @@ struct Opening {
     uint32_t epoch, other;  // of the last send halves, or of the run to be received and what comes after it
     uint32_t masked, lost;
     uint64_t launch;  // the last
-    uint2 ack;  // of the lane's rank, by parity
+    uint2 ack;        // of the lane's rank, by parity
+    uint4 received;   // kPublishWarp of the publishing block: as RankState has it
 };
 
 // A block in the middle: publishing takes a while, and in a small call it has nothing else to do.
 __device__ __forceinline__ bool is_publishing_block() { return blockIdx.x == gridDim.x / 2; }
 
-// Tells the peers what earlier launches have received. One warp of the publishing block, before that adds this launch.
-// Masked ranks learn it when they are back: by the next launch.
-__device__ inline void publish_received(const Group& g, uint32_t masked) {
+__device__ __forceinline__ uint4 load_received(const Group& g) {
+    return *reinterpret_cast<const uint4*>(state_of(g)->received);
+}
+
+// Tells the peers what earlier launches have received. One warp of the publishing block, before that adds this launch,
+// and behind a fence of its own. Masked ranks learn it when they are back: by the next launch.
+__device__ inline void publish_received(const Group& g, uint32_t masked, uint4 received) {
     int lane = threadIdx.x % 32;
-    uint4 received = *reinterpret_cast<const uint4*>(state_of(g)->received);
     bool tells = lane < g.num_ranks && !(masked >> lane & 1);
-    // release; pairs with await_free_slots
-    if (tells) store_release_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), lane)), received);
+    // release, with the fence; pairs with await_free_slots
+    if (tells) store_relaxed_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), lane)), received);
     send_cell(g, tells, lane, acks_of(g), 0, sizeof(received));
 }
 
@@ -296,7 +304,10 @@ __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, ui
     bool waits = is_free && look() != needed;
     // A peer may wait for what the last launch here has received, and it too could tell only when its call is open: so
     // after two calls were received, the later one first.
-    if (is_publishing_block() && __any_sync(~0u, waits)) publish_received(g, call.masked);
+    if (is_publishing_block() && __any_sync(~0u, waits)) {
+        fence_sys();
+        publish_received(g, call.masked, load_received(g));
+    }
     if (waits) {
         Wait wait(lane, kPhaseSlots);
         is_free = await(g, call, wait, needed, [&] {
@@ -328,9 +339,15 @@ __device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const u
     return opening;
 }
 
-// Waits for free slots if the launch sends, and tells the block. One warp, before __syncthreads().
-__device__ inline void finish_open(const Group& g, Kind kind, const Opening& opening, Call& call) {
-    if (threadIdx.x / 32 != kOpenWarp) return;
+// Waits for free slots if the launch sends, and tells the block. One warp, before __syncthreads(). Another one fences
+// what it will publish: later the fence would wait for all that the block has stored.
+__device__ inline void finish_open(const Group& g, Kind kind, Opening& opening, Call& call) {
+    int warp = threadIdx.x / 32;
+    if (warp == kPublishWarp && is_publishing_block()) {
+        fence_sys();
+        opening.received = load_received(g);
+    }
+    if (warp != kOpenWarp) return;
     bool sends = g.phases & kSend;
     Call mine = {sends ? epoch_after(opening.epoch) : opening.epoch,
                  sends ? epoch_after(opening.other) : opening.other,
@@ -343,13 +360,16 @@ __device__ inline void finish_open(const Group& g, Kind kind, const Opening& ope
     if (threadIdx.x % 32 == 0) call = mine;
 }
 
-// kPublishWarp of every block, after the call is open. True in one thread of the block that is last to have read the
-// epoch: nobody reads it any more, and it becomes this launch's.
+// kPublishWarp of the publishing block, as soon as the call is open: peers may wait for it with theirs.
+__device__ inline void publish(const Group& g, const Call& call, const Opening& opening) {
+    if (is_publishing_block()) publish_received(g, call.masked, opening.received);
+}
+
+// kPublishWarp of every block, after publish: nobody waits for it. True in one thread of the block that is last to have
+// read the epoch: nobody reads it any more, and it becomes this launch's.
 __device__ inline bool advance_epoch(const Group& g, const Call& call) {
-    RankState* state = state_of(g);
-    if (is_publishing_block()) publish_received(g, call.masked);
-    __syncwarp();  // `received` has been read
     if (threadIdx.x % 32 != 0) return false;
+    RankState* state = state_of(g);
     if (is_publishing_block() && g.phases & kReceive) state->received[call.kind * 2 + (call.epoch & 1)] = call.epoch;
     if (add_acq_rel_gpu(&state->arrivals, 1) != gridDim.x - 1) return false;  // release by all, acquire by the last
     state->arrivals = 0;

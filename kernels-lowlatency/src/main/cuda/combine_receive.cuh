@@ -13,8 +13,16 @@ static_assert(kLogBlockBytes % kPlaceUnitBytes == 0);
 using CombineReceivers = Receivers<kCombineSenders>;
 
 struct CollectShared {
-    uint32_t came;  // ranks whose rows are to be summed
+    uint64_t heard;  // mbarrier at which kCollectWarp arrives once, for warps that have sent: then the rest is final
+    uint32_t present;  // ranks whose tokens the dispatch brought
+    uint32_t came;     // ranks whose rows are to be summed
     bool ok;
+
+    // One thread, before the call is open.
+    __device__ void init(uint32_t present_in_dispatch) {
+        barrier_init(&heard, 1);
+        present = present_in_dispatch;
+    }
 };
 
 // Hears from every sender which dispatch it combines, and how. One warp, lane by sender and pair of words. All ranks
@@ -74,6 +82,7 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
     if (lane != 0) return;
     shared.came = ranks & run.expected;
     shared.ok = fault.code == kOk && !lost;
+    barrier_arrive(&shared.heard);  // release; pairs with the wait of warps that have sent
     if (fault.code != kOk && !lost && blockIdx.x == 0) record_fault(g, call, fault);
 }
 
@@ -142,21 +151,29 @@ __device__ __forceinline__ Selected load_selected(const CombineParams& p, int to
     return {at<const int64_t>(p.topk_idx)[i], kReduce ? 1 : at<const float>(p.topk_weights)[i]};
 }
 
+// The selections of a token whose rows are to be summed; sender: of the lane's.
+template <bool kReduce>
+__device__ __forceinline__ uint32_t senders_of(const CombineParams& p, uint32_t came, Selected mine, int& sender) {
+    bool sums = is_expert(mine.expert, p.num_experts);
+    sender = sums ? small_div(static_cast<int>(mine.expert), p.experts_per_rank) : 0;
+    sums = sums && (came >> sender & 1);
+    // Of a token's selections of one rank, the first has the slot of their sum.
+    if (kReduce) {
+        uint32_t same = __match_any_sync(~0u, sums ? sender : -1);
+        sums = sums && threadIdx.x % 32 == __ffs(same) - 1;
+    }
+    return __ballot_sync(~0u, sums);
+}
+
 // Waits for the part of each selection's row that holds the chunk, and sums the chunk.
 template <bool kLog, bool kReduce>
 __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& call, uint32_t came, Selected mine,
                                           int token, int chunk) {
     const Group& g = p.group;
     int lane = threadIdx.x % 32, channel = chunk * kChunkChannels + lane * 8;
-    bool sums = is_expert(mine.expert, p.num_experts);
-    int sender = sums ? small_div(static_cast<int>(mine.expert), p.experts_per_rank) : 0;
-    sums = sums && (came >> sender & 1);
-    // Of a token's selections of one rank, the first has the slot of their sum.
-    if (kReduce) {
-        uint32_t same = __match_any_sync(~0u, sums ? sender : -1);
-        sums = sums && lane == __ffs(same) - 1;
-    }
-    uint32_t expected = __ballot_sync(~0u, sums);
+    int sender;
+    uint32_t expected = senders_of<kReduce>(p, came, mine, sender);
+    bool sums = expected >> lane & 1;
     uint32_t row = (sender * p.row_rank_stride + slot_offset(p, token, lane)) / kPlaceUnitBytes;
     uint32_t offset = (kLog ? (chunk * 2 + lane / kLogLanes) * kLogBlockBytes : channel * 2) / kPlaceUnitBytes;
     RowBatch<kLog> batch(row, offset, mine.weight, expected);
@@ -185,24 +202,6 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
     } else {
         store_unaligned(to, round_vector(sum));
     }
-}
-
-// The receivers of every block, from the launch's beginning. A warp stays with one chunk.
-template <bool kLog, bool kReduce>
-__device__ inline void sum_tokens(const CombineParams& p, const Call& call, const Run& run,
-                                  const CombineReceivers& team, const Deal& deal, Selected first,
-                                  CollectShared& shared) {
-    int num_chunks = (p.hidden + kChunkChannels - 1) / kChunkChannels;
-    if (team.warp() == kCollectWarp) collect_senders(p, call, run, shared);
-    team.sync();
-    if (!shared.ok) return;
-#pragma unroll 1
-    for (int chunk = deal.group; chunk < num_chunks; chunk += deal.next_group)
-#pragma unroll 1
-        for (int token = deal.item; token < p.num_tokens; token += deal.next_item) {
-            if (token != deal.item || chunk != deal.group) first = load_selected<kReduce>(p, token);
-            sum_chunk<kLog, kReduce>(p, call, shared.came, first, token, chunk);
-        }
 }
 
 }  // namespace deepep::lowlatency

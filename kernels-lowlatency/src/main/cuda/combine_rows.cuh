@@ -5,6 +5,8 @@
 // before the call is open; store.
 #pragma once
 
+#include <type_traits>
+
 #include "deepep/bf16.cuh"
 #include "call.cuh"
 #include "logfmt.cuh"
@@ -19,16 +21,19 @@ constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
 static_assert(kStoreWarps == kSendTeamThreads / 32 - 1);  // a team's last warp flags what they have stored
 static_assert(kLogPartBytes % 16 == 0 && kLogPartBytes <= kLogStageBytes && kPartChannels % kChunkChannels == 0);
 
-// The part and the owner that a group of the deal stands for; nearest owners behind this rank first.
+// The part of kChunks chunks, and the owner, that a group of the deal stands for; nearest owners behind this rank
+// first.
+template <int kChunks>
 struct Errand {
+    static constexpr int kChannels = kChunks * kChunkChannels;
     int part, owner;
 
     __device__ Errand(const Group& g, int group) : part(small_div(group, g.num_ranks)) {
         owner = g.rank + 1 + group - part * g.num_ranks;
         if (owner >= g.num_ranks) owner -= g.num_ranks;
     }
-    __device__ int first_channel() const { return part * kPartChannels; }
-    __device__ int num_channels(const CombineParams& p) const { return min(kPartChannels, p.hidden - first_channel()); }
+    __device__ int first_channel() const { return part * kChannels; }
+    __device__ int num_channels(const CombineParams& p) const { return min(kChannels, p.hidden - first_channel()); }
 };
 
 // Where a part begins in a row.
@@ -60,9 +65,9 @@ __device__ __forceinline__ void add_scaled(float& sum, float weight, float value
 
 // A part of a row of x, 8 channels per lane and chunk. What is encoded comes through few registers: a chunk is loaded
 // while the last one is encoded.
-template <bool kLog>
+template <bool kLog, int kChunks>
 struct CombinePart {
-    static constexpr int kHeld = kLog ? 1 : kPartChunks;
+    static constexpr int kHeld = kLog ? 1 : kChunks;
     static constexpr int kStride = kChunkChannels * 2;
 
     Vectors<kHeld> x;
@@ -85,7 +90,7 @@ struct CombinePart {
     __device__ void encode(uint64_t to, int num_channels, uint8_t* stage) {
         int lane = threadIdx.x % 32;
 #pragma unroll 1
-        for (int c = 0; c < kPartChunks; ++c) {
+        for (int c = 0; c < kChunks; ++c) {
             uint4 now = x.v[0];
             from += kStride;
             x = load_vectors<kHeld, kStride>(from, end);
@@ -97,12 +102,13 @@ struct CombinePart {
 };
 
 // Every selection's row by itself.
-template <bool kLog>
+template <bool kLog, int kNumChunks>
 struct SelectionRows {
     using Item = uint2;  // a Selection, if there is one
+    static constexpr int kChunks = kNumChunks;
     static constexpr int kStageBytes = kLog ? kLogStageBytes : 0;
 
-    CombinePart<kLog> part;
+    CombinePart<kLog, kChunks> part;
 
     __device__ static int num_items(const CombineParams& p, int rank) {
         return at<const Bank>(p.bank)->num_selections[rank];
@@ -112,7 +118,7 @@ struct SelectionRows {
         return item < capacity ? at<const uint2>(p.selections)[static_cast<int64_t>(owner) * capacity + item] : uint2{};
     }
     __device__ static uint32_t origin(const Item& item) { return item.y; }
-    __device__ void load(const CombineParams& p, const Errand& errand, const Item& item, uint8_t*) {
+    __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item, uint8_t*) {
         part.load(x_row(p, item.x) + errand.first_channel() * 2, errand.num_channels(p));
     }
     __device__ void store(uint64_t to, int num_channels, uint8_t* stage) {
@@ -122,20 +128,22 @@ struct SelectionRows {
             part.store(to, num_channels);
         }
     }
+    __device__ uint4 vector(int chunk, const uint8_t*) const { return part.x.v[chunk]; }
 };
 
 // The rows of a token here, summed as the dispatch weighted them, in fp32 and in the order of selections, and rounded
 // to bf16: they take the slot of the first. Sums wait in the warp's stage, each vector for the lane that made it.
-template <bool kLog>
+template <bool kLog, int kNumChunks>
 struct ReducedRows {
     struct Item {
         uint32_t place;  // of selection k in lane k, or ~0
         float weight;
         uint32_t token;
     };
-    static constexpr int kStageBytes = kReduceStageBytes;
+    static constexpr int kChunks = kNumChunks;
     static constexpr int kStride = kChunkChannels * 2;
-    static_assert(kStageBytes == kPartChannels * 2);
+    static constexpr int kStageBytes = kChunks * kStride;
+    static_assert(kStageBytes <= kReduceStageBytes);
 
     __device__ static int num_items(const CombineParams& p, int rank) { return at<const Bank>(p.bank)->num_rows[rank]; }
     __device__ static Item ask(const CombineParams& p, int owner, int item) {
@@ -152,22 +160,24 @@ struct ReducedRows {
         return item.token << kTopkBits | (selected != 0 ? __ffs(selected) - 1 : 0);
     }
 
-    __device__ void load(const CombineParams& p, const Errand& errand, const Item& item, uint8_t* stage) {
+    __device__ void load(const CombineParams& p, const Errand<kChunks>& errand, const Item& item, uint8_t* stage) {
         uint32_t selected = __ballot_sync(~0u, item.place != ~0u);
         uint64_t row = item.place != ~0u ? x_row(p, item.place) + errand.first_channel() * 2 : 0;
         int num_bytes = errand.num_channels(p) * 2;
         bool aligned = ((p.x | p.x_expert_stride | p.x_row_stride) & 15) == 0;
-        int num_rows = aligned ? __popc(selected) : kMaxTopk;
+        int num_rows = __popc(selected);
         if (num_rows > 1) fetch_ahead(row, selected, num_bytes);
-        // As many loads are under way whatever the number of rows.
-        if (num_rows <= 1) {
-            sum<1, kPartChunks, true>(row, item.weight, selected, num_bytes, stage);
+        // As many loads are under way whatever the number of rows, if there are that many chunks.
+        if (!aligned) {
+            sum<1, 1, false>(row, item.weight, selected, num_bytes, stage);
+        } else if (num_rows <= 1) {
+            sum<1, kChunks, true>(row, item.weight, selected, num_bytes, stage);
         } else if (num_rows <= 2) {
-            sum<2, 4, true>(row, item.weight, selected, num_bytes, stage);
-        } else if (num_rows <= 4) {
+            sum<2, kChunks < 4 ? kChunks : 4, true>(row, item.weight, selected, num_bytes, stage);
+        } else if (num_rows <= 4 && kChunks >= 4) {
             sum<4, 2, true>(row, item.weight, selected, num_bytes, stage);
         } else {
-            sum<4, 1, false>(row, item.weight, selected, num_bytes, stage);
+            sum<4, 1, true>(row, item.weight, selected, num_bytes, stage);
         }
     }
 
@@ -180,24 +190,24 @@ struct ReducedRows {
         for (uint32_t left = selected; left != 0; left &= left - 1) {
             uint64_t begin = __shfl_sync(~0u, row, __ffs(left) - 1);
 #pragma unroll
-            for (int c = 0; c < kPartChunks; ++c)
+            for (int c = 0; c < kChunks; ++c)
                 if (threadIdx.x % kLineVectors == 0 && first + c * kStride < num_bytes)
                     prefetch_l2(at<const uint4>(begin + first + c * kStride));
         }
     }
 
-    // kRows rows at a time, kChunks chunks of each; lane k has the row of selection k. kAll: there are at most kRows of
-    // them, and they begin on 16 bytes.
-    template <int kRows, int kChunks, bool kAll>
+    // kRows rows at a time, kAtOnce chunks of each; lane k has the row of selection k. kAligned: rows begin on 16
+    // bytes. Where several chunks are summed at once, there are at most kRows rows.
+    template <int kRows, int kAtOnce, bool kAligned>
     __device__ __forceinline__ static void sum(uint64_t row, float weight, uint32_t selected, int num_bytes,
                                                uint8_t* stage) {
         int lane = threadIdx.x % 32;
 #pragma unroll 1
-        for (int first = 0; first < kPartChunks; first += kChunks) {
-            float sums[kChunks][8] = {};
+        for (int first = 0; first < kChunks; first += kAtOnce) {
+            float sums[kAtOnce][8] = {};
             uint32_t left = selected;
             do {
-                Vectors<kChunks> x[kRows];
+                Vectors<kAtOnce> x[kRows];
                 float factor[kRows];
 #pragma unroll
                 for (int j = 0; j < kRows; ++j) {
@@ -206,19 +216,20 @@ struct ReducedRows {
                     float mine = __shfl_sync(~0u, weight, k);
                     factor[j] = left != 0 ? mine : 0;
                     uint64_t from = begin + first * kStride + lane * 16;
-                    x[j] = kAll ? load_aligned<kChunks, kStride>(from, end) : load_vectors<kChunks, kStride>(from, end);
+                    x[j] = kAligned ? load_aligned<kAtOnce, kStride>(from, end)
+                                    : load_vectors<kAtOnce, kStride>(from, end);
                     left &= left - 1;
                 }
 #pragma unroll
-                for (int c = 0; c < kChunks; ++c)
+                for (int c = 0; c < kAtOnce; ++c)
 #pragma unroll
                     for (int j = 0; j < kRows; ++j)
 #pragma unroll
                         for (int i = 0; i < 8; ++i) add_scaled(sums[c][i], factor[j], bf16_at(x[j].v[c], i));
-            } while (!kAll && left != 0);
+            } while (kAtOnce == 1 && left != 0);
 #pragma unroll
-            for (int c = 0; c < kChunks; ++c)
-                if (first + c < kPartChunks) *staged(stage, first + c) = round_vector(sums[c]);
+            for (int c = 0; c < kAtOnce; ++c)
+                if (first + c < kChunks) *staged(stage, first + c) = round_vector(sums[c]);
         }
     }
 
@@ -226,12 +237,14 @@ struct ReducedRows {
         return reinterpret_cast<uint4*>(stage + chunk * kStride) + threadIdx.x % 32;
     }
 
+    __device__ uint4 vector(int chunk, uint8_t* stage) const { return *staged(stage, chunk); }
+
     __device__ void store(uint64_t to, int num_channels, uint8_t* stage) {
         int lane = threadIdx.x % 32;
         if constexpr (kLog) {
             // Blocks take the place of sums that have been read: they are shorter.
 #pragma unroll 1
-            for (int c = 0; c < kPartChunks; ++c) {
+            for (int c = 0; c < kChunks; ++c) {
                 uint4 now = *staged(stage, c);
                 __syncwarp();
                 int block = c * (kChunkChannels / kLogChannels) + lane / kLogLanes;
@@ -240,11 +253,14 @@ struct ReducedRows {
             send_blocks(to, num_channels, stage);
         } else {
 #pragma unroll
-            for (int c = 0; c < kPartChunks; ++c)
+            for (int c = 0; c < kChunks; ++c)
                 if (lane * 16 + c * kStride < num_channels * 2)
                     *at<uint4>(to + lane * 16 + c * kStride) = *staged(stage, c);
         }
     }
 };
+
+template <bool kLog, bool kReduce, int kChunks>
+using SentRows = std::conditional_t<kReduce, ReducedRows<kLog, kChunks>, SelectionRows<kLog, kChunks>>;
 
 }  // namespace deepep::lowlatency

@@ -16,9 +16,10 @@ __device__ __forceinline__ uint64_t slot_offset(const CombineParams& p, uint32_t
     return static_cast<uint64_t>(token * p.max_topk + k) * p.row_stride;
 }
 
-// The flag of a part of that row: those of one token and part lie side by side, so that their reader looks at few lines.
-__device__ __forceinline__ uint64_t flag_offset(const CombineParams& p, int source, uint32_t token, uint32_t k, int part,
-                                                uint32_t epoch) {
+// The flag of a part of that row: those of one token and part lie side by side, so that their reader looks at few
+// lines.
+__device__ __forceinline__ uint64_t flag_offset(const CombineParams& p, int source, uint32_t token, uint32_t k,
+                                                int part, uint32_t epoch) {
     return p.flag_offset + (epoch & 1) * p.flag_parity_stride + token * p.flag_token_stride +
            part * p.flag_part_stride + (source * p.max_topk + k) * (kFlagWords * sizeof(uint32_t));
 }
@@ -35,7 +36,8 @@ __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread
     for (int i = thread; i < p.num_tokens * p.topk; i += num_threads) {
         int64_t expert = topk_idx[i], sent = sent_topk_idx[i];
         bool is_left_out = expert == -1 && (!kReduce || sent == -1);
-        if (!is_left_out && (expert != sent || !is_expert(expert, p.num_experts))) bad = min(bad, static_cast<uint32_t>(i));
+        bool is_good = expert == sent && is_expert(expert, p.num_experts);
+        if (!is_left_out && !is_good) bad = min(bad, static_cast<uint32_t>(i));
     }
     return __reduce_min_sync(~0u, bad);
 }
@@ -78,6 +80,9 @@ struct SendShared {
     } parts[kSendTeams][2][kStoreWarps];
 };
 
+// Of the senders, a team's last: it flags what the others have stored.
+__device__ __forceinline__ bool is_flag_warp() { return threadIdx.x / 32 % (kStoreWarps + 1) == kStoreWarps; }
+
 __device__ __forceinline__ void send_barrier(int team) { team_barrier(kBarrierSend + team, kSendTeamThreads); }
 
 // A team's last warp, lane by warp that has stored: sends the parts of remote owners.
@@ -117,15 +122,18 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
 
 // The senders of every block, from the launch's beginning: a warp's first row is under way when the call is open. Rows
 // go in the order of their tokens, to all owners at once, so that owners can begin to sum.
+// few: owners that this does not send to.
 template <bool kLog, typename Rows>
-__device__ inline void send_rows(const CombineParams& p, const Call& call, SendShared& shared, uint8_t* stages) {
+__device__ inline void send_rows(const CombineParams& p, const Call& call, uint32_t few, SendShared& shared,
+                                 uint8_t* stages) {
     const Group& g = p.group;
     int team = threadIdx.x / kSendTeamThreads, warp = threadIdx.x % kSendTeamThreads / 32, lane = threadIdx.x % 32;
     int store_warp = team * kStoreWarps + warp;
     int num_groups = g.num_ranks * ((p.hidden + kPartChannels - 1) / kPartChannels);
     Deal deal(num_groups, store_warp, kSendTeams * kStoreWarps);
-    int num_items = Rows::num_items(p, lane % kRanks);
-    typename Rows::Item next = Rows::ask(p, Errand(g, deal.group).owner, deal.item);
+    int num_items = few >> lane % kRanks & 1 ? 0 : Rows::num_items(p, lane % kRanks);
+    using Task = Errand<Rows::kChunks>;
+    typename Rows::Item next = Rows::ask(p, Task(g, deal.group).owner, deal.item);
     // As many rounds for all warps, which meet at barriers.
     int most = __reduce_max_sync(~0u, lane < g.num_ranks ? num_items : 0);
     int rounds_per_group = small_div(most + deal.next_item - 1, deal.next_item);
@@ -135,7 +143,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, SendS
         flag_rounds<kLog>(p, call, team, rounds_per_group * groups_per_warp, shared);
         return;
     }
-    Errand errand(g, deal.group);
+    Task errand(g, deal.group);
     int num_mine = __shfl_sync(~0u, num_items, errand.owner);
     if (deal.group >= num_groups) num_mine = 0;
     int item = deal.item;
@@ -163,7 +171,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, SendS
             send_barrier(team);
         }
         group += deal.next_group;
-        errand = Errand(g, group);
+        errand = Task(g, group);
         num_mine = __shfl_sync(~0u, num_items, errand.owner);
         if (group >= num_groups) num_mine = 0;
         item = deal.item;

@@ -89,7 +89,7 @@ __device__ inline void collect_headers(const DispatchParams& p, const Call& call
         if ((word == kStatus && one != kOk) || (word + 1 == kFormat && other != format_word(p)) ||
             (word == kTopk && one != p.topk))
             shared.odd = true;
-        if (word + 1 == kCrowded && other != 0) shared.crowded = true;
+        if (word + 1 == kTraits && other & kCrowded) shared.crowded = true;
     }
 }
 
@@ -212,7 +212,10 @@ __device__ inline void report_counts(const DispatchParams& p, const Placers& tea
         bank->num_selections[source] = shared.ok ? table.word(source, kNumSelections) : 0;
         bank->num_rows[source] = shared.ok ? table.word(source, kNumRows) : 0;
     }
-    if (source == 0) bank->present = shared.ok ? shared.present : 0;
+    uint32_t present = shared.ok ? shared.present : 0;
+    bool has_few = present >> source & 1 && table.word(source, kTraits) & kFewTokens;
+    uint32_t few = __ballot_sync(~0u, has_few);
+    if (source == 0) bank->present = present, bank->few = few;
 }
 
 // The output row of a lane's selection.

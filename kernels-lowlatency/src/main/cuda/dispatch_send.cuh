@@ -23,7 +23,7 @@ struct TokenCounts {
     uint32_t rows[kRanks];        // tokens to each rank
     uint32_t selections[kRanks];  // of its experts
     uint32_t bad;                 // smallest token << 8 | k whose expert does not exist, or ~0
-    uint32_t crowded;             // see kCrowded
+    uint32_t crowded;             // kCrowded, or 0
 };
 
 // Where the token at hand goes; ranks behind this one first, so that ranks do not all send to the same.
@@ -123,6 +123,7 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
                                          const uint32_t* hist, int thread, int num_threads) {
     int lane = thread % 32, num_local_experts = p.experts_per_rank;
     bool good = counts.bad == ~0u;
+    uint32_t few = p.num_tokens <= kPackedTokens ? kFewTokens : 0;
     uint32_t token = good ? 0 : counts.bad >> 8, k = good ? 0 : counts.bad & 255;
     int64_t value = good ? 0 : at<const int64_t>(p.topk_idx)[static_cast<size_t>(token) * p.topk + k];
 #pragma unroll 1
@@ -137,7 +138,7 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const Call& ca
                 case kStatusK: first = k, second = static_cast<uint32_t>(value); break;
                 case kStatusValueHigh: first = static_cast<uint32_t>(value >> 32), second = format_word(p); break;
                 case kTopk: first = p.topk, second = counts.rows[dest]; break;
-                case kNumSelections: first = counts.selections[dest], second = counts.crowded; break;
+                case kNumSelections: first = counts.selections[dest], second = counts.crowded | few; break;
             }
             store_words(header + lane * 2, call.epoch, first, second);
         }
@@ -275,7 +276,7 @@ __device__ inline void plan_first(const DispatchParams& p, int thread, uint32_t*
     if (!announces) return;
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += kPlanners)
-        if (all_hist[e] > p.max_tokens) shared.all.crowded = 1;
+        if (all_hist[e] > p.max_tokens) shared.all.crowded = kCrowded;
 }
 
 // What belongs to the row besides its elements: the receivers go round the warps.

@@ -15,8 +15,7 @@
 // GPU; kThreads threads. Dynamic shared memory: for each of kSendTeams * kStoreWarps warps kLogStageBytes for LogFMT,
 // kReduceStageBytes in the reduced kernels.
 // x and out may start anywhere, but are used fastest on 16-byte boundaries.
-#include <type_traits>
-
+#include "combine_packs.cuh"
 #include "combine_receive.cuh"
 #include "combine_send.cuh"
 #include "deepep/block.cuh"
@@ -35,32 +34,43 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     __shared__ uint32_t bad[kAnnounceWarps];
     const Group& g = p.group;
     bool sends = g.phases & kSend, receives = g.phases & kReceive;
+    Selected first = {-1, 0};  // of the first token that the warp sums
     if (sends && threadIdx.x < kCombineSenders) {
-        send_rows<kLog, std::conditional_t<kReduce, ReducedRows<kLog>, SelectionRows<kLog>>>(p, call, sent, stages);
-        return;
+        send_home<kLog, kReduce>(p, call, sent, stages);
+        Deal deal = deal_sums(p, num_summed<kLog>(p));
+        if (!receives || is_flag_warp() || deal.item >= p.num_tokens) return;  // the flag warp is busy longest
+        first = load_selected<kReduce>(p, deal.item);
+        barrier_wait(&collected.heard, 0);  // acquire; pairs with collect_senders
+    } else {
+        CombineReceivers team(g);
+        Run* noted = &state_of(g)->runs[p.run];
+        Opening opening = begin_open(g, kCombine, &noted->epoch);
+        auto bank = at<const Bank>(p.bank);
+        Run run = sends ? Run{0, 0, bank->epoch, bank->reached} : *noted;
+        bool announces = sends && blockIdx.x == gridDim.x - 1, publishes = threadIdx.x / 32 == kPublishWarp;
+        if (announces) {
+            uint32_t warp_bad = find_bad_selection<kReduce>(p, team.thread, team.num_threads);
+            if (team.thread % 32 == 0) bad[team.warp()] = warp_bad;
+        }
+        if (team.thread == 0) collected.init(bank->present);
+        if (receives && kHasOneNode) first = load_selected<kReduce>(p, deal_sums(p, num_summed<kLog>(p)).item);
+        finish_open(g, kCombine, opening, call);
+        __syncthreads();
+        run.epoch = call.epoch;
+        run.next_other = call.next_other;
+        if (publishes) publish(g, call, opening);
+        if (announces && team.warp() == kCollectWarp)
+            announce_combine(p, call, run, collected.present,
+                             __reduce_min_sync(~0u, bad[team.thread % kAnnounceWarps]));
+        if (receives) {
+            if (team.warp() == kCollectWarp) collect_senders(p, call, run, collected);
+            team.sync();
+        }
+        if (publishes && advance_epoch(g, call) && sends) *noted = run;
     }
-    CombineReceivers team(g);
-    Run* noted = &state_of(g)->runs[p.run];
-    Opening opening = begin_open(g, kCombine, &noted->epoch);
-    auto bank = at<const Bank>(p.bank);
-    Run run = sends ? Run{0, 0, bank->epoch, bank->reached} : *noted;
-    uint32_t present = bank->present;
-    bool announces = sends && blockIdx.x == gridDim.x - 1;
-    if (announces) {
-        uint32_t warp_bad = find_bad_selection<kReduce>(p, team.thread, team.num_threads);
-        if (team.thread % 32 == 0) bad[team.warp()] = warp_bad;
-    }
-    Deal deal((p.hidden + kChunkChannels - 1) / kChunkChannels, team.warp(), team.num_warps());
-    Selected first = {-1, 0};
-    if (receives) first = load_selected<kReduce>(p, deal.item);
-    finish_open(g, kCombine, opening, call);
-    __syncthreads();
-    run.epoch = call.epoch;
-    run.next_other = call.next_other;
-    if (threadIdx.x / 32 == kPublishWarp && advance_epoch(g, call) && sends) *noted = run;
-    if (announces && team.warp() == kCollectWarp)
-        announce_combine(p, call, run, present, __reduce_min_sync(~0u, bad[team.thread % kAnnounceWarps]));
-    if (receives) sum_tokens<kLog, kReduce>(p, call, run, team, deal, first, collected);
+    // Beside what several nodes need, there are no registers to keep it in.
+    if (receives && !kHasOneNode) first = load_selected<kReduce>(p, deal_sums(p, num_summed<kLog>(p)).item);
+    if (receives) sum_tokens<kLog, kReduce>(p, call, first, collected);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)

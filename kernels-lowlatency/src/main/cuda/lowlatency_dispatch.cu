@@ -11,8 +11,9 @@
 // call works.
 //
 // Launch: overlapping the previous one; any number of blocks, resident together with those of the other ranks on the
-// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks * (own_words +
-// local experts)] or u32 [num_experts], what is more; at scales_shared_offset f32 [hidden / 128]. Outputs are 16-byte aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
+// GPU; kThreads threads. Dynamic shared memory: u32 [num_experts]; at counts_shared_offset i32 [num_ranks * (own_words
+// + local experts)] or u32 [num_experts], what is more; at scales_shared_offset f32 [hidden / 128]. Outputs are 16-byte
+// aligned; x may start anywhere, but is read fastest from 16-byte boundaries.
 #include "deepep/block.cuh"
 #include "dispatch_receive.cuh"
 #include "dispatch_send.cuh"
@@ -48,19 +49,19 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
         if (sends && team.thread >= kPlanners) keep_step_with_planners(kBarrierOpen, 32);
         finish_open(g, kDispatch, opening, call);
         __syncthreads();
-        if (threadIdx.x / 32 == kPublishWarp && advance_epoch(g, call) && sends) {
-            bank->epoch = call.epoch;
-            bank->next_other = call.next_other;
-            bank->reached = call.reached;
-        }
+        bool publishes = threadIdx.x / 32 == kPublishWarp;
+        if (publishes) publish(g, call, opening);
         if (sends && is_reporting_block()) {
             announce_dispatch(p, call, send.all, all_hist, team.thread, team.num_threads);
             team.sync();  // all_hist has been read
         }
-        if (receives) {
-            place_sources(p, call, team, table, received);
-            report_counts(p, team, table, received);
+        if (receives) place_sources(p, call, team, table, received);
+        if (publishes && advance_epoch(g, call) && sends) {
+            bank->epoch = call.epoch;
+            bank->next_other = call.next_other;
+            bank->reached = call.reached;
         }
+        if (receives) report_counts(p, team, table, received);
     }
     if (receives) receive_rows<kCast>(p, call, table, received);
 }

@@ -21,6 +21,9 @@ constexpr int kStoreWarps = 7;
 constexpr int kLogStageBytes = 2368;
 constexpr int kReduceStageBytes = 3584;
 constexpr int kPartChannels = 1792;
+constexpr int kPackedTokens = 16;
+constexpr int kUnitChannels = 768;
+constexpr int kUnitBytes = 2048;
 constexpr int kScaleChannels = 128;
 constexpr int kLogChannels = 128;
 constexpr int kLogBlockBytes = 168;
@@ -64,7 +67,13 @@ enum DispatchHeaderWord : int32_t {
     kTopk = 6,
     kNumRows = 7,             // rows that follow for the receiver
     kNumSelections = 8,       // of its experts in them
-    kCrowded = 9,             // 1: the source has more selections of an expert, of any rank, than it may have tokens
+    kTraits = 9,              // DispatchTraits
+};
+
+// See DispatchTrait.
+enum DispatchTrait : int32_t {
+    kCrowded = 1,             // the source has more selections of an expert, of any rank, than it may have tokens
+    kFewTokens = 2,           // at most kPackedTokens: GPUs of one node send what is combined in packs
 };
 
 // See CombineWord.
@@ -88,6 +97,7 @@ struct Group {
     uint64_t status;                    // StatusBlock, device address of mapped host memory
     uint64_t ran;                       // u64 of the operation: the launch it ran last
     uint64_t timed_out;                 // i32 [num_ranks] of mapped host memory: 1 if masked
+    uint64_t gone;                      // i32 [num_ranks] in host memory: 1 + the rank because of which one will not come, or 0
     uint64_t timeout_ns;
     uint64_t acks_offset;               // u32 [num_ranks][kinds][parities]: a peer's received
     uint64_t header_offset[2];          // by Kind: u64 [epoch parity][rank][words]
@@ -98,7 +108,7 @@ struct Group {
     int32_t mask_timed_out;             // a rank that does not come is masked, no fault
     int32_t phases;                     // Phases
 };
-static_assert(sizeof(Group) == 424);
+static_assert(sizeof(Group) == 432);
 static_assert(offsetof(Group, network) == 0);
 static_assert(offsetof(Group, heap) == 48);
 static_assert(offsetof(Group, outbox) == 304);
@@ -106,15 +116,16 @@ static_assert(offsetof(Group, state) == 312);
 static_assert(offsetof(Group, status) == 320);
 static_assert(offsetof(Group, ran) == 328);
 static_assert(offsetof(Group, timed_out) == 336);
-static_assert(offsetof(Group, timeout_ns) == 344);
-static_assert(offsetof(Group, acks_offset) == 352);
-static_assert(offsetof(Group, header_offset) == 360);
-static_assert(offsetof(Group, header_parity_stride) == 376);
-static_assert(offsetof(Group, header_rank_stride) == 392);
-static_assert(offsetof(Group, rank) == 408);
-static_assert(offsetof(Group, num_ranks) == 412);
-static_assert(offsetof(Group, mask_timed_out) == 416);
-static_assert(offsetof(Group, phases) == 420);
+static_assert(offsetof(Group, gone) == 344);
+static_assert(offsetof(Group, timeout_ns) == 352);
+static_assert(offsetof(Group, acks_offset) == 360);
+static_assert(offsetof(Group, header_offset) == 368);
+static_assert(offsetof(Group, header_parity_stride) == 384);
+static_assert(offsetof(Group, header_rank_stride) == 400);
+static_assert(offsetof(Group, rank) == 416);
+static_assert(offsetof(Group, num_ranks) == 420);
+static_assert(offsetof(Group, mask_timed_out) == 424);
+static_assert(offsetof(Group, phases) == 428);
 
 // A combine between its halves.
 struct Run {
@@ -162,16 +173,20 @@ struct Bank {
     uint32_t next_other;                // the first combine that comes after it
     uint32_t reached;                   // ranks that this rank's tokens were sent to
     uint32_t present;                   // ranks whose tokens were received
+    uint32_t few;                       // of these, the ranks with few tokens: see DispatchTrait
+    uint32_t reserved;
     int32_t num_selections[32];         // from each rank
     int32_t num_rows[32];               // from each rank; for observers
 };
-static_assert(sizeof(Bank) == 272);
+static_assert(sizeof(Bank) == 280);
 static_assert(offsetof(Bank, epoch) == 0);
 static_assert(offsetof(Bank, next_other) == 4);
 static_assert(offsetof(Bank, reached) == 8);
 static_assert(offsetof(Bank, present) == 12);
-static_assert(offsetof(Bank, num_selections) == 16);
-static_assert(offsetof(Bank, num_rows) == 144);
+static_assert(offsetof(Bank, few) == 16);
+static_assert(offsetof(Bank, reserved) == 20);
+static_assert(offsetof(Bank, num_selections) == 24);
+static_assert(offsetof(Bank, num_rows) == 152);
 
 // An output row, in its source's order of sending.
 struct Selection {
@@ -233,46 +248,46 @@ struct DispatchParams {
     int32_t scales_shared_offset;       // in dynamic shared memory
     int32_t reserved;
 };
-static_assert(sizeof(DispatchParams) == 664);
+static_assert(sizeof(DispatchParams) == 672);
 static_assert(offsetof(DispatchParams, group) == 0);
-static_assert(offsetof(DispatchParams, flag_offset) == 424);
-static_assert(offsetof(DispatchParams, flag_parity_stride) == 432);
-static_assert(offsetof(DispatchParams, flag_rank_stride) == 440);
-static_assert(offsetof(DispatchParams, row_offset) == 448);
-static_assert(offsetof(DispatchParams, row_parity_stride) == 456);
-static_assert(offsetof(DispatchParams, row_rank_stride) == 464);
-static_assert(offsetof(DispatchParams, x) == 472);
-static_assert(offsetof(DispatchParams, x_stride) == 480);
-static_assert(offsetof(DispatchParams, topk_idx) == 488);
-static_assert(offsetof(DispatchParams, topk_weights) == 496);
-static_assert(offsetof(DispatchParams, bank) == 504);
-static_assert(offsetof(DispatchParams, selections) == 512);
-static_assert(offsetof(DispatchParams, sent_topk_idx) == 520);
-static_assert(offsetof(DispatchParams, row_selections) == 528);
-static_assert(offsetof(DispatchParams, row_tokens) == 536);
-static_assert(offsetof(DispatchParams, out_x) == 544);
-static_assert(offsetof(DispatchParams, out_scales) == 552);
-static_assert(offsetof(DispatchParams, out_src_info) == 560);
-static_assert(offsetof(DispatchParams, out_layout_range) == 568);
-static_assert(offsetof(DispatchParams, out_counts) == 576);
-static_assert(offsetof(DispatchParams, cumulative_stats) == 584);
-static_assert(offsetof(DispatchParams, wait_stats) == 592);
-static_assert(offsetof(DispatchParams, num_tokens) == 600);
-static_assert(offsetof(DispatchParams, topk) == 604);
-static_assert(offsetof(DispatchParams, num_experts) == 608);
-static_assert(offsetof(DispatchParams, experts_per_rank) == 612);
-static_assert(offsetof(DispatchParams, hidden) == 616);
-static_assert(offsetof(DispatchParams, format) == 620);
-static_assert(offsetof(DispatchParams, max_tokens) == 624);
-static_assert(offsetof(DispatchParams, max_topk) == 628);
-static_assert(offsetof(DispatchParams, own_words) == 632);
-static_assert(offsetof(DispatchParams, row_stride) == 636);
-static_assert(offsetof(DispatchParams, selections_offset) == 640);
-static_assert(offsetof(DispatchParams, weights_offset) == 644);
-static_assert(offsetof(DispatchParams, sent_row_bytes) == 648);
-static_assert(offsetof(DispatchParams, counts_shared_offset) == 652);
-static_assert(offsetof(DispatchParams, scales_shared_offset) == 656);
-static_assert(offsetof(DispatchParams, reserved) == 660);
+static_assert(offsetof(DispatchParams, flag_offset) == 432);
+static_assert(offsetof(DispatchParams, flag_parity_stride) == 440);
+static_assert(offsetof(DispatchParams, flag_rank_stride) == 448);
+static_assert(offsetof(DispatchParams, row_offset) == 456);
+static_assert(offsetof(DispatchParams, row_parity_stride) == 464);
+static_assert(offsetof(DispatchParams, row_rank_stride) == 472);
+static_assert(offsetof(DispatchParams, x) == 480);
+static_assert(offsetof(DispatchParams, x_stride) == 488);
+static_assert(offsetof(DispatchParams, topk_idx) == 496);
+static_assert(offsetof(DispatchParams, topk_weights) == 504);
+static_assert(offsetof(DispatchParams, bank) == 512);
+static_assert(offsetof(DispatchParams, selections) == 520);
+static_assert(offsetof(DispatchParams, sent_topk_idx) == 528);
+static_assert(offsetof(DispatchParams, row_selections) == 536);
+static_assert(offsetof(DispatchParams, row_tokens) == 544);
+static_assert(offsetof(DispatchParams, out_x) == 552);
+static_assert(offsetof(DispatchParams, out_scales) == 560);
+static_assert(offsetof(DispatchParams, out_src_info) == 568);
+static_assert(offsetof(DispatchParams, out_layout_range) == 576);
+static_assert(offsetof(DispatchParams, out_counts) == 584);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 592);
+static_assert(offsetof(DispatchParams, wait_stats) == 600);
+static_assert(offsetof(DispatchParams, num_tokens) == 608);
+static_assert(offsetof(DispatchParams, topk) == 612);
+static_assert(offsetof(DispatchParams, num_experts) == 616);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 620);
+static_assert(offsetof(DispatchParams, hidden) == 624);
+static_assert(offsetof(DispatchParams, format) == 628);
+static_assert(offsetof(DispatchParams, max_tokens) == 632);
+static_assert(offsetof(DispatchParams, max_topk) == 636);
+static_assert(offsetof(DispatchParams, own_words) == 640);
+static_assert(offsetof(DispatchParams, row_stride) == 644);
+static_assert(offsetof(DispatchParams, selections_offset) == 648);
+static_assert(offsetof(DispatchParams, weights_offset) == 652);
+static_assert(offsetof(DispatchParams, sent_row_bytes) == 656);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 660);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 664);
+static_assert(offsetof(DispatchParams, reserved) == 668);
 
 // See lowlatency_combine.cu.
 struct CombineParams {
@@ -285,6 +300,10 @@ struct CombineParams {
     uint64_t row_parity_stride;         // bytes
     uint64_t row_rank_stride;           // bytes
     uint64_t row_stride;                // bytes
+    uint64_t pack_offset;               // [parity][source][kPackedTokens][max_topk]: packs of a row
+    uint64_t pack_parity_stride;        // bytes
+    uint64_t pack_rank_stride;          // bytes
+    uint64_t pack_stride;               // bytes, of a row
     uint64_t x;                         // bf16 [local experts][num_ranks * max_tokens][hidden]
     uint64_t x_expert_stride;           // bytes
     uint64_t x_row_stride;              // bytes
@@ -309,43 +328,47 @@ struct CombineParams {
     int32_t max_topk;
     int32_t reserved;
 };
-static_assert(sizeof(CombineParams) == 632);
+static_assert(sizeof(CombineParams) == 672);
 static_assert(offsetof(CombineParams, group) == 0);
-static_assert(offsetof(CombineParams, flag_offset) == 424);
-static_assert(offsetof(CombineParams, flag_parity_stride) == 432);
-static_assert(offsetof(CombineParams, flag_token_stride) == 440);
-static_assert(offsetof(CombineParams, flag_part_stride) == 448);
-static_assert(offsetof(CombineParams, row_offset) == 456);
-static_assert(offsetof(CombineParams, row_parity_stride) == 464);
-static_assert(offsetof(CombineParams, row_rank_stride) == 472);
-static_assert(offsetof(CombineParams, row_stride) == 480);
-static_assert(offsetof(CombineParams, x) == 488);
-static_assert(offsetof(CombineParams, x_expert_stride) == 496);
-static_assert(offsetof(CombineParams, x_row_stride) == 504);
-static_assert(offsetof(CombineParams, bank) == 512);
-static_assert(offsetof(CombineParams, selections) == 520);
-static_assert(offsetof(CombineParams, sent_topk_idx) == 528);
-static_assert(offsetof(CombineParams, row_selections) == 536);
-static_assert(offsetof(CombineParams, row_tokens) == 544);
-static_assert(offsetof(CombineParams, topk_idx) == 552);
-static_assert(offsetof(CombineParams, topk_weights) == 560);
-static_assert(offsetof(CombineParams, out) == 568);
-static_assert(offsetof(CombineParams, out_stride) == 576);
-static_assert(offsetof(CombineParams, wait_stats) == 584);
-static_assert(offsetof(CombineParams, run) == 592);
-static_assert(offsetof(CombineParams, num_tokens) == 596);
-static_assert(offsetof(CombineParams, topk) == 600);
-static_assert(offsetof(CombineParams, num_experts) == 604);
-static_assert(offsetof(CombineParams, experts_per_rank) == 608);
-static_assert(offsetof(CombineParams, hidden) == 612);
-static_assert(offsetof(CombineParams, row_format) == 616);
-static_assert(offsetof(CombineParams, max_tokens) == 620);
-static_assert(offsetof(CombineParams, max_topk) == 624);
-static_assert(offsetof(CombineParams, reserved) == 628);
+static_assert(offsetof(CombineParams, flag_offset) == 432);
+static_assert(offsetof(CombineParams, flag_parity_stride) == 440);
+static_assert(offsetof(CombineParams, flag_token_stride) == 448);
+static_assert(offsetof(CombineParams, flag_part_stride) == 456);
+static_assert(offsetof(CombineParams, row_offset) == 464);
+static_assert(offsetof(CombineParams, row_parity_stride) == 472);
+static_assert(offsetof(CombineParams, row_rank_stride) == 480);
+static_assert(offsetof(CombineParams, row_stride) == 488);
+static_assert(offsetof(CombineParams, pack_offset) == 496);
+static_assert(offsetof(CombineParams, pack_parity_stride) == 504);
+static_assert(offsetof(CombineParams, pack_rank_stride) == 512);
+static_assert(offsetof(CombineParams, pack_stride) == 520);
+static_assert(offsetof(CombineParams, x) == 528);
+static_assert(offsetof(CombineParams, x_expert_stride) == 536);
+static_assert(offsetof(CombineParams, x_row_stride) == 544);
+static_assert(offsetof(CombineParams, bank) == 552);
+static_assert(offsetof(CombineParams, selections) == 560);
+static_assert(offsetof(CombineParams, sent_topk_idx) == 568);
+static_assert(offsetof(CombineParams, row_selections) == 576);
+static_assert(offsetof(CombineParams, row_tokens) == 584);
+static_assert(offsetof(CombineParams, topk_idx) == 592);
+static_assert(offsetof(CombineParams, topk_weights) == 600);
+static_assert(offsetof(CombineParams, out) == 608);
+static_assert(offsetof(CombineParams, out_stride) == 616);
+static_assert(offsetof(CombineParams, wait_stats) == 624);
+static_assert(offsetof(CombineParams, run) == 632);
+static_assert(offsetof(CombineParams, num_tokens) == 636);
+static_assert(offsetof(CombineParams, topk) == 640);
+static_assert(offsetof(CombineParams, num_experts) == 644);
+static_assert(offsetof(CombineParams, experts_per_rank) == 648);
+static_assert(offsetof(CombineParams, hidden) == 652);
+static_assert(offsetof(CombineParams, row_format) == 656);
+static_assert(offsetof(CombineParams, max_tokens) == 660);
+static_assert(offsetof(CombineParams, max_topk) == 664);
+static_assert(offsetof(CombineParams, reserved) == 668);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x83aa705b0f1e79b1;
+__device__ uint64_t deepep_lowlatency_structs = 0x94db483f0e4ded9a;
 }
 
 }  // namespace deepep::lowlatency

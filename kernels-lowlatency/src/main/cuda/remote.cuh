@@ -20,6 +20,12 @@ using NetworkPolicy = DEEPEP_LOWLATENCY_NETWORK;
 constexpr bool kHasNetwork = false;
 #endif
 
+#ifdef DEEPEP_LOWLATENCY_INTERNODE
+constexpr bool kHasOneNode = false;
+#else
+constexpr bool kHasOneNode = true;
+#endif
+
 // False at compile time in a binary without a network.
 __device__ __forceinline__ bool is_remote(const Group& g, int rank) { return kHasNetwork && g.heap[rank] == 0; }
 

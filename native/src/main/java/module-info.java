@@ -5,12 +5,21 @@ module io.deepep.cuda {
 
     exports io.deepep.cuda to
             io.deepep.buffer,
+            io.deepep.doctor,
+            io.deepep.lowlatency,
+            io.deepep.normal;
+    exports io.deepep.cuda.kernel to
+            io.deepep.lowlatency,
+            io.deepep.normal;
+    exports io.deepep.cuda.memory to
+            io.deepep.buffer,
+            io.deepep.doctor,
             io.deepep.lowlatency,
             io.deepep.normal;
     exports io.deepep.cuda.nvshmem to
-            io.deepep.buffer;
-    exports io.deepep.cuda.topology to
-            io.deepep.buffer;
+            io.deepep.buffer,
+            io.deepep.doctor;
+    exports io.deepep.cuda.topology; // records of doctor's report
 
     provides io.deepep.spi.CudaProvider with
             io.deepep.cuda.CudaHandles;

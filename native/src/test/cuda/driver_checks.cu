@@ -1,4 +1,4 @@
-// Kernels of the tests of the CUDA bindings. The tests run the PTX beside the test resources, so that they need no nvcc:
+// Kernels of the tests of the CUDA bindings. The tests run the PTX beside the test resources, so they need no nvcc:
 //   nvcc -ptx -arch=compute_80 driver_checks.cu, then `.version 8.0` for older drivers.
 
 struct EchoParams {
@@ -25,7 +25,8 @@ extern "C" __global__ void echo(const EchoParams params) {
     params.out[2] = params.large;
 }
 
-// One block; its dynamic shared memory holds the words while they are reversed: proves that the launch got `n` words of it.
+// One block; its dynamic shared memory holds the words while they are reversed: proves that the launch got `n` words
+// of it.
 extern "C" __global__ void reverse(int* words, int n) {
     extern __shared__ int shared[];
     for (int i = threadIdx.x; i < n; i += blockDim.x) shared[i] = words[i];

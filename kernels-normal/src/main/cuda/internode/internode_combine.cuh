@@ -40,7 +40,7 @@ __device__ inline void combine_words(const InternodeCombineParams& params, int32
             case kNumSlots: value = params.between.num_slots; break;
             default: value = offer_word(p, threadIdx.x);
         }
-        words[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value);
+        words[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, 0);
     }
     fence_sys();  // x, written by earlier launches, comes before the words that offer it
     __syncthreads();
@@ -54,7 +54,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     const Internode& b = params.between;
     const Group& g = p.group;
     LocalState* state = state_of(g);
-    uint32_t epoch = state->epoch + 1;
+    uint32_t epoch = epoch_after(state->epoch);
     bool for_owners = !is_home_block(b);
     BlockRings block_rings = combine_rings(b);
     uint32_t num_slots = p.num_slots - (for_owners ? kSumStages : 0);
@@ -75,7 +75,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         combine_words(params, words);
         announce<Net>(b, g, epoch, words, nullptr);
         if (threadIdx.x == 0) plan_of(b)->ends_together = 0;
-        give_verdict(b, epoch, open_call(b, g, epoch).code);
+        give_verdict(b, epoch, open_call(Nodes<Net>{g, b}, epoch).code);
     }
     bool ok = await_verdict(b, g, epoch);
     if (ok && threadIdx.x < g.num_ranks) {
@@ -96,7 +96,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         if (for_owners)
             load_for_peers(params, epoch, writer);
         else
-            OwnLoader{params, writer, heads, epoch}.run();
+            OwnLoader<Net>{params, writer, heads, epoch}.run();
     } else if (ok && warp == 1) {
         if (for_owners)
             tell_peers<Net, true>(b, epoch, block_rings, rings, &shared.state, 1);
@@ -112,9 +112,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     } else if (ok) {
         sum_chunks(p, shared.ring, slots, num_slots, consumers, OwnerSink(p, shared, heads, consumers));
     }
-    if (arrive_last(&state->exit_arrivals)) {
-        finish_everywhere<Net>(b, g, epoch, ok);
-    }
+    if (arrive_last(&state->exit_arrivals)) finish_everywhere(Nodes<Net>{g, b}, epoch, ok);
 }
 
 }  // namespace deepep::normal

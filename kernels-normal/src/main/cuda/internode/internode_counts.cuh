@@ -123,7 +123,7 @@ __device__ inline void count_tokens(const InternodeDispatchParams& params, Count
 __device__ inline void announce_words(const InternodeDispatchParams& params, int32_t* words) {
     const DispatchParams& p = params.local;
     if (threadIdx.x < 32) {
-        int32_t value = dispatch_word(p, params.between.num_ranks);
+        int32_t value = dispatch_word(p, params.between.num_ranks, 0);
         switch (threadIdx.x) {
             case kNumBlocks: value = gridDim.x; break;
             case kNumSlots: value = params.between.num_slots; break;
@@ -155,15 +155,16 @@ __device__ inline void place_blocks_at(const Internode& b, int place, int32_t ba
 
 // Rows that each rank receives against what it can take; then where the rows of this rank's blocks begin at each rank.
 // All threads of the leader.
-__device__ inline Fault place_all_rows(const InternodeDispatchParams& params, uint32_t epoch) {
-    const Group& g = params.local.group;
-    const Internode& b = params.between;
+template <class Net>
+__device__ inline Fault place_all_rows(const Nodes<Net>& nodes, uint32_t epoch) {
+    const Group& g = nodes.g;
+    const Internode& b = nodes.b;
     __shared__ int32_t first_full;
     Fault fault;
     fault.code = kTimeout;
     if (threadIdx.x == 0) first_full = INT32_MAX;
     bool limited = false;
-    if (!await_words(b, g, epoch, kHeaderWords, b.num_ranks)) return fault;
+    if (!await_words(nodes, epoch, kHeaderWords, b.num_ranks)) return fault;
     int me = my_rank(g);
     for (int d = threadIdx.x; d < b.num_ranks; d += blockDim.x) {
         int64_t rows = 0, before = 0;
@@ -202,14 +203,15 @@ __device__ inline void lead_dispatch(const InternodeDispatchParams& params, uint
     auto hist = at<uint32_t>(p.expert_hist);
     if (!p.cached) sum_counts(b, p.group, epoch);
     announce_words(params, words);
-    if (!p.cached) check_layout(p, b.num_ranks, words, header_image(b, b.network.node, epoch) + kHeaderWords, hist);
+    if (!p.cached) check_layout(p, b.num_ranks, words, header_image(b, b.network.node, epoch) + kHeaderWords, hist, 0);
     announce<Net>(b, p.group, epoch, words, hist);
     if (!p.cached)
         for (int e = threadIdx.x; e < p.num_experts; e += blockDim.x) hist[e] = 0;
     if (threadIdx.x == 0) plan_of(b)->num_rows = plan_of(b)->ends_together = 0;
     __syncthreads();
-    Fault fault = open_call(b, p.group, epoch);
-    if (fault.code == kOk && !p.cached) fault = place_all_rows(params, epoch);
+    Nodes<Net> nodes{p.group, b};
+    Fault fault = open_call(nodes, epoch);
+    if (fault.code == kOk && !p.cached) fault = place_all_rows(nodes, epoch);
     if (threadIdx.x == 0 && fault.code != kOk) plan_of(b)->num_rows = 0;
     give_verdict(b, epoch, fault.code);
 }

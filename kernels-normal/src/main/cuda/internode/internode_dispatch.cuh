@@ -32,8 +32,9 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
     const Group& g = p.group;
+    Nodes<Net> nodes{g, b};
     LocalState* state = state_of(g);
-    uint32_t epoch = state->epoch + 1;
+    uint32_t epoch = epoch_after(state->epoch);
     int warp = threadIdx.x / 32, num_nodes = b.network.num_nodes;
     int meta_warp = warp - p.num_copy_warps - 1, num_meta_warps = kWarps - p.num_copy_warps - 1;  // warp -1 tells
     bool copies = meta_warp < -1;
@@ -59,7 +60,7 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
             send_tokens<Net>(params, epoch, ok, reinterpret_cast<RingTail*>(mine), &states[warp], stages,
                              barriers[warp]);
         else if (ok)
-            forward_tokens(params, epoch, reinterpret_cast<RingHead*>(mine), stages, barriers[warp]);
+            forward_tokens<Net>(params, epoch, reinterpret_cast<RingHead*>(mine), stages, barriers[warp]);
         __syncwarp();
         if (threadIdx.x % 32 == 0) note_more(&states[warp], kFinished);
     } else if (meta_warp < 0 && ok) {
@@ -70,20 +71,20 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
             tell_peers<Net, false>(b, epoch, block_rings, rings, states, p.num_copy_warps);
     } else if (meta_warp >= 0 && !p.cached) {
         if (leads && meta_warp == num_meta_warps - 1)
-            report_counts(p, epoch, word_value(plan_of(b)->verdict), plan_of(b)->num_rows,
+            report_counts(p, nodes, epoch, word_value(plan_of(b)->verdict), plan_of(b)->num_rows,
                           {b.num_ranks, kHeaderWords + my_rank(g), kHeaderWords + b.num_ranks,
                            p.num_experts / b.num_ranks, false});
         if (ok) {
             send_records<Net>(params, epoch, lists[warp], meta_warp, num_meta_warps);
-            forward_records(params, epoch, lists[warp], meta_warp, num_meta_warps);
+            forward_records<Net>(params, epoch, lists[warp], meta_warp, num_meta_warps);
         }
-        if (!ok || exchange_metadata(p, epoch, patience(g, 3), num_meta_warps * 32, meta_warp == 0)) {
+        if (!ok || exchange_metadata(p, nodes, epoch, num_meta_warps * 32, meta_warp == 0)) {
             int thread = (blockIdx.x * num_meta_warps + meta_warp) * 32 + threadIdx.x % 32;
             write_outputs(p, plan_of(b)->num_rows, thread, gridDim.x * num_meta_warps * 32);
         }
     }
     if (arrive_last(&state->exit_arrivals)) {
-        uint32_t code = finish_everywhere<Net>(b, g, epoch, ok);
+        uint32_t code = finish_everywhere(nodes, epoch, ok);
         if (threadIdx.x == 0 && !p.cached) *at<uint64_t>(p.handle_epoch) = code == kOk ? epoch : 0;
     }
 }

@@ -4,26 +4,15 @@
 // rank finds the words of all ranks in its heap, as on one node. One block of a rank, the leader, does this and judges;
 // the others wait for its verdict. Once all ranks have announced a call they have all entered it: rings are empty, and
 // what the call before received may be overwritten. Counts of rings begin at 0 with each epoch.
-//
-// A rank that gives up tells its neighbours by its done flag and its peers by its ending, and whom it gave up on. So that
-// this comes before they give up on it, a rank that may itself be waiting is waited for longer (patience): for room in a
-// ring once the timeout; for rows, whose sender may wait for room, one and a half times; for the end of a neighbour's
-// call, who may wait for rows, twice.
 #pragma once
 
 #include "../shared/exchange.cuh"
-#include "internode_params.cuh"
+#include "deepep/wait.cuh"
+#include "internode_waits.cuh"
 
 namespace deepep::normal {
 
-// How long to wait for a rank, in halves of the timeout.
-__device__ __forceinline__ uint64_t patience(const Group& g, int half_timeouts) {
-    return half_timeouts * (g.timeout_ns / 2);
-}
-
 __device__ __forceinline__ Plan* plan_of(const Internode& b) { return at<Plan>(b.plan); }
-
-__device__ __forceinline__ int my_rank(const Group& g) { return g.first_rank + g.rank; }
 
 __device__ __forceinline__ int32_t* header_image(const Internode& b, int node, uint32_t epoch) {
     return at<int32_t>(incoming(b.network, b.headers, node), (epoch & 1) * b.header_bytes);
@@ -86,30 +75,19 @@ __device__ inline void announce(const Internode& b, const Group& g, uint32_t epo
     }
 }
 
-// The fault of a wait for the peer on `node`, or the one by which that tells on whom it has given up itself.
-__device__ inline Fault peer_fault(const Internode& b, const Group& g, Code code, Phase phase, int node, uint32_t epoch,
-                                   uint64_t seen) {
-    auto ending = at<const uint64_t>(incoming(b.network, b.endings, node));
-    uint64_t word = load_acquire_sys(ending);  // acquire; pairs with exchange_endings
-    bool told = word_epoch(word) == epoch && is_abort(word_value(word));
-    Fault fault = told ? told_fault(g, word_value(word), ending + 1, phase, 0, epoch)
-                       : wait_fault(g, code, phase, 0, epoch, seen);
-    fault.peer = node * g.num_ranks + g.rank;
-    return fault;
-}
-
 // Hands the header of the peer on `node` to the ranks of this node, each with the counts of its own experts. One warp.
-__device__ inline bool relay_header(const Internode& b, const Group& g, uint32_t epoch, int node) {
-    int lane = threadIdx.x % 32, source = node * g.num_ranks + g.rank;
+template <class Net>
+__device__ inline bool relay_header(const Nodes<Net>& nodes, uint32_t epoch, int node) {
+    const Group& g = nodes.g;
+    const Internode& b = nodes.b;
+    int lane = threadIdx.x % 32, source = peer_on(g, node);
     if (node != b.network.node) {
         auto flag = at<const uint64_t>(incoming(b.network, b.header_flags, node)) + (epoch & 1);
-        uint64_t seen, begin = now_ns();
-        Code code = wait_word<true>(flag, epoch, begin + g.timeout_ns, seen);  // acquire; pairs with announce
+        uint64_t seen, begin = wait_begin(g);
+        bool arrived = await_word(nodes, epoch, source, kPhaseHeader, flag, seen, true);  // acquire; pairs with announce
         if (lane == 0) tell_wait(g, kWaitForHeader, source, begin);
-        if (code != kOk) {  // each lane for itself, because one alone may have given up
-            record_fault(g, epoch, peer_fault(b, g, code, kPhaseHeader, node, epoch, seen));
-            return false;
-        }
+        // A lane alone may have given up just before the header came: all go on, or none.
+        if (!__all_sync(~0u, arrived)) return false;
     }
     const int32_t* image = header_image(b, node, epoch);
     int num_words = num_counted(b, image[kOp]);
@@ -117,9 +95,9 @@ __device__ inline bool relay_header(const Internode& b, const Group& g, uint32_t
     for (int i = 0; i < g.num_ranks; ++i) {
         int rank = (g.rank + i) % g.num_ranks;
         uint64_t* there = header_slot(g, rank, source, epoch);
-        for (int w = lane; w < num_words; w += 32)  // pairs with wait_word in await_words
+        for (int w = lane; w < num_words; w += 32)  // pairs with await in await_words
             store_relaxed_sys(there + w, pack_word(epoch, image[w]));
-        for (int e = lane; e < num_experts; e += 32)  // pairs with wait_word in report_all_counts
+        for (int e = lane; e < num_experts; e += 32)  // pairs with await_word in report_counts
             store_relaxed_sys(there + num_words + e, pack_word(epoch, image[num_words + rank * num_experts + e]));
     }
     return true;
@@ -132,33 +110,31 @@ __device__ inline int absent_rank(const Group& g, int rank, uint32_t epoch) {
 }
 
 // Waits for words first .. first + count - 1 of all ranks. All threads of the leader.
-__device__ inline bool await_words(const Internode& b, const Group& g, uint32_t epoch, int first, int count) {
+template <class Net>
+__device__ inline bool await_words(const Nodes<Net>& nodes, uint32_t epoch, int first, int count) {
+    const Group& g = nodes.g;
     bool arrived = true;
-    if (threadIdx.x < g.num_ranks) {
+    if (threadIdx.x < g.num_ranks && threadIdx.x != g.rank) {
         // A neighbour that gave up on us has left this epoch: its header stands, but its flag says so.
-        uint64_t flag = load_acquire_sys(done_flag(g, g.rank, threadIdx.x));
-        int32_t ahead = static_cast<int32_t>(word_epoch(flag) - epoch);
-        if (ahead > 0 || (ahead == 0 && word_value(flag) != kOk)) {
-            record_fault(g, epoch,
-                         ahead > 0 ? wait_fault(g, kOutOfStep, kPhaseHeader, threadIdx.x, epoch, flag)
-                                   : told_fault(g, word_value(flag), done_flag(g, g.rank, threadIdx.x) + 1,
-                                                kPhaseHeader, threadIdx.x, epoch));
-            arrived = false;
-        }
+        Fault fault;
+        arrived = !neighbour_left(g, epoch, kPhaseHeader, threadIdx.x, fault);
+        if (!arrived) record_fault(g, epoch, fault);
     }
     if (!__syncthreads_and(arrived)) return false;
-    uint64_t deadline = now_ns() + g.timeout_ns;
-    for (int i = threadIdx.x; i < b.num_ranks * count && arrived; i += blockDim.x) {
-        int rank = i / count;
-        uint64_t seen, begin = now_ns();
-        Code code = wait_word<true>(header_slot(g, g.rank, rank, epoch) + first + i % count, epoch, deadline, seen);
+    for (int i = threadIdx.x; i < nodes.b.num_ranks * count && arrived; i += blockDim.x) {
+        int rank = i / count, word = first + i % count;
+        const uint64_t* here = header_slot(g, g.rank, rank, epoch) + word;
+        auto look = [=](uint64_t& seen) {
+            seen = load_acquire_sys(here);
+            return word_epoch(seen) == epoch;
+        };
+        const Group* group = &g;
+        uint64_t begin = wait_begin(g);
+        arrived = await(nodes, epoch, look, [=] {
+                      return Wait{absent_rank(*group, rank, epoch), kPhaseHeader, epoch, word < kHeaderWords};
+                  }) != 0;
         // Of the peers, relay_header tells.
-        if (first + i % count == 0 && rank % g.num_ranks != g.rank) tell_wait(g, kWaitForHeader, rank, begin);
-        if (code == kOk) continue;
-        Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
-        fault.peer = absent_rank(g, rank, epoch);
-        record_fault(g, epoch, fault);
-        arrived = false;
+        if (word == 0 && rank % g.num_ranks != g.rank) tell_wait(g, kWaitForHeader, rank, begin);
     }
     return __syncthreads_and(arrived);
 }
@@ -187,6 +163,7 @@ __device__ inline Fault judge_words(const Internode& b, const Group& g, uint32_t
     } else if (first_different != INT32_MAX) {
         fault.code = kHeaderMismatch;
         fault.rank = first_different / kNumCompared;
+        fault.peer = 0;
         fault.k = first_different % kNumCompared;
         fault.expected = header_word(g, 0, fault.k, epoch);
         fault.seen = header_word(g, fault.rank, fault.k, epoch);
@@ -195,13 +172,16 @@ __device__ inline Fault judge_words(const Internode& b, const Group& g, uint32_t
 }
 
 // Relays and collects the headers that open a call, and judges them. All threads of the leader.
-__device__ inline Fault open_call(const Internode& b, const Group& g, uint32_t epoch) {
+template <class Net>
+__device__ inline Fault open_call(const Nodes<Net>& nodes, uint32_t epoch) {
+    const Group& g = nodes.g;
+    const Internode& b = nodes.b;
     bool ok = true;
     for (int node = threadIdx.x / 32; node < b.network.num_nodes && ok; node += blockDim.x / 32)
-        ok = relay_header(b, g, epoch, node);
+        ok = relay_header(nodes, epoch, node);
     Fault fault;
     fault.code = kTimeout;
-    if (!__syncthreads_and(ok) || !await_words(b, g, epoch, 0, kHeaderWords)) return fault;
+    if (!__syncthreads_and(ok) || !await_words(nodes, epoch, 0, kHeaderWords)) return fault;
     fault = judge_words(b, g, epoch);
     if (threadIdx.x == 0 && fault.code != kOk) record_fault(g, epoch, fault);
     return fault;
@@ -219,86 +199,52 @@ __device__ inline bool await_verdict(const Internode& b, const Group& g, uint32_
     __shared__ bool ok;
     if (threadIdx.x == 0) {
         uint64_t seen;
-        // The leader itself may wait for one peer after another.
-        Code code = wait_word<false>(&plan_of(b)->verdict, epoch, now_ns() + 4 * g.timeout_ns, seen);  // acquire
-        if (code != kOk) record_fault(g, epoch, wait_fault(g, kGridNotResident, kPhaseGrid, g.rank, epoch, seen));
-        ok = code == kOk && word_value(seen) == kOk;
+        // The leader waits for relays, then for headers, then for counts, each twice the timeout at most.
+        bool decided = await_block(&plan_of(b)->verdict, epoch, now_ns() + 7 * g.timeout_ns, seen);  // acquire
+        if (!decided)
+            record_fault(g, epoch, wait_fault(g, kGridNotResident, kPhaseGrid, my_rank(g), epoch, seen));
+        ok = decided && word_value(seen) == kOk;
     }
     __syncthreads();
     return ok;
-}
-
-// Waits for the records (combine: weights) of a peer's block. False after a fault.
-__device__ inline bool await_record(const Internode& b, const Group& g, uint32_t epoch, int node, int block) {
-    auto flag = at<const uint64_t>(incoming(b.network, b.record_flags, node)) + block;
-    uint64_t seen;
-    Code code = wait_word<true>(flag, epoch, now_ns() + g.timeout_ns, seen);  // acquire; pairs with that put_signal
-    if (code == kOk) return true;
-    record_fault(g, epoch, peer_fault(b, g, code, kPhaseMeta, node, epoch, seen));
-    return false;
 }
 
 // Where some rank takes only so many expanded rows, all nodes learn whether they all fit: peers tell each other before
 // the ranks of each node do. A rank that has given up tells its peers in any case, and waits for nobody. All threads of
 // the block that leaves last.
 template <class Net>
-__device__ inline void exchange_endings(const Internode& b, const Group& g, uint32_t epoch) {
+__device__ inline void exchange_endings(const Nodes<Net>& nodes, uint32_t epoch) {
+    const Group& g = nodes.g;
+    const Internode& b = nodes.b;
     const Network& net = b.network;
     uint32_t code = told_code(g, epoch);
     for (int first = 0; first < net.num_nodes && threadIdx.x < 32; first += 32) {
         int node = first + threadIdx.x;
         bool sends = node < net.num_nodes && node != net.node;
-        if (sends) tell_more(g, at<uint64_t>(Net::outgoing(net, b.endings, node)) + 1);
-        // release; pairs with the acquires below and in peer_fault
+        if (sends) tell_more(g, at<uint64_t>(Net::outgoing(net, b.endings, node)));
+        // release; pairs with the acquires below and in Nodes::somebody_left
         Net::put_signal(net, sends, node, b.endings, sizeof(uint64_t), 2 * sizeof(uint64_t), b.endings, 0,
                         pack_word(epoch, code));
     }
     for (int node = threadIdx.x; node < net.num_nodes && !is_abort(code); node += blockDim.x) {
         if (node == net.node) continue;
-        auto ending = at<const uint64_t>(incoming(net, b.endings, node));
-        uint64_t seen, begin = now_ns();
-        Code waited = wait_word<true>(ending, epoch, begin + patience(g, 4), seen);  // acquire
-        tell_wait(g, kWaitForEnd, node * g.num_ranks + g.rank, begin);
-        uint32_t told = word_value(seen);
-        if (waited == kOk && told == kOk) continue;
-        Fault fault = waited == kOk ? told_fault(g, told, ending + 1, kPhaseDone, 0, epoch)
-                                    : wait_fault(g, waited, kPhaseDone, 0, epoch, seen);
-        fault.peer = node * g.num_ranks + g.rank;
-        record_fault(g, epoch, fault);
+        int peer = peer_on(g, node);
+        uint64_t seen, begin = wait_begin(g);
+        bool ended = await_word(nodes, epoch, peer, kPhaseDone, ending_of(b, node), seen);  // acquire
+        tell_wait(g, kWaitForEnd, peer, begin);
+        if (ended && word_value(seen) != kOk)
+            record_fault(g, epoch, told_fault(g, seen, ending_of(b, node), kPhaseDone, peer));
     }
     __syncthreads();
 }
 
 // Ends a call. All threads of the block that leaves last; thread 0 gets the call's code.
 template <class Net>
-__device__ inline uint32_t finish_everywhere(const Internode& b, const Group& g, uint32_t epoch, bool ok) {
+__device__ inline uint32_t finish_everywhere(const Nodes<Net>& nodes, uint32_t epoch, bool ok) {
+    const Internode& b = nodes.b;
     if (threadIdx.x == 0) Net::quiet(b.network);
-    if ((ok && plan_of(b)->ends_together) || is_abort(told_code(g, epoch))) exchange_endings<Net>(b, g, epoch);
-    return finish_call(g, epoch, ok, patience(g, 4));
-}
-
-// Whether another thread of this rank has given up on somebody: then nothing else need be waited for.
-__device__ __forceinline__ bool has_given_up(const Group& g, uint32_t epoch) {
-    auto state = static_cast<const volatile LocalState*>(state_of(g));
-    return state->claimed_epoch == epoch && is_abort(state->code);
-}
-
-// Waits until a count that another rank or node reports for this epoch exceeds `count`; counts of earlier epochs are 0.
-// Returns the count, or `count` after the deadline, or once this rank has given up.
-__device__ inline uint32_t await_count(const Group& g, const uint64_t* word, uint32_t epoch, uint32_t count,
-                                       uint64_t deadline) {
-    for (uint32_t spins = 0;; ++spins) {
-        uint64_t seen = load_acquire_sys(word);
-        if (word_epoch(seen) == epoch && word_value(seen) > count) return word_value(seen);
-        if ((spins & 63) == 63 && (now_ns() > deadline || has_given_up(g, epoch))) return count;
-    }
-}
-
-__device__ inline void record_count_fault(const Internode& b, const Group& g, uint32_t epoch, Phase phase, int node,
-                                          uint32_t count) {
-    Fault fault = peer_fault(b, g, kTimeout, phase, node, epoch, count);
-    if (fault.code == kTimeout) fault.expected = count + 1ll;
-    record_fault(g, epoch, fault);
+    if ((ok && plan_of(b)->ends_together) || is_abort(told_code(nodes.g, epoch))) exchange_endings(nodes, epoch);
+    return finish_call(nodes, epoch, ok);
 }
 
 }  // namespace deepep::normal

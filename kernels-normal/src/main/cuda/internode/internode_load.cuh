@@ -27,18 +27,17 @@ __device__ __forceinline__ LoadedRows lane_rows(const InternodeCombineParams& pa
     return rows;
 }
 
-// Until the lanes that stand for a part have the next row of its ring. All lanes.
-__device__ inline bool await_parts(const InternodeCombineParams& params, uint32_t epoch, int channel, bool part,
-                                   int node, RingHead& head) {
-    const Internode& b = params.between;
+// Until the lanes that stand for a part have the next row of its ring. All lanes; each loads what it has waited for.
+template <class Net>
+__device__ inline bool await_parts(const Nodes<Net>& nodes, uint32_t epoch, int channel, bool part, int node,
+                                   RingHead& head) {
+    const Internode& b = nodes.b;
     bool arrived = true, looks = part && head.put == head.taken;
     if (!__any_sync(~0u, looks)) return true;
     if (looks) {
         auto word = at<const uint64_t>(incoming(b.network, b.tails, node)) + channel;
-        const Group& g = params.local.group;
-        head.put = await_count(g, word, epoch, head.taken, now_ns() + patience(g, 3));  // acquire; pairs with tell_peers
+        head.put = await_count(nodes, epoch, node, word, head.taken);  // acquire; pairs with tell_peers
         arrived = head.put != head.taken;
-        if (!arrived) record_count_fault(b, params.local.group, epoch, kPhaseRows, node, head.taken);
     }
     arrived = __all_sync(~0u, arrived);
     fence_async_proxy();  // the counts were read by ordinary loads, the rows will be by the copy engine
@@ -46,6 +45,7 @@ __device__ inline bool await_parts(const InternodeCombineParams& params, uint32_
 }
 
 // Warp 0 of a home block: rows of the block's own tokens, those of the node and then the parts of the others.
+template <class Net>
 struct OwnLoader {
     const InternodeCombineParams& params;
     SlotWriter& writer;
@@ -75,7 +75,7 @@ struct OwnLoader {
             uint32_t lanes = n0 == 0 ? first : __ballot_sync(~0u, lane_rows(params, t, n0).go_anywhere());
             int node = part_node(b.network, n0), ring = first_ring + node;
             bool part = lanes & kPartMask & 1u << lane;
-            ok = chunk != 0 || await_parts(params, epoch, channel, part, node, heads[ring]);
+            ok = chunk != 0 || await_parts(Nodes<Net>{p.group, b}, epoch, channel, part, node, heads[ring]);
             if (!ok) break;
             const uint8_t* from = nullptr;
             if (part)

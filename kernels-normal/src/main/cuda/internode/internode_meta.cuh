@@ -130,17 +130,19 @@ __device__ inline void send_records(const InternodeDispatchParams& params, uint3
 }
 
 // The metadata of the peers' tokens to the ranks of this node; ends early after a fault. All meta warps of the block.
+template <class Net>
 __device__ inline void forward_records(const InternodeDispatchParams& params, uint32_t epoch, uint8_t* list,
                                        int meta_warp, int num_meta_warps) {
     const Internode& b = params.between;
     const Network& net = b.network;
+    Nodes<Net> nodes{params.local.group, b};
     int lane = threadIdx.x % 32;
     for (int i = 1; i < net.num_nodes; ++i) {
         int node = (net.node + net.num_nodes - i) % net.num_nodes;
         TokenRange tokens = block_tokens(at<const int32_t>(b.source_tokens)[node]);
         if (tokens.begin + meta_warp * 32 >= tokens.end) continue;
         // A lane alone may have given up just before the records came: all go on, or none.
-        if (!__all_sync(~0u, await_record(b, params.local.group, epoch, node, blockIdx.x))) return;
+        if (!__all_sync(~0u, await_record(nodes, epoch, node, blockIdx.x))) return;
         uint64_t records = incoming(net, b.records, node);
         PeerSelections selections{records, b.record_bytes, params.local.topk};
         for (int first = tokens.begin + meta_warp * 32; first < tokens.end; first += num_meta_warps * 32) {

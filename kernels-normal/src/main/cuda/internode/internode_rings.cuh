@@ -74,17 +74,16 @@ __device__ __forceinline__ bool has_room(const Internode& b, const RingTail& tai
 }
 
 // Waits for a free slot in the ring at `node`. The lane that stores, after it has noted all rows that it put there.
-__device__ inline bool await_room(const Internode& b, const Group& g, uint32_t epoch, int channel, int node,
-                                  RingTail& tail, uint32_t* state) {
+template <class Net>
+__device__ inline bool await_room(const Nodes<Net>& nodes, uint32_t epoch, int channel, int node, RingTail& tail,
+                                  uint32_t* state) {
+    const Internode& b = nodes.b;
     uint32_t full = tail.put - b.num_slots;  // rows taken when there is no room
     auto word = at<const uint64_t>(incoming(b.network, b.heads, node)) + channel;
     note_more(state, 1);
-    // acquire; pairs with the signal in tell_peers
-    tail.taken = await_count(g, word, epoch, full, now_ns() + patience(g, 2));
+    tail.taken = await_count(nodes, epoch, node, word, full);  // acquire; pairs with the signal in tell_peers
     note_more(state, ~0u);
-    if (tail.taken != full) return true;
-    record_count_fault(b, g, epoch, kPhaseRows, node, full);
-    return false;
+    return tail.taken != full;
 }
 
 // The warp of a block that tells the peers of the rings which the block's other warps fill (kTails) or empty. Until all

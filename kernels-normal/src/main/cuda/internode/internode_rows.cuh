@@ -83,7 +83,7 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
             if (!has_room(b, tail)) {
                 bulk_wait_written();
                 note(&tail.done, tail.put);
-                ok = await_room(b, p.group, epoch, channel, n, tail, state);
+                ok = await_room(Nodes<Net>{p.group, b}, epoch, channel, n, tail, state);
                 if (!ok) break;
             }
             uint64_t slot = (n < 32 ? ring : Net::outgoing(net, b.slots, n)) + slot_offset(b, channel, tail.put++);
@@ -115,6 +115,7 @@ __device__ __forceinline__ const NodeRows* forwarded(const InternodeDispatchPara
 }
 
 // Looks for the next tokens of a peer that come here. All lanes; false after a fault.
+template <class Net>
 __device__ inline bool refill_window(const InternodeDispatchParams& params, uint32_t epoch, RingHead& ring, int node) {
     const Internode& b = params.between;
     int num_tokens = at<const int32_t>(b.source_tokens)[node], per_block = tokens_per_block(num_tokens);
@@ -123,7 +124,7 @@ __device__ inline bool refill_window(const InternodeDispatchParams& params, uint
     for (; window == 0 && first < num_tokens; first += 32 * b.num_channels) {
         int t = first + lane * b.num_channels;
         bool known = t < num_tokens, comes = false;
-        if (known && !params.local.cached) known = await_record(b, params.local.group, epoch, node, t / per_block);
+        if (known && !params.local.cached) known = await_record(Nodes<Net>{params.local.group, b}, epoch, node, t / per_block);
         if (known) comes = load_rows(forwarded(params, node, t)).go_anywhere();
         if (!__all_sync(~0u, known || t >= num_tokens)) return false;
         window = __ballot_sync(~0u, comes);
@@ -138,15 +139,33 @@ __device__ inline bool refill_window(const InternodeDispatchParams& params, uint
     return true;
 }
 
+// Whether a ring has no row as yet that is to come.
+__device__ __forceinline__ bool lacks_row(const RingHead& ring) { return ring.window != 0 && ring.put == ring.taken; }
+
+// The slow path of pick_ring, by one lane: go_on. To blame is the first peer from `late` on that has to send a row and
+// does not say that it waits itself.
+template <class Net>
+__device__ __noinline__ int go_on_for_row(Nodes<Net> nodes, uint32_t epoch, const RingHead* rings, int late,
+                                          uint64_t begin, int gone) {
+    int missing = late;
+    for (int n = nodes.b.network.num_nodes - 1; n >= late; --n)
+        if (n != nodes.b.network.node && lacks_row(rings[n]) && nodes.is_silent(epoch, peer_on(nodes.g, n)))
+            missing = n;
+    uint32_t taken = rings[missing].taken;
+    Wait wait{peer_on(nodes.g, missing), kPhaseRows, taken + 1ll, false, true};
+    return go_on(nodes, epoch, wait, begin, pack_word(epoch, taken), gone);
+}
+
 // A peer of whose ring a row can be taken, after `last` in turn; kNoneReady only if it must not wait. All lanes.
+template <class Net>
 __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t epoch, int channel, RingHead* rings,
                                 int last, bool waits) {
     const Internode& b = params.between;
     const Network& net = b.network;
     int lane = threadIdx.x % 32;
-    const Group& g = params.local.group;
-    uint64_t deadline = now_ns() + patience(g, 3);
-    for (uint32_t spins = 0;; ++spins) {
+    uint64_t begin = 0;
+    int gone = 0;
+    for (uint32_t spins = 1;; ++spins) {
         bool looked = false;
         int late = -1, before = -1, after = -1;  // a peer that still has to send; ready ones up to, and past, the last
         for (int n0 = 0; n0 < net.num_nodes; n0 += 32) {
@@ -156,7 +175,7 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
                 ~0u, mine && rings[n].window == 0 && rings[n].next < at<const int32_t>(b.source_tokens)[n]);
             for (; empty != 0; empty &= empty - 1) {
                 int node = n0 + __ffs(empty) - 1;
-                if (!refill_window(params, epoch, rings[node], node)) return kGaveUp;
+                if (!refill_window<Net>(params, epoch, rings[node], node)) return kGaveUp;
             }
             bool pending = mine && rings[n].window != 0, looks = pending && rings[n].put == rings[n].taken;
             if (looks) {
@@ -176,15 +195,15 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
         if (after >= 0 || before >= 0) return after >= 0 ? after : before;
         if (late < 0) return kAllTaken;
         if (!waits) return kNoneReady;
-        // One lane may see the deadline pass before another does: all leave, or none.
-        if ((spins & 63) == 63 && __any_sync(~0u, now_ns() > deadline || has_given_up(g, epoch))) {
-            if (lane == 0) record_count_fault(b, g, epoch, kPhaseRows, late, rings[late].taken);
-            return kGaveUp;
-        }
+        if (spins % kSpinsPerLook != 0) continue;
+        if (begin == 0) begin = now_ns();
+        if (lane == 0) gone = go_on_for_row(Nodes<Net>{params.local.group, b}, epoch, rings, late, begin, gone);
+        if (__any_sync(~0u, gone < 0)) return kGaveUp;
     }
 }
 
 // A copy warp of a forwarding block. One row is loaded while the last one leaves.
+template <class Net>
 __device__ inline void forward_tokens(const InternodeDispatchParams& params, uint32_t epoch, RingHead* rings,
                                       uint8_t* stages, uint64_t* barriers) {
     const DispatchParams& p = params.local;
@@ -198,7 +217,7 @@ __device__ inline void forward_tokens(const InternodeDispatchParams& params, uin
     uint32_t stage = 0, phase = 0;    // of its copy in shared memory
     for (;;) {
         bool busy = node >= 0;
-        int next = pick_ring(params, epoch, channel, rings, max(node, 0), !busy), next_row = -1;
+        int next = pick_ring<Net>(params, epoch, channel, rings, max(node, 0), !busy), next_row = -1;
         if (next < 0 && !busy) break;
         if (next >= 0) {
             RingHead& ring = rings[next];

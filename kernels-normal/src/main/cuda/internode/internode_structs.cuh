@@ -79,9 +79,9 @@ struct InternodeDispatchParams {
     DispatchParams local;
     Internode between;
 };
-static_assert(sizeof(InternodeDispatchParams) == 688);
+static_assert(sizeof(InternodeDispatchParams) == 696);
 static_assert(offsetof(InternodeDispatchParams, local) == 0);
-static_assert(offsetof(InternodeDispatchParams, between) == 424);
+static_assert(offsetof(InternodeDispatchParams, between) == 432);
 
 // See internode_combine.cuh.
 struct InternodeCombineParams {
@@ -94,7 +94,7 @@ static_assert(offsetof(InternodeCombineParams, between) == 352);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x666995e4c8d16bbf;
+__device__ uint64_t deepep_internode_structs = 0x5299e60316bf99fc;
 }
 
 }  // namespace deepep::normal

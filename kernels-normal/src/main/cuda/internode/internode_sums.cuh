@@ -33,7 +33,7 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
         RingTail& tail = tails[ring];
         if (ok && chunk == 0 && !has_room(b, tail)) {
             note_all();
-            ok = await_room(b, p.group, epoch, channel, node, tail, &shared.state);
+            ok = await_room(Nodes<Net>{p.group, b}, epoch, channel, node, tail, &shared.state);
         }
         if (ok) {
             uint64_t slot = Net::outgoing(b.network, b.slots, node) + slot_offset(b, channel, tail.put);
@@ -102,8 +102,9 @@ __device__ inline void combine_weights(const InternodeCombineParams& params, uin
     Share tokens = share(p.num_tokens);
     bool ok = true;
     for (int n = lane; n < net.num_nodes && tokens.begin < tokens.end; n += 32)
-        if (n != net.node) ok = ok && await_record(b, p.group, epoch, n, blockIdx.x);
+        if (n != net.node) ok = ok && await_record(Nodes<Net>{p.group, b}, epoch, n, blockIdx.x);
     if (!__all_sync(~0u, ok)) return;
+    __syncwarp();  // each lane has acquired the sums of some nodes, all lanes read those of every node
     for (int j = tokens.begin * p.topk + lane; j < tokens.end * p.topk; j += 32 * kWeightBatch) {
         float sum[kWeightBatch];
         sum_batch(node_rows(b.own_rows, p.num_tokens, net.node, 0), j, tokens.end * p.topk, sum);

@@ -152,18 +152,12 @@ __device__ inline void stage_rows(const CombineParams& p, uint32_t epoch, const 
 }
 
 // Until the row of a token that this lane needs from `stager` has been staged. False: it did not come in time.
-__device__ __forceinline__ bool await_staged(const CombineParams& p, uint32_t epoch, int t, int stager, int first_row,
-                                             int row) {
+__device__ __forceinline__ bool await_staged(const CombineParams& p, const OneNode& node, uint32_t epoch, int stager,
+                                             int first_row, int row) {
     const Group& g = p.group;
     uint64_t seen;
     auto flag = staged_flag(p, g.rank, stager, (row - first_row) / p.batch_rows);
-    Code code = wait_word<true>(flag, epoch, now_ns() + g.timeout_ns, seen);  // acquire; pairs with stage_rows
-    if (code != kOk) {
-        Fault fault = wait_fault(g, code, kPhaseRows, stager, epoch, seen);
-        fault.token = t;
-        record_fault(g, epoch, fault);
-    }
-    return code == kOk;
+    return await_word(node, epoch, g.first_rank + stager, kPhaseRows, flag, seen);  // acquire; pairs with stage_rows
 }
 
 }  // namespace deepep::normal

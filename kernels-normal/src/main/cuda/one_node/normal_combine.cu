@@ -38,43 +38,46 @@ __device__ __forceinline__ int puller(const CombineParams& p) { return blockIdx.
 __device__ __forceinline__ int num_pullers(const CombineParams& p) { return gridDim.x - p.num_stage_blocks; }
 
 // One block, all threads.
-__device__ inline void announce_combine(const CombineParams& p, uint32_t epoch, HeaderTable& table) {
+__device__ inline void announce_combine(const CombineParams& p, const OneNode& node, uint32_t epoch,
+                                        HeaderTable& table) {
     if (threadIdx.x < 32) {
         int32_t value = 0;
         switch (threadIdx.x) {
             case kOp: value = kOpCombine; break;
             case kHidden: value = p.hidden; break;
             case kTopk: value = p.topk; break;
+            case kMasked: value = node.masked; break;
             default: value = offer_word(p, threadIdx.x);
         }
         int reader = threadIdx.x - kHeaderCounts;
         int32_t room = offer_room(p, reader);
         if (reader >= 0) value = room;
-        table.mine[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value);
+        table.mine[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, node.masked);
     }
     fence_sys();  // x, written by earlier launches, comes before the words that offer it
     __syncthreads();
-    send_header(p.group, epoch, table, nullptr, 0);
+    send_header(node, epoch, table, nullptr, 0);
 }
 
 // All threads of every block: waits for the headers and learns where each peer's rows are. False: nothing to pull.
-__device__ inline bool judge_combine(const CombineParams& p, uint32_t epoch, HeaderTable& table,
+__device__ inline bool judge_combine(const CombineParams& p, const OneNode& node, uint32_t epoch, HeaderTable& table,
                                      CombineShared& shared) {
     const Group& g = p.group;
-    bool arrived = read_headers(g, epoch, table);
+    bool arrived = read_headers(node, epoch, table);
     if (threadIdx.x < 32 && arrived) {
-        Fault fault = judge_headers(g, table);
+        Fault fault = judge_headers(node, table);
         if (threadIdx.x == 0 && fault.code != kOk) record_fault(g, epoch, fault);
         if (threadIdx.x == 0) table.verdict = fault.code;
     }
     if (threadIdx.x < g.num_ranks && arrived) {
         int d = threadIdx.x;
         bool pushes = true;
-        for (int s = 0; s < g.num_ranks; ++s) pushes = pushes && table.of[s][kHeaderCounts] >= 0;
+        for (int s = 0; s < g.num_ranks; ++s)
+            pushes = pushes && (table.of[s][kHeaderCounts] >= 0 || !node.takes_part(s));
         shared.peers.learn(g, d, [&](int word) { return table.of[d][word]; });
         int32_t room = table.of[d][kHeaderCounts + g.rank];
         shared.room[d] = room;
-        shared.first_staged[d] = room == kAllInPlace ? -1 : sent_rows(p, d).first;
+        shared.first_staged[d] = room == kAllInPlace || !node.takes_part(d) ? -1 : sent_rows(p, d).first;
         if (d == g.rank && p.stage_x) {  // one's own rows are read where they are
             shared.peers.x_base[d] = p.stage_x;
             shared.peers.x_stride[d] = static_cast<int32_t>(p.stage_x_stride);
@@ -148,7 +151,8 @@ __device__ __forceinline__ void load_token(const CombineParams& p, CombineShared
 // Warp 0. Lane l stands for rank l % 8 and for token l / 8 of those at hand; it fills the slot for the row there. All
 // rows of a token are asked for at once. Tokens are handed out to the blocks in their order, because SMs do not get
 // equal shares of the links.
-__device__ inline void load_chunks(const CombineParams& p, CombineShared& shared, uint8_t* slots, uint32_t epoch) {
+__device__ inline void load_chunks(const CombineParams& p, const OneNode& node, CombineShared& shared, uint8_t* slots,
+                                   uint32_t epoch) {
     int lane = threadIdx.x % 32, rank = lane % kMaxRanks, own = lane / kMaxRanks, at_once = tokens_per_ticket(p);
     uint32_t slot = 0, round = 0;  // of the next slot
     uint32_t* cursor = &state_of(p.group)->cursor;
@@ -169,7 +173,7 @@ __device__ inline void load_chunks(const CombineParams& p, CombineShared& shared
         draw();
         int32_t next_row = row_of(next);
         if (waits) {
-            bool staged = row < 0 || first_staged < 0 || await_staged(p, epoch, first + own, rank, first_staged, row);
+            bool staged = row < 0 || first_staged < 0 || await_staged(p, node, epoch, rank, first_staged, row);
             fence_async_proxy();  // the flag was an ordinary load, the rows are the copy engine's
             // After a fault nobody waits again; what is summed is void.
             waits = __all_sync(~0u, staged);
@@ -205,15 +209,16 @@ extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers,
     __shared__ CombineShared shared;
     __shared__ HeaderTable table;
     LocalState* state = state_of(p.group);
-    uint32_t epoch = state->epoch + 1;
+    uint32_t epoch = epoch_after(state->epoch);
+    OneNode node{p.group, state->masked};
     Consumers consumers{kServiceWarps * 32};
     init_slots(shared.ring, p.num_slots, consumers);
     if (threadIdx.x < kStageWarps * kStageDepth) {
         barrier_init(&shared.stage[threadIdx.x / kStageDepth].loaded[threadIdx.x % kStageDepth], 1);
         barrier_init_fence();
     }
-    if (blockIdx.x == 0) announce_combine(p, epoch, table);
-    bool ok = judge_combine(p, epoch, table, shared);
+    if (blockIdx.x == 0) announce_combine(p, node, epoch, table);
+    bool ok = judge_combine(p, node, epoch, table, shared);
     int warp = threadIdx.x / 32;
     bool stages = puller(p) < 0;
     if (ok && stages) {
@@ -225,14 +230,14 @@ extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers,
     if (ok) {
         if (warp == 0) {
             fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
-            load_chunks(p, shared, slots, epoch);
+            load_chunks(p, node, shared, slots, epoch);
         } else if (warp == 1) {
             if (!stages && p.topk > 0 && p.out_weights) sum_weights(p, shared);
         } else {
             sum_chunks(p, shared.ring, slots, p.num_slots, consumers, TokenSink{p});
         }
     }
-    if (arrive_last(&state->exit_arrivals)) finish_call(p.group, epoch, ok, p.group.timeout_ns);
+    if (arrive_last(&state->exit_arrivals)) finish_call(node, epoch, ok);
 }
 
 }  // namespace deepep::normal

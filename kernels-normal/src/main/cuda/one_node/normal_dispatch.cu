@@ -28,7 +28,8 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     __shared__ uint64_t barriers[kWarps][kDispatchStages];
     __shared__ uint8_t lists[kWarps][32];
     LocalState* state = state_of(p.group);
-    uint32_t epoch = state->epoch + 1;
+    uint32_t epoch = epoch_after(state->epoch);
+    OneNode node{p.group, state->masked};
     int warp = threadIdx.x / 32, meta_warp = warp - p.num_copy_warps, num_meta_warps = kWarps - p.num_copy_warps;
     auto bases = reinterpret_cast<int32_t (*)[kMaxRanks]>(dynamic + p.bases_offset);
     int stage = (meta_warp < 0 ? warp : 0) * kDispatchStages * p.row_stride;
@@ -37,11 +38,11 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
 
     bool announces = p.cached && blockIdx.x == 0;
     if (!p.cached) {
-        lay_out_tokens(p, layout, reinterpret_cast<uint32_t*>(dynamic));
+        lay_out_tokens(p, layout, reinterpret_cast<uint32_t*>(dynamic), node.masked);
         announces = arrive_last(&state->layout_arrivals);
     }
-    if (announces) announce_dispatch(p, epoch, table);
-    judge_dispatch(p, epoch, table);
+    if (announces) announce_dispatch(p, node, epoch, table);
+    judge_dispatch(p, node, epoch, table);
     bool ok = table.verdict == kOk;
     if (ok) place_blocks(p, table.row_base, bases);
 
@@ -50,18 +51,19 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1)
     } else if (!p.cached) {
         if (blockIdx.x == gridDim.x - 1 && meta_warp == num_meta_warps - 1) {
             int num_ranks = p.group.num_ranks;
-            report_counts(p, epoch, table.verdict, table.num_rows,
+            report_counts(p, node, epoch, table.verdict, table.num_rows,
                           {num_ranks, kHeaderCounts + p.group.rank, kHeaderWords, p.num_experts / num_ranks, true});
         }
         if (ok) send_metadata(p, bases[blockIdx.x], lists[warp], meta_warp, num_meta_warps);
-        if (!ok || exchange_metadata(p, epoch, p.group.timeout_ns, num_meta_warps * 32, meta_warp == 0)) {
+        if (!ok || exchange_metadata(p, node, epoch, num_meta_warps * 32, meta_warp == 0)) {
             int thread = (blockIdx.x * num_meta_warps + meta_warp) * 32 + threadIdx.x % 32;
             write_outputs(p, table.num_rows, thread, gridDim.x * num_meta_warps * 32);
         }
     }
     if (arrive_last(&state->exit_arrivals)) {
-        uint32_t code = finish_call(p.group, epoch, ok, p.group.timeout_ns);
-        if (threadIdx.x == 0 && !p.cached) *at<uint64_t>(p.handle_epoch) = code == kOk ? epoch : 0;
+        uint32_t code = finish_call(node, epoch, ok);
+        if (threadIdx.x == 0 && !p.cached)
+            *at<uint64_t>(p.handle_epoch) = code == kOk ? pack_word(epoch, node.masked) : 0;
     }
 }
 

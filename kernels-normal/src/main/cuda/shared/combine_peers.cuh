@@ -17,7 +17,6 @@ __device__ __forceinline__ int32_t offer_word(const CombineParams& p, int word) 
         case kWeightsLow: return static_cast<int32_t>(p.weights);
         case kWeightsHigh: return static_cast<int32_t>(p.weights >> 32);
         case kWeightsStride: return static_cast<int32_t>(p.weights_stride);
-        case kWeightsAbsolute: return p.weights_absolute;
         default: return 0;
     }
 }
@@ -32,13 +31,11 @@ struct PeerRows {
     // From the header of rank d of the node; word(i) is its i-th word.
     template <class Word>
     __device__ void learn(const Group& g, int d, Word word) {
-        auto address = [&](int low, int absolute) {
-            uint64_t v =
-                static_cast<uint64_t>(static_cast<uint32_t>(word(low + 1))) << 32 | static_cast<uint32_t>(word(low));
-            return word(absolute) ? v : g.heap[d] + v;
+        auto offset = [&](int low) {
+            return static_cast<uint64_t>(static_cast<uint32_t>(word(low + 1))) << 32 | static_cast<uint32_t>(word(low));
         };
-        x_base[d] = address(kXLow, kXAbsolute);
-        weights_base[d] = address(kWeightsLow, kWeightsAbsolute);
+        x_base[d] = word(kXAbsolute) ? offset(kXLow) : g.heap[d] + offset(kXLow);
+        weights_base[d] = g.heap[d] + offset(kWeightsLow);
         x_stride[d] = word(kXStride);
         weights_stride[d] = word(kWeightsStride);
         num_rows[d] = word(kRowLimit);

@@ -77,7 +77,7 @@ __device__ inline uint32_t token_mask(const DispatchParams& p, int t, uint32_t* 
 
 // Writes token_order of this block's tokens, counted from the block's first, and block_counts; adds to expert_hist.
 // hist: num_experts words of shared memory. All threads of the block.
-__device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& shared, uint32_t* hist) {
+__device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& shared, uint32_t* hist, uint32_t masked) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
     TokenRange tokens = block_tokens(p.num_tokens);
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
@@ -85,7 +85,7 @@ __device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& sha
     __syncthreads();
     for (int first = tokens.begin; first < tokens.end; first += kThreads) {
         int t = first + threadIdx.x;
-        uint32_t mask = t < tokens.end ? token_mask(p, t, hist) : 0;
+        uint32_t mask = t < tokens.end ? token_mask(p, t, hist) & ~masked : 0;
         int32_t in_warp[kMaxRanks];
 #pragma unroll
         for (int d = 0; d < kMaxRanks; ++d) {

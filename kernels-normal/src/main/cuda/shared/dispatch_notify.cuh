@@ -8,7 +8,7 @@
 namespace deepep::normal {
 
 // Word `lane` of what this rank says of a new or cached dispatch among num_ranks ranks. One warp.
-__device__ inline int32_t dispatch_word(const DispatchParams& p, int num_ranks) {
+__device__ inline int32_t dispatch_word(const DispatchParams& p, int num_ranks, uint32_t masked) {
     LocalState* state = state_of(p.group);
     int lane = threadIdx.x % 32;
     int32_t value = 0;
@@ -21,8 +21,9 @@ __device__ inline int32_t dispatch_word(const DispatchParams& p, int num_ranks) 
         case kNumScales: value = p.num_scales; break;
         case kHasWeights: value = p.topk_weights != 0; break;
         case kRowLimit: value = p.row_limit; break;
+        case kMasked: value = masked; break;
     }
-    if (p.cached) return handle_word(p.handle_epoch, lane, value);
+    if (p.cached) return handle_word(p.handle_epoch, lane, value, masked);
     uint64_t bad = state->bad_selection;
     if (bad == 0) return value;
     int token = static_cast<int>(~bad >> kSelectionBits), k = static_cast<int>(~bad & ((1 << kSelectionBits) - 1));
@@ -36,10 +37,10 @@ __device__ inline int32_t dispatch_word(const DispatchParams& p, int num_ranks) 
 }
 
 // All threads of the announcing block.
-__device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable& table) {
+__device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable& table, uint32_t masked) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (warp == kMaxRanks) {
-        int32_t value = dispatch_word(p, p.group.num_ranks);
+        int32_t value = dispatch_word(p, p.group.num_ranks, masked);
         if (lane < kHeaderCounts) table.mine[lane] = value;
     } else if (warp < kMaxRanks) {
         int32_t count = 0;
@@ -52,10 +53,10 @@ __device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable
     __syncthreads();
 }
 
-// Holds the counts that a layout claims against counts of rows [num_ranks] and hist; the outcome goes into words, in
-// shared memory. All threads of the announcing block.
+// Holds the counts that a layout claims against counts of rows [num_ranks] and hist, but for those of rows to masked
+// ranks, of which there are none; the outcome goes into words, in shared memory. All threads of the announcing block.
 __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int32_t* words, const int32_t* counts,
-                                    const uint32_t* hist) {
+                                    const uint32_t* hist, uint32_t masked) {
     __shared__ int first_wrong;  // an expert, or num_experts + a rank
     if (p.tokens_per_rank == 0) return;
     auto per_rank = at<const int32_t>(p.tokens_per_rank), per_expert = at<const int32_t>(p.tokens_per_expert);
@@ -65,7 +66,8 @@ __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int3
     for (int i = threadIdx.x; i < num_checks; i += kThreads) {
         int rank = i - p.num_experts;
         bool good =
-            rank >= 0 ? per_rank[rank] == counts[rank] : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
+            rank >= 0 ? per_rank[rank] == counts[rank] || (rank < kMaxRanks && masked >> rank & 1)
+                      : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
         if (!good) atomicMin(&first_wrong, i);
     }
     bool unset = words[kStatus] == kOk;  // read by all before one thread writes it
@@ -83,11 +85,12 @@ __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int3
 }
 
 // The block that laid out its tokens last announces them.
-__device__ inline void announce_dispatch(const DispatchParams& p, uint32_t epoch, HeaderTable& table) {
+__device__ inline void announce_dispatch(const DispatchParams& p, const OneNode& node, uint32_t epoch,
+                                         HeaderTable& table) {
     auto hist = at<uint32_t>(p.expert_hist);
-    fill_dispatch_header(p, table);
-    check_layout(p, p.group.num_ranks, table.mine, table.mine + kHeaderCounts, hist);
-    send_header(p.group, epoch, table, hist, p.num_experts / p.group.num_ranks);
+    fill_dispatch_header(p, table, node.masked);
+    check_layout(p, p.group.num_ranks, table.mine, table.mine + kHeaderCounts, hist, node.masked);
+    send_header(node, epoch, table, hist, p.num_experts / p.group.num_ranks);
     __syncthreads();
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
 }
@@ -115,13 +118,14 @@ __device__ inline void place_rows(const Group& g, HeaderTable& table, Fault& fau
 }
 
 // All threads of every block: waits for the headers and fills in the table's verdict, num_rows and row_base.
-__device__ inline void judge_dispatch(const DispatchParams& p, uint32_t epoch, HeaderTable& table) {
+__device__ inline void judge_dispatch(const DispatchParams& p, const OneNode& node, uint32_t epoch,
+                                      HeaderTable& table) {
     const Group& g = p.group;
     if (threadIdx.x == 0) table.num_rows = 0;
-    bool arrived = read_headers(g, epoch, table);
+    bool arrived = read_headers(node, epoch, table);
     if (threadIdx.x < 32) {
         Fault fault;
-        if (arrived) fault = judge_headers(g, table);
+        if (arrived) fault = judge_headers(node, table);
         if (arrived && !p.cached) place_rows(g, table, fault);
         if (threadIdx.x == 0) {
             if (fault.code != kOk) record_fault(g, epoch, fault);
@@ -141,26 +145,22 @@ struct CountWords {
 };
 
 // One warp of one block, beside the copies: counts for the consumer on the device and for the host.
-__device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, uint32_t verdict, int num_rows,
-                                     CountWords words) {
+template <class Others>
+__device__ inline void report_counts(const DispatchParams& p, const Others& others, uint32_t epoch, uint32_t verdict,
+                                     int num_rows, CountWords words) {
     const Group& g = p.group;
     auto status = at<StatusBlock>(g.status);
     int lane = threadIdx.x % 32;
     bool ok = verdict == kOk;
-    uint64_t deadline = now_ns() + g.timeout_ns;
     int32_t expanded = 0;
     for (int e = lane; e < words.num_experts; e += 32) {
         int32_t count = 0;
         for (int s = 0; s < words.num_sources && ok; ++s) {
+            if (!others.takes_part(s)) continue;
             const uint64_t* word = header_slot(g, g.rank, s, epoch) + words.first_expert + e;
             uint64_t seen;
-            Code code = wait_word<true>(word, epoch, deadline, seen);
-            if (code != kOk) {
-                Fault fault = wait_fault(g, code, kPhaseHeader, 0, epoch, seen);
-                fault.peer = s;
-                record_fault(g, epoch, fault);
-            }
-            count += code == kOk ? word_value(seen) : 0;
+            int peer = words.of_node ? g.first_rank + s : s;
+            count += await_word(others, epoch, peer, kPhaseHeader, word, seen) ? word_value(seen) : 0;
         }
         int32_t aligned = (count + p.expert_alignment - 1) / p.expert_alignment * p.expert_alignment;
         expanded += aligned;
@@ -171,7 +171,8 @@ __device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, ui
     expanded = __reduce_add_sync(~0u, expanded);
     for (int s0 = 0, before = 0; s0 <= words.num_sources && p.out_source_rows; s0 += 32) {
         int s = s0 + lane;
-        int32_t rows = s < words.num_sources && ok ? word_value(header_slot(g, g.rank, s, epoch)[words.rows]) : 0;
+        bool sends = s < words.num_sources && ok && others.takes_part(s);
+        int32_t rows = sends ? word_value(header_slot(g, g.rank, s, epoch)[words.rows]) : 0;
         int32_t end = before + inclusive_sum(rows);
         if (s <= words.num_sources) at<int32_t>(p.out_source_rows)[s] = end - rows;
         before = __shfl_sync(~0u, end, 31);
@@ -179,7 +180,9 @@ __device__ inline void report_counts(const DispatchParams& p, uint32_t epoch, ui
     if (p.out_source_rows && words.of_node && lane < words.num_sources && ok) {
         auto sent = at<int32_t>(p.out_source_rows) + words.num_sources + 1 + lane * 2;
         sent[0] = 0;
-        for (int i = 0; i < g.rank; ++i) sent[0] += word_value(header_slot(g, g.rank, i, epoch)[kHeaderCounts + lane]);
+        for (int i = 0; i < g.rank; ++i)
+            if (others.takes_part(i))
+                sent[0] += word_value(header_slot(g, g.rank, i, epoch)[kHeaderCounts + lane]);
         sent[1] = word_value(header_slot(g, g.rank, g.rank, epoch)[kHeaderCounts + lane]);
     }
     if (lane == 0) {

@@ -170,8 +170,9 @@ __device__ inline void send_metadata(const DispatchParams& p, const int32_t* bas
         }
 }
 
-// Waits for everybody's metadata, at most timeout_ns. All meta warps of the block; false after a fault.
-__device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch, uint64_t timeout_ns,
+// Waits for everybody's metadata. All meta warps of the block; false after a fault.
+template <class Others>
+__device__ inline bool exchange_metadata(const DispatchParams& p, const Others& others, uint32_t epoch,
                                          int num_meta_threads, bool first_warp) {
     __shared__ bool arrived;
     LocalState* state = state_of(p.group);
@@ -185,16 +186,17 @@ __device__ inline bool exchange_metadata(const DispatchParams& p, uint32_t epoch
             if (last) state->meta_arrivals = 0;
         }
         last = __shfl_sync(~0u, last, 0);
+        __syncwarp();  // a shuffle hands over a value alone: what lane 0 has acquired is ordered by this
         bool ok = true;
-        if (lane < p.group.num_ranks) {
+        if (lane < p.group.num_ranks && others.takes_part(lane)) {
             fence_sys();
             uint32_t code = told_code(p.group, epoch);
-            if (last && is_abort(code)) tell_more(p.group, done_flag(p.group, lane, p.group.rank) + 1);
+            if (last && is_abort(code)) tell_more(p.group, done_flag(p.group, lane, p.group.rank));
             // release; pairs with the acquire in wait_peers. The metadata of all blocks comes before it.
             if (last)
                 store_release_sys(meta_flag(p.group, lane, p.group.rank),
                                   pack_word(epoch, is_abort(code) ? code : kOk));
-            ok = wait_peers(p.group, epoch, kPhaseMeta, now_ns() + timeout_ns, lane);
+            ok = wait_peers(others, epoch, kPhaseMeta, lane);
         }
         ok = __all_sync(~0u, ok);
         if (lane == 0) arrived = ok;

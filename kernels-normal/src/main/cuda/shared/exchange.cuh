@@ -7,10 +7,7 @@
 // not e + 2, because that needs this rank's header of e + 1.
 #pragma once
 
-#include "deepep/memory.cuh"
-#include "deepep/status.cuh"
-#include "deepep/wait.cuh"
-#include "normal_params.cuh"
+#include "waits.cuh"
 
 namespace deepep::normal {
 
@@ -24,86 +21,27 @@ __device__ inline int32_t inclusive_sum(int32_t value) {
     return value;
 }
 
-__device__ __forceinline__ LocalState* state_of(const Group& g) { return at<LocalState>(g.state); }
-
 __device__ __forceinline__ uint64_t* header_slot(const Group& g, int holder, int source, uint32_t epoch) {
     return at<uint64_t>(g.heap[holder],
                         g.header_offset + (epoch & 1) * g.header_parity_stride + source * g.header_rank_stride);
-}
-
-__device__ __forceinline__ uint64_t* done_flag(const Group& g, int holder, int source) {
-    return at<uint64_t>(g.heap[holder], g.done_flag_offset + static_cast<uint64_t>(source) * kFlagStrideBytes);
 }
 
 __device__ __forceinline__ uint64_t* meta_flag(const Group& g, int holder, int source) {
     return at<uint64_t>(g.heap[holder], g.meta_flag_offset + static_cast<uint64_t>(source) * kFlagStrideBytes);
 }
 
-// What peers learn of a fault beside its code: whom this rank gave up on, or the rows it needs and has room for.
-__device__ inline uint64_t fault_detail(const Group& g, const Fault& fault) {
-    switch (fault.code) {
-        case kTooManyExpanded: return static_cast<uint64_t>(fault.expected) << 32 | static_cast<uint32_t>(fault.seen);
-        case kPeerAborted: return fault.k;
-        case kGridNotResident: return g.first_rank + g.rank;
-        default: return fault.peer;
-    }
-}
-
-// The first fault of an epoch is the one the host reads; the others are consequences. The host may have one of an
-// earlier launch to read first.
-__device__ inline void record_fault(const Group& g, uint32_t epoch, const Fault& fault) {
-    LocalState* state = state_of(g);
-    if (atomicExch(&state->claimed_epoch, epoch) == epoch) return;
-    report_fault(g.status, fault);
-    fence_sys();
-    state->detail = fault_detail(g, fault);
-    state->culprit = fault.rank;
-    atomicExch(&state->code, fault.code);
-}
-
-__device__ inline Fault wait_fault(const Group& g, Code code, Phase phase, int peer, uint32_t epoch, uint64_t seen) {
-    Fault fault;
-    fault.code = code;
-    fault.phase = phase;
-    fault.rank = g.first_rank + g.rank;
-    fault.peer = g.first_rank + peer;
-    fault.expected = epoch;
-    fault.seen = code == kOutOfStep ? word_epoch(seen) : static_cast<int64_t>(seen);
-    return fault;
-}
-
-// The fault that a peer tells by a flag: its code, and `more`, which was written before the flag.
-__device__ inline Fault told_fault(const Group& g, uint32_t code, const uint64_t* more, Phase phase, int peer,
-                                   uint32_t epoch) {
-    uint64_t detail = load_relaxed_sys(more);
-    Fault fault = wait_fault(g, kPeerAborted, phase, peer, epoch, code);
-    fault.k = static_cast<int32_t>(detail);
-    if (code == kTooManyExpanded) {
-        fault.code = kTooManyExpanded;
-        fault.rank = static_cast<int32_t>(load_relaxed_sys(more + 1));
-        fault.expected = detail >> 32;
-        fault.seen = static_cast<uint32_t>(detail);
-    }
-    return fault;
-}
-
-// Tells observers, where there are any, how long this rank waited for another, counted among all. One thread of the
-// launch for each.
-__device__ __forceinline__ void tell_wait(const Group& g, WaitIdx wait, int rank, uint64_t begin_ns) {
-    if (g.waits && rank != g.first_rank + g.rank)
-        at<volatile uint64_t>(g.waits)[rank * kWaitsPerRank + wait] = now_ns() - begin_ns;
-}
-
-// Waits for a flag of every peer, one thread per peer. A peer that gave up says so in its flag.
-__device__ inline bool wait_peers(const Group& g, uint32_t epoch, Phase phase, uint64_t deadline, int peer) {
+// Waits for a flag of every rank of the node, one thread for each. A rank that gave up says so in its flag.
+template <class Others>
+__device__ inline bool wait_peers(const Others& others, uint32_t epoch, Phase phase, int peer) {
+    const Group& g = others.g;
+    if (!others.takes_part(peer)) return true;
     uint64_t seen;
-    auto flag = phase == kPhaseMeta ? meta_flag(g, g.rank, peer) : done_flag(g, g.rank, peer);
-    Code code = wait_word<true>(flag, epoch, deadline, seen);  // acquire; pairs with finish_call or exchange_metadata
-    uint32_t told = word_value(seen);
-    if (code == kOk && told == kOk) return true;
-    record_fault(g, epoch,
-                 code == kOk ? told_fault(g, told, done_flag(g, g.rank, peer) + 1, phase, peer, epoch)
-                             : wait_fault(g, code, phase, peer, epoch, seen));
+    bool meta = phase == kPhaseMeta;
+    auto flag = meta ? meta_flag(g, g.rank, peer) : done_flag(g, g.rank, peer);
+    // acquire; pairs with finish_call or exchange_metadata
+    if (!await_word(others, epoch, g.first_rank + peer, phase, flag, seen, !meta)) return false;
+    if (word_value(seen) == kOk) return true;
+    record_fault(g, epoch, told_fault(g, seen, done_flag(g, g.rank, peer), phase, g.first_rank + peer));
     return false;
 }
 
@@ -129,58 +67,54 @@ __device__ inline int32_t status_word(int lane, int32_t value, Code code, int to
 }
 
 // Word `lane` of a header of a call that uses the routing of an earlier dispatch: all ranks must use the same one.
-__device__ inline int32_t handle_word(uint64_t handle_epoch, int lane, int32_t value) {
+__device__ inline int32_t handle_word(uint64_t handle_epoch, int lane, int32_t value, uint32_t masked) {
     uint64_t routed = *at<const uint64_t>(handle_epoch);
     if (lane == kHandleEpoch) return static_cast<int32_t>(routed);
-    return routed == 0 ? status_word(lane, value, kHandleInvalid, -1, -1, 0) : value;
+    if (routed == 0) return status_word(lane, value, kHandleInvalid, -1, -1, 0);
+    return routed >> 32 != masked ? status_word(lane, value, kHandleMasked, -1, -1, 0) : value;
 }
 
 // Sends table.mine, and each receiver the counts of its own experts. All threads of one block; at least num_ranks
 // warps. To peers the words announce nothing that this launch has written; to this rank's own blocks, the layout.
-__device__ inline void send_header(const Group& g, uint32_t epoch, const HeaderTable& table,
+__device__ inline void send_header(const OneNode& node, uint32_t epoch, const HeaderTable& table,
                                    const uint32_t* expert_counts, int num_local_experts) {
+    const Group& g = node.g;
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (warp >= g.num_ranks) return;
+    if (warp >= g.num_ranks || !node.takes_part(warp)) return;
     uint64_t* there = header_slot(g, warp, g.rank, epoch);
     if (warp == g.rank) __threadfence();  // release; pairs with the acquire in read_headers
-    store_relaxed_sys(there + lane, pack_word(epoch, table.mine[lane]));  // pairs with wait_word in read_headers
-    for (int e = lane; e < num_local_experts; e += 32)                    // pairs with wait_word in report_counts
+    store_relaxed_sys(there + lane, pack_word(epoch, table.mine[lane]));  // pairs with await_word in read_headers
+    for (int e = lane; e < num_local_experts; e += 32)                    // pairs with await_word in report_counts
         store_relaxed_sys(there + kHeaderWords + e, pack_word(epoch, expert_counts[warp * num_local_experts + e]));
 }
 
 // Collects every rank's header, in each block for itself. All threads; at least num_ranks warps. A wait that fails is
-// recorded and returns false.
-__device__ inline bool read_headers(const Group& g, uint32_t epoch, HeaderTable& table) {
+// recorded and returns false. The header of a masked rank is all zeros.
+__device__ inline bool read_headers(const OneNode& node, uint32_t epoch, HeaderTable& table) {
+    const Group& g = node.g;
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     bool arrived = true;
-    if (warp < g.num_ranks) {
+    if (warp < g.num_ranks && !node.takes_part(warp)) {
+        table.of[warp][lane] = 0;
+    } else if (warp < g.num_ranks) {
+        Fault fault;
         // A peer that timed out on us has left this epoch: its header stands, but its flag says so.
-        uint64_t flag = load_acquire_sys(done_flag(g, g.rank, warp));
-        uint64_t seen, begin = now_ns();
-        Code code = wait_word<true>(header_slot(g, g.rank, warp, epoch) + lane, epoch, begin + g.timeout_ns, seen);
+        bool left = warp != g.rank && neighbour_left(g, epoch, kPhaseHeader, warp, fault);
+        uint64_t seen, begin = wait_begin(g);
+        const uint64_t* word = header_slot(g, g.rank, warp, epoch) + lane;
+        arrived = await_word(node, epoch, g.first_rank + warp, kPhaseHeader, word, seen, true);
         if (blockIdx.x == 0 && lane == 0) tell_wait(g, kWaitForHeader, g.first_rank + warp, begin);
         table.of[warp][lane] = word_value(seen);
-        int32_t ahead = static_cast<int32_t>(word_epoch(flag) - epoch);
-        bool told = code == kOk && ahead == 0 && word_value(flag) != kOk;
-        if (code == kOk && ahead > 0) {
-            code = kOutOfStep;
-            seen = flag;
-        }
-        arrived = code == kOk && !told;
-        if (!arrived) {
-            if (warp == g.rank) code = kGridNotResident;  // this rank's own header waits for all of its blocks
-            record_fault(
-                g, epoch,
-                told ? told_fault(g, word_value(flag), done_flag(g, g.rank, warp) + 1, kPhaseHeader, warp, epoch)
-                     : wait_fault(g, code, kPhaseHeader, warp, epoch, seen));
-        }
+        if (arrived && left) record_fault(g, epoch, fault);
+        arrived &= !left;
     }
     return __syncthreads_and(arrived);
 }
 
-// What all ranks conclude alike from the headers: a rank's own status first, then words that differ from rank 0's.
-// One warp; the result is the same in all lanes.
-__device__ inline Fault judge_headers(const Group& g, const HeaderTable& table) {
+// What all ranks conclude alike from the headers: a rank's own status first, then words that differ from those of the
+// first rank. One warp; the result is the same in all lanes.
+__device__ inline Fault judge_headers(const OneNode& node, const HeaderTable& table) {
+    const Group& g = node.g;
     Fault fault;
     int lane = threadIdx.x % 32;
     uint32_t bad = __ballot_sync(~0u, lane < g.num_ranks && table.of[lane % kMaxRanks][kStatus] != kOk);
@@ -194,13 +128,15 @@ __device__ inline Fault judge_headers(const Group& g, const HeaderTable& table) 
                                           static_cast<uint32_t>(header[kStatusValueLow]));
         return fault;
     }
-    for (int r = 1; r < g.num_ranks; ++r) {
-        bad = __ballot_sync(~0u, lane < kNumCompared && table.of[r][lane] != table.of[0][lane]);
-        if (bad == 0) continue;
+    int first = __ffs(~node.masked) - 1;
+    for (int r = first + 1; r < g.num_ranks; ++r) {
+        bad = __ballot_sync(~0u, lane < kNumCompared && table.of[r][lane] != table.of[first][lane]);
+        if (bad == 0 || !node.takes_part(r)) continue;
         fault.code = kHeaderMismatch;
         fault.rank = r;
+        fault.peer = first;
         fault.k = __ffs(bad) - 1;
-        fault.expected = table.of[0][fault.k];
+        fault.expected = table.of[first][fault.k];
         fault.seen = table.of[r][fault.k];
         return fault;
     }
@@ -219,12 +155,6 @@ __device__ inline bool arrive_last(uint32_t* counter) {
     return last;
 }
 
-// Faults that end a call on this rank alone, in the middle; the peers must not wait for it. Every other code is either
-// concluded by all ranks from the same headers or concerns this rank's own output.
-__device__ __forceinline__ bool is_abort(uint32_t code) {
-    return code == kTimeout || code == kPeerAborted || code == kOutOfStep || code == kGridNotResident;
-}
-
 // What of this call peers learn by a flag, as far as all blocks that have arrived know.
 __device__ __forceinline__ uint32_t told_code(const Group& g, uint32_t epoch) {
     const LocalState* state = state_of(g);
@@ -232,25 +162,28 @@ __device__ __forceinline__ uint32_t told_code(const Group& g, uint32_t epoch) {
     return is_abort(code) || code == kTooManyExpanded ? code : kOk;
 }
 
-// What peers learn beside the code of a flag: two words, before the flag is released.
-__device__ __forceinline__ void tell_more(const Group& g, uint64_t* more) {
-    store_relaxed_sys(more, state_of(g)->detail);
-    store_relaxed_sys(more + 1, state_of(g)->culprit);
+// What peers learn beside the code, the first of `words`, before that is released.
+__device__ __forceinline__ void tell_more(const Group& g, uint64_t* words) {
+    store_relaxed_sys(words + 1, state_of(g)->detail);
+    store_relaxed_sys(words + 2, state_of(g)->culprit);
 }
 
-// Tells every peer that this rank is done with the epoch (or has given up), and waits until all are, each at most
-// timeout_ns. All threads of the block that leaves last. Nothing waits in a call that never got past the headers: there
-// was no data, and a peer that is still on its way concludes the same from the headers or reads it in the done flag.
-__device__ inline void exchange_done(const Group& g, uint32_t epoch, bool ok, uint64_t timeout_ns) {
+// Tells every rank of the node that this one is done with the epoch (or has given up), and waits until all are. All
+// threads of the block that leaves last. Nothing waits in a call that never got past the headers: there was no data,
+// and a rank that is still on its way concludes the same from the headers or reads it in the done flag.
+template <class Others>
+__device__ inline void exchange_done(const Others& others, uint32_t epoch, bool ok) {
+    const Group& g = others.g;
     uint32_t code = told_code(g, epoch);
-    if (threadIdx.x < g.num_ranks) {
+    if (threadIdx.x < g.num_ranks && others.takes_part(threadIdx.x)) {
         uint64_t* flag = done_flag(g, threadIdx.x, g.rank);
-        if (code != kOk) tell_more(g, flag + 1);
-        // release; pairs with the acquire in wait_peers. Rows, metadata and pulls of all blocks come before it.
+        if (code != kOk) tell_more(g, flag);
+        // release; pairs with the acquires in wait_peers and neighbour_left. Rows, metadata and pulls of all blocks come
+        // before it.
         store_release_sys(flag, pack_word(epoch, code));
         if (ok && !is_abort(code)) {
-            uint64_t begin = now_ns();
-            wait_peers(g, epoch, kPhaseDone, begin + timeout_ns, threadIdx.x);
+            uint64_t begin = wait_begin(g);
+            wait_peers(others, epoch, kPhaseDone, threadIdx.x);
             tell_wait(g, kWaitForEnd, g.first_rank + threadIdx.x, begin);
         }
     }
@@ -266,15 +199,17 @@ __device__ inline uint32_t close_call(const Group& g, uint32_t epoch) {
         state->cursor = 0;
         state->stage_cursor = 0;
         state->meta_arrivals = 0;  // a block that gave up has not counted
-        code = state->claimed_epoch == epoch ? atomicExch(&state->code, kOk) : kOk;
+        if (state->claimed_epoch == epoch) code = atomicExch(&state->code, kOk);
+        state->claimed_epoch = 0;  // epochs come again
         store_release_sys(&at<StatusBlock>(g.status)->done, pack_word(epoch, code));  // release; pairs with the host
     }
     return code;
 }
 
-__device__ inline uint32_t finish_call(const Group& g, uint32_t epoch, bool ok, uint64_t timeout_ns) {
-    exchange_done(g, epoch, ok, timeout_ns);
-    return close_call(g, epoch);
+template <class Others>
+__device__ inline uint32_t finish_call(const Others& others, uint32_t epoch, bool ok) {
+    exchange_done(others, epoch, ok);
+    return close_call(others.g, epoch);
 }
 
 }  // namespace deepep::normal

@@ -11,6 +11,7 @@
 #include "deepep/block.cuh"
 #include "deepep/bulk_copy.cuh"
 #include "dispatch_layout.cuh"
+#include "deepep/wait.cuh"
 #include "exchange.cuh"
 #include "normal_params.cuh"
 
@@ -53,7 +54,7 @@ __device__ inline bool grid_barrier(const ExpandParams& p) {
         store_release_gpu(&state->barrier, generation);  // release; pairs with the acquire below
     if (threadIdx.x == 0) {
         uint64_t seen;
-        passed = wait_word<false>(&state->barrier, generation, now_ns() + p.group.timeout_ns, seen) == kOk;
+        passed = await_block(&state->barrier, generation, now_ns() + p.group.timeout_ns, seen);
     }
     __syncthreads();
     return passed;

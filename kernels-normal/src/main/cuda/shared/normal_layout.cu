@@ -29,7 +29,8 @@ __device__ inline uint32_t ranks_of_node(const LayoutParams& p, int t, uint32_t 
     return mask;
 }
 
-extern "C" __global__ void __launch_bounds__(kMaxThreads, 1) deepep_normal_layout(const __grid_constant__ LayoutParams p) {
+extern "C" __global__ void __launch_bounds__(kMaxThreads, 1)
+    deepep_normal_layout(const __grid_constant__ LayoutParams p) {
     auto hist = reinterpret_cast<uint32_t*>(dynamic_shared());
     int num_ranks = p.num_nodes * p.ranks_per_node, num_counts = p.num_experts + num_ranks + p.num_nodes;
     uint32_t *per_rank = hist + p.num_experts, *per_node = per_rank + num_ranks;

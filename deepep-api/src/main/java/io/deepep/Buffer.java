@@ -86,6 +86,38 @@ public interface Buffer extends AutoCloseable {
      */
     Tensor getCombineBuffer(DispatchHandle handle);
 
+    /**
+     * Masks (true) or unmasks a rank in normal mode, on one node: calls neither send to nor wait
+     * for a masked rank. Its tokens and results count as absent: no rows come from it, and a
+     * token's selections of its experts are ignored. Waits for calls under way.
+     *
+     * <p>All ranks that go on mask the same ranks between the same two calls; a call of ranks with
+     * different masks is refused on all of them. So are combines and cached dispatches whose handle
+     * is of a dispatch with other masks: dispatch its plan again. Graphs go on as calls do.
+     *
+     * <p>With {@link Builder#maskTimedOutRanks} a rank that does not come in time is masked on all
+     * others, who blame the same one. The call in which that happens fails with a {@code
+     * DeepEpTimeoutException} that names it; the buffer stays usable, and the call can be repeated
+     * without the rank. See that such a rank is dead, or end its process: one that was stopped
+     * while it sent rows, and goes on later, writes over rows of later calls. How it comes back:
+     * {@link #normalRejoin}.
+     *
+     * @throws UnsupportedOperationException on several nodes
+     */
+    void normalUpdateMask(int rank, boolean masked);
+
+    /**
+     * Which ranks are masked in normal mode, by hand or by a timeout: [R], 1 for masked; a copy.
+     */
+    int[] normalQueryMask();
+
+    /**
+     * Collective, of masked ranks too: waits for all ranks, which then make their next call in
+     * normal mode together, none of them masked. Handles from before are those of a dispatch with
+     * other masks.
+     */
+    void normalRejoin();
+
     /** Low-latency dispatch, synchronously (with a hook: its send half). */
     default LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchPlan plan) {
         return lowLatencyDispatch(plan, CallOptions.sync());
@@ -277,8 +309,9 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Low-latency calls mask a rank that does not come in time, instead of failing. Off by
-         * default. How it comes back: {@link Buffer#lowLatencyUpdateMask}.
+         * Low-latency calls mask a rank that does not come in time, instead of failing; normal mode
+         * on one node fails the call, and goes on without the rank. Off by default. How it comes
+         * back: {@link Buffer#lowLatencyUpdateMask}, {@link Buffer#normalRejoin}.
          */
         public Builder maskTimedOutRanks(boolean on) {
             this.maskTimedOutRanks = on;

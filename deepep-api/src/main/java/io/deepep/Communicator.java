@@ -92,6 +92,18 @@ public interface Communicator extends AutoCloseable {
                 .toList();
     }
 
+    /**
+     * Has {@code action} run soon after each departure, once {@link #departures} shows it, on some
+     * thread of the group: for those who cannot ask while they wait, as kernels on a GPU. A group
+     * that ignores this leaves them to their time-outs.
+     *
+     * @param action short, does not wait
+     * @return forgets the action; it may be running still
+     */
+    default Runnable onDeparture(Runnable action) {
+        return () -> {};
+    }
+
     /** Whether all ranks are threads of this JVM, so that {@link #exchangeReferences} works. */
     default boolean isInProcess() {
         return false;

@@ -1,5 +1,7 @@
 package io.deepep;
 
+import java.util.Arrays;
+
 /**
  * Conversions between binary32 and {@link DType#FP8_E4M3} (OCP 8-bit floating point, E4M3: bias 7,
  * no infinities, NaN is {@code S.1111.111}).
@@ -11,6 +13,7 @@ public final class Fp8E4m3 {
     /** Channels that share one scale. */
     public static final int CHANNELS_PER_SCALE = 128;
 
+    private static final float MIN_AMAX = 1e-4f;
     private static final int MANTISSA_BITS = 3;
     private static final int DROPPED_BITS = 23 - MANTISSA_BITS;
     private static final int BIAS_DIFFERENCE = 127 - 7;
@@ -53,6 +56,59 @@ public final class Fp8E4m3 {
         int rounded = abs + (1 << (DROPPED_BITS - 1)) - 1 + ((abs >>> DROPPED_BITS) & 1);
         int code = (rounded >>> DROPPED_BITS) - (BIAS_DIFFERENCE << MANTISSA_BITS);
         return (byte) (sign | Math.min(code, 0x7e));
+    }
+
+    /**
+     * Casts rows on the host, with the numbers that a low-latency dispatch in {@link
+     * LowLatencyFormat#FP8} sends: for each 128 channels, the scale is {@code amax/448}, where
+     * {@code amax} is their largest magnitude, at least 1e-4. A value is about its code times its
+     * scale. NaN does not count for {@code amax}, and infinity counts as the largest finite float.
+     *
+     * @param rows host [T,H], of which H is a multiple of 128
+     * @param codes receives the FP8 codes, host FP8 [T,H]
+     * @param scales receives the scales, host F32 [T,H/128]
+     * @throws IllegalArgumentException if shapes or types differ from these
+     */
+    public static void quantize(Tensor rows, Tensor codes, Tensor scales) {
+        checkShapes(rows, codes, scales);
+        for (long t = 0; t < rows.size(0); t++) {
+            float[] row = rows.getFloats(t);
+            for (int from = 0; from < row.length; from += CHANNELS_PER_SCALE) {
+                float amax = MIN_AMAX;
+                for (int i = from; i < from + CHANNELS_PER_SCALE; i++) {
+                    float magnitude = Math.min(Math.abs(row[i]), Float.MAX_VALUE);
+                    amax = magnitude > amax ? magnitude : amax; // not for NaN
+                }
+                scales.setFloat(amax * (1f / MAX), t, from / CHANNELS_PER_SCALE);
+                float multiplier = MAX / amax;
+                for (int i = from; i < from + CHANNELS_PER_SCALE; i++) {
+                    codes.setFloat(row[i] * multiplier, t, i);
+                }
+            }
+        }
+    }
+
+    private static void checkShapes(Tensor rows, Tensor codes, Tensor scales) {
+        boolean fit =
+                rows.rank() == 2
+                        && rows.size(1) % CHANNELS_PER_SCALE == 0
+                        && codes.dtype() == DType.FP8_E4M3
+                        && Arrays.equals(codes.shape(), rows.shape())
+                        && scales.dtype() == DType.F32
+                        && Arrays.equals(
+                                scales.shape(),
+                                new long[] {rows.size(0), rows.size(1) / CHANNELS_PER_SCALE});
+        if (!fit) {
+            throw new IllegalArgumentException(
+                    "rows="
+                            + rows
+                            + ", codes="
+                            + codes
+                            + ", scales="
+                            + scales
+                            + " do not fit: allowed are rows [T,H] with H a multiple of 128, codes"
+                            + " FP8_E4M3 [T,H] and scales F32 [T,H/128]");
+        }
     }
 
     private static float decode(int code) {

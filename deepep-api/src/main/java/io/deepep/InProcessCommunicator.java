@@ -52,6 +52,11 @@ final class InProcessCommunicator implements Communicator {
     }
 
     @Override
+    public Runnable onDeparture(Runnable action) {
+        return exchange.onDeparture(action);
+    }
+
+    @Override
     public void fail(Throwable cause) {
         exchange.depart(Departure.failed(rank, cause));
     }

@@ -43,6 +43,7 @@ final class InProcessExchange {
     private volatile List<Departure> departures = List.of();
 
     private final Set<Runnable> endings = ConcurrentHashMap.newKeySet();
+    private final Set<Runnable> listeners = ConcurrentHashMap.newKeySet();
     private volatile boolean closed;
 
     InProcessExchange(int numRanks) {
@@ -150,11 +151,21 @@ final class InProcessExchange {
     }
 
     /** Notes that a rank is gone, for the first reason that is given. */
-    synchronized void depart(Departure departure) {
-        if (!isGone(departure.rank())) {
+    void depart(Departure departure) {
+        synchronized (this) {
+            if (isGone(departure.rank())) {
+                return;
+            }
             departures = Stream.concat(departures.stream(), Stream.of(departure)).toList();
             notifyAll();
         }
+        listeners.forEach(Runnable::run);
+    }
+
+    /** Runs {@code action} after each departure, until what is returned has run. */
+    Runnable onDeparture(Runnable action) {
+        listeners.add(action);
+        return () -> listeners.remove(action);
     }
 
     /** Takes back the ranks that had not closed their communicators: their tasks start again. */

@@ -23,7 +23,15 @@ public sealed interface Network {
     /** NVSHMEM over {@code transport}, with all else left to the library; one process per rank. */
     static Nvshmem nvshmem(Transport transport) {
         return new Nvshmem(
-                transport, "", NicHandler.AUTO, 0, Nvshmem.FIND_GID, 0, 0, Nvshmem.ANY_INTERFACE);
+                transport,
+                "",
+                NicHandler.AUTO,
+                0,
+                Nvshmem.FIND_GID,
+                0,
+                0,
+                Nvshmem.ANY_INTERFACE,
+                false);
     }
 
     /** See {@link #auto}. */
@@ -85,6 +93,9 @@ public sealed interface Network {
      * @param serviceLevel of InfiniBand or RoCE, 0 to 15
      * @param bootstrapInterface interface over which processes meet at the start, as {@code eth0};
      *     {@link #ANY_INTERFACE} for the first that is not the loopback
+     * @param pureRdma whether the transport carries everything, also to GPUs that NVLink reaches;
+     *     false to store into the memory of those. Normal mode uses NVLink within a node in either
+     *     case
      */
     record Nvshmem(
             Transport transport,
@@ -94,7 +105,8 @@ public sealed interface Network {
             int gidIndex,
             int trafficClass,
             int serviceLevel,
-            String bootstrapInterface)
+            String bootstrapInterface,
+            boolean pureRdma)
             implements Network {
         /** Lets NVSHMEM find the address of a port. */
         public static final int FIND_GID = -1;
@@ -120,7 +132,8 @@ public sealed interface Network {
                     gidIndex,
                     trafficClass,
                     serviceLevel,
-                    bootstrapInterface);
+                    bootstrapInterface,
+                    pureRdma);
         }
 
         /** With another driver of the doorbells. */
@@ -133,7 +146,8 @@ public sealed interface Network {
                     gidIndex,
                     trafficClass,
                     serviceLevel,
-                    bootstrapInterface);
+                    bootstrapInterface,
+                    pureRdma);
         }
 
         /** With longer or shorter queues. */
@@ -146,7 +160,8 @@ public sealed interface Network {
                     gidIndex,
                     trafficClass,
                     serviceLevel,
-                    bootstrapInterface);
+                    bootstrapInterface,
+                    pureRdma);
         }
 
         /** With an address and a quality of service. */
@@ -159,7 +174,8 @@ public sealed interface Network {
                     newGidIndex,
                     newTrafficClass,
                     newServiceLevel,
-                    bootstrapInterface);
+                    bootstrapInterface,
+                    pureRdma);
         }
 
         /** With an interface to meet over. */
@@ -172,7 +188,22 @@ public sealed interface Network {
                     gidIndex,
                     trafficClass,
                     serviceLevel,
-                    name);
+                    name,
+                    pureRdma);
+        }
+
+        /** Over the transport alone, whatever NVLink reaches. */
+        public Nvshmem withPureRdma(boolean pure) {
+            return new Nvshmem(
+                    transport,
+                    nicMapping,
+                    nicHandler,
+                    qpDepth,
+                    gidIndex,
+                    trafficClass,
+                    serviceLevel,
+                    bootstrapInterface,
+                    pure);
         }
     }
 }

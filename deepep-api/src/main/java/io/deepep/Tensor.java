@@ -305,6 +305,39 @@ public final class Tensor {
     }
 
     /**
+     * A row of a host tensor: the elements along the last dimension, by value.
+     *
+     * @param row index in all dimensions but the last
+     */
+    public float[] getFloats(long... row) {
+        float[] values = new float[Math.toIntExact(size(rank() - 1))];
+        long[] index = Arrays.copyOf(row, row.length + 1);
+        for (int i = 0; i < values.length; i++) {
+            index[row.length] = i;
+            values[i] = getFloat(index);
+        }
+        return values;
+    }
+
+    /**
+     * Stores a row into a host tensor, rounded to nearest even where the type is narrower.
+     *
+     * @param row index in all dimensions but the last
+     * @throws IllegalArgumentException if there are more or fewer values than the row has elements
+     */
+    public void setFloats(float[] values, long... row) {
+        if (values.length != size(rank() - 1)) {
+            throw new IllegalArgumentException(
+                    values.length + " values are not a row of the tensor " + this);
+        }
+        long[] index = Arrays.copyOf(row, row.length + 1);
+        for (int i = 0; i < values.length; i++) {
+            index[row.length] = i;
+            setFloat(values[i], index);
+        }
+    }
+
+    /**
      * An element of a host tensor as a long: integers by value, floating-point types as their raw
      * bits, zero-extended.
      */

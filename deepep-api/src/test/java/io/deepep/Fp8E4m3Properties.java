@@ -1,7 +1,9 @@
 package io.deepep;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.lang.foreign.Arena;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 import net.jqwik.api.constraints.FloatRange;
@@ -78,5 +80,16 @@ class Fp8E4m3Properties {
         for (int other = 0; other <= LARGEST; other++) {
             assertThat(Math.abs(decode(other) - magnitude)).isGreaterThanOrEqualTo(distance);
         }
+    }
+
+    @Test
+    void quantizeRefusesShapesThatDoNotFit() {
+        Tensor rows = Tensor.allocate(Arena.ofAuto(), DType.BF16, 2, 256);
+        Tensor codes = Tensor.allocate(Arena.ofAuto(), DType.FP8_E4M3, 2, 256);
+        Tensor scales = Tensor.allocate(Arena.ofAuto(), DType.F32, 2, 1);
+        assertThatThrownBy(() -> Fp8E4m3.quantize(rows, codes, scales))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("scales=F32[2, 1] on host")
+                .hasMessageContaining("F32 [T,H/128]");
     }
 }

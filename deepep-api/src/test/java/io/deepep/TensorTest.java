@@ -247,4 +247,21 @@ class TensorTest {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("needs 64 bytes, the memory has 60");
     }
+
+    @Test
+    void rowsAsFloats() {
+        Tensor tensor = Tensor.allocate(Arena.ofAuto(), DType.BF16, 2, 3, 4);
+        tensor.setFloats(new float[] {1, -2, 0.5f, 3}, 1, 2);
+        assertThat(tensor.getFloats(1, 2)).containsExactly(1, -2, 0.5f, 3);
+        assertThat(tensor.getFloats(1, 1)).containsOnly(0);
+        assertThat(tensor.select(0, 1).slice(1, 1, 2).getFloats(2)).containsExactly(-2, 0.5f);
+        assertThatThrownBy(() -> tensor.setFloats(new float[3], 1, 2))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("3 values are not a row of the tensor BF16[2, 3, 4] on host");
+        assertThatThrownBy(() -> tensor.getFloats(1))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("has 2 dimensions");
+        assertThatThrownBy(() -> tensor.getFloats(1, 3))
+                .isInstanceOf(IndexOutOfBoundsException.class);
+    }
 }

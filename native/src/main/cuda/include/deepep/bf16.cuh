@@ -1,7 +1,7 @@
 // Eight bf16 at a time, a vector: read, summed in fp32, rounded once, written.
 //
-// Addresses are those of any bf16; vectors on 16 bytes are faster. load_vector and store_vector are for kernels that move
-// many rows; load_vectors and store_unaligned keep the code of kernels short that take microseconds.
+// Addresses are those of any bf16; vectors on 16 bytes are faster. load_vector and store_vector are for kernels that
+// move many rows; load_vectors and store_unaligned keep the code of kernels short that take microseconds.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -48,8 +48,8 @@ __device__ __forceinline__ uint2 load_acquire_sys_v2(const uint32_t* p) {
     return v;
 }
 
-__device__ __forceinline__ void store_release_sys_v4(uint32_t* p, uint4 v) {
-    asm volatile("st.release.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+__device__ __forceinline__ void store_relaxed_sys_v4(uint32_t* p, uint4 v) {
+    asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                  : "memory");
 }
 
@@ -61,6 +61,26 @@ __device__ __forceinline__ ulonglong2 load_relaxed_sys_v2(const uint64_t* p) {
 
 __device__ __forceinline__ void store_relaxed_sys_v2(uint64_t* p, uint64_t first, uint64_t second) {
     asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(p), "l"(first), "l"(second) : "memory");
+}
+
+// One access of 16 bytes, which arrive together.
+__device__ __forceinline__ uint4 load_relaxed_sys_b128(const uint4* p) {
+    uint4 v;
+    asm volatile(
+        "{ .reg .b128 q; .reg .b64 low, high; ld.relaxed.sys.global.b128 q, [%4]; mov.b128 {low, high}, q;"
+        " mov.b64 {%0, %1}, low; mov.b64 {%2, %3}, high; }"
+        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+        : "l"(p)
+        : "memory");
+    return v;
+}
+
+__device__ __forceinline__ void store_relaxed_sys_b128(uint4* p, uint4 v) {
+    asm volatile(
+        "{ .reg .b128 q; .reg .b64 low, high; mov.b64 low, {%1, %2}; mov.b64 high, {%3, %4}; mov.b128 q, {low, high};"
+        " st.relaxed.sys.global.b128 [%0], q; }" ::"l"(p),
+        "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+        : "memory");
 }
 
 __device__ __forceinline__ uint64_t load_acquire_gpu(const uint64_t* p) {

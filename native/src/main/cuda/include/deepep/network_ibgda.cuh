@@ -149,7 +149,8 @@ class Ibgda {
         if (place == 0) first = reserve(queue, size * kEntries);
         first = __shfl_sync(group, first, leader);
         if (first == kRefused) return;
-        __syncwarp(group);  // the leader has acquired that the card is done with the entries: a shuffle orders no memory
+        // The leader has acquired that the card is done with the entries: a shuffle orders no memory.
+        __syncwarp(group);
         write(queue, first + place * kEntries, place + 1 == size);
         __syncwarp(group);
         if (place == 0) ring(queue, first, first + size * kEntries);

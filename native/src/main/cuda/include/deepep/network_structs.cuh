@@ -1,4 +1,4 @@
-// Generated from io.deepep.cuda.NetworkStructs, which a test compares with this file: do not edit.
+// Generated from io.deepep.cuda.kernel.NetworkStructs, which a test compares with this file: do not edit.
 // clang-format off
 #pragma once
 

@@ -1,4 +1,4 @@
-// Generated from io.deepep.cuda.StatusStruct, which a test compares with this file: do not edit.
+// Generated from io.deepep.cuda.kernel.StatusStruct, which a test compares with this file: do not edit.
 // clang-format off
 #pragma once
 
@@ -11,7 +11,7 @@ namespace deepep {
 enum Code : uint32_t {
     kOk = 0,
     kExpertOutOfRange = 1,    // rank; token, k, seen = the expert
-    kHeaderMismatch = 2,      // rank; k = index of the header word, expected = rank 0's, seen = that rank's
+    kHeaderMismatch = 2,      // rank; k = index of the header word, expected = that of peer, seen = that rank's
     kTooManyRows = 3,         // rank = receiver; expected = its limit, seen = rows
     kTimeout = 4,             // rank waited for peer in phase; expected, seen = flag words
     kPeerAborted = 5,         // seen = peer's code, k = the rank that it gave up on
@@ -25,6 +25,8 @@ enum Code : uint32_t {
     kHandleInvalid = 13,      // rank: the dispatch of its handle failed
     kOperationMismatch = 14,  // peer makes the other kind of call
     kSelectionChanged = 15,   // rank; token, k, seen = the expert that was not dispatched
+    kPeerGone = 16,           // rank waited for peer in phase, for `seen` ns in all
+    kHandleMasked = 17,       // rank: masks have changed since the dispatch of its handle
 };
 
 // See FaultPhase.

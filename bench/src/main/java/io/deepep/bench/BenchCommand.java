@@ -110,8 +110,9 @@ final class BenchCommand implements Runnable {
     @Command(
             name = "decode",
             description =
-                    "Measures low-latency mode as a decoding engine uses it: the layers of a model, each a dispatch"
-                            + " and a combine, enqueued one after the other; on GPUs also replayed as a graph.",
+                    "Measures low-latency mode as a decoding engine uses it: the layers of a model,"
+                            + " each a dispatch and a combine, enqueued one after the other; on GPUs"
+                            + " also replayed as a graph.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Decode implements Callable<Integer> {
@@ -131,6 +132,11 @@ final class BenchCommand implements Runnable {
                 description = "Layers of a step (default: ${DEFAULT-VALUE}).")
         private int layers = 60;
 
+        @Option(
+                names = "--pre-reduced",
+                description = "Ranks sum a token's rows before they send them.")
+        private boolean preReduced;
+
         Decode(Console console) {
             this.console = console;
         }
@@ -144,7 +150,13 @@ final class BenchCommand implements Runnable {
                     options.run(
                             group,
                             ShapeDefaults.BENCH_LOW_LATENCY,
-                            job -> DecodeBench.run(console, job, tokens.of(job), layers, bench)));
+                            job ->
+                                    DecodeBench.run(
+                                            console,
+                                            job,
+                                            tokens.of(job),
+                                            new DecodeBench.Step(layers, preReduced),
+                                            bench)));
         }
     }
 
@@ -152,8 +164,8 @@ final class BenchCommand implements Runnable {
     @Command(
             name = "put",
             description =
-                    "Measures puts with a signal: bandwidth and latency by message size, and the traffic of a"
-                            + " sparse dispatch and combine.",
+                    "Measures puts with a signal: bandwidth and latency by message size, and the"
+                            + " traffic of a sparse dispatch and combine.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Put implements Callable<Integer> {
@@ -163,8 +175,8 @@ final class BenchCommand implements Runnable {
                 names = "--ranks",
                 paramLabel = "N",
                 description =
-                        "Ranks, which share GPUs where there are fewer (default: the processes that were launched,"
-                                + " else 2).")
+                        "Ranks, which share GPUs where there are fewer (default: the processes that"
+                                + " were launched, else 2).")
         private Integer ranks;
 
         @Option(
@@ -185,8 +197,8 @@ final class BenchCommand implements Runnable {
                 names = "--rows",
                 paramLabel = "N",
                 description =
-                        "Rows from each rank to each other in the sparse pattern, such as 85 of 128 tokens"
-                                + " (default: ${DEFAULT-VALUE}).")
+                        "Rows from each rank to each other in the sparse pattern, such as 85 of 128"
+                                + " tokens (default: ${DEFAULT-VALUE}).")
         private int rows = 85;
 
         @Mixin private NetworkOptions network = new NetworkOptions();
@@ -198,7 +210,7 @@ final class BenchCommand implements Runnable {
         }
 
         @Override
-        public Integer call() {
+        public Integer call() throws Exception {
             bench.validate();
             Network carries = network.network();
             if (!(carries instanceof Network.Nvshmem)) {
@@ -206,10 +218,11 @@ final class BenchCommand implements Runnable {
             }
             int number = ranks != null ? ranks : LaunchedGroup.size().orElse(2);
             PutBench.Request request = new PutBench.Request(carries, number, sms, sizes, rows);
-            try (LaunchedGroup launched = LaunchedGroup.join()) {
-                PutBench.run(console, request, bench, launched);
-            }
-            return Main.EXIT_PASSED;
+            return LaunchedGroup.run(
+                    launched -> {
+                        PutBench.run(console, request, bench, launched);
+                        return Main.EXIT_PASSED;
+                    });
         }
     }
 }

@@ -51,6 +51,8 @@ final class DeepEpCommand implements Runnable {
         add(bench, "decode", new BenchCommand.Decode(console), ShapeDefaults.BENCH_LOW_LATENCY);
         bench.addSubcommand("put", new BenchCommand.Put(console));
         top.addSubcommand("bench", bench);
+        top.addSubcommand("chaos", new ChaosCommand(console));
+        top.addSubcommand("chaos-rank", new ChaosCommand.Rank());
         top.addSubcommand("doctor", new DoctorCommand(console));
         top.addSubcommand("plan", PlanCommand.create(console));
         top.addSubcommand("report", ReportCommand.create(console));
@@ -66,7 +68,7 @@ final class DeepEpCommand implements Runnable {
     private static void readConstantsAsWritten(CommandLine top, CommandLine command) {
         for (OptionSpec option : command.getCommandSpec().options()) {
             if (option.typeInfo().isEnum()) {
-                register(top, option.typeInfo().getType());
+                register(top, option.auxiliaryTypes()[0]);
             }
         }
         command.getSubcommands().values().forEach(each -> readConstantsAsWritten(top, each));

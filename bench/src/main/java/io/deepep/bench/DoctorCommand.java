@@ -8,8 +8,12 @@ import io.deepep.doctor.DoctorReport;
 import io.deepep.doctor.GpuFacts;
 import io.deepep.doctor.GpuProbe;
 import io.deepep.doctor.Machine;
+import io.deepep.doctor.Requirement;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -40,12 +44,24 @@ final class DoctorCommand implements Callable<Integer> {
                     "Show the mapping with this one before the computed, as gpu0=mlx5_0,*=mlx5_1:2.")
     private String nicMapping = "";
 
+    @Option(
+            names = "--require",
+            split = ",",
+            paramLabel = "NAME",
+            description =
+                    "Exit code 1 unless the machine can run it: cuda (GPUs of one node), rdma (several nodes), ibgda (GPUs drive the"
+                            + " NICs). Several with commas.")
+    private List<Requirement> required;
+
     DoctorCommand(Console console) {
         this.console = console;
     }
 
     @Override
     public Integer call() {
+        if (required != null && required.isEmpty()) {
+            throw new UsageException("--require names nothing; allowed are cuda, rdma, ibgda");
+        }
         boolean networkKernels =
                 CudaNormalKernels.haveNetworkKernels()
                         && CudaLowLatencyKernels.haveNetworkKernels();
@@ -55,7 +71,16 @@ final class DoctorCommand implements Callable<Integer> {
         } else {
             DoctorPrinter.print(console, report);
         }
-        return Main.EXIT_PASSED;
+        int exitCode = Main.EXIT_PASSED;
+        for (Requirement each : required == null ? List.<Requirement>of() : required) {
+            Optional<String> unmet = each.unmet(report);
+            if (unmet.isPresent()) {
+                exitCode = Main.EXIT_FAILED;
+                String name = each.name().toLowerCase(Locale.ROOT);
+                console.err().println("deepep: --require " + name + ": " + unmet.get());
+            }
+        }
+        return exitCode;
     }
 
     private DoctorReport examine(boolean networkKernels) {

@@ -142,13 +142,14 @@ final class JobOptions {
             Work work)
             throws Exception {
         recorder.validate();
-        try (LaunchedGroup launched = LaunchedGroup.join()) {
-            Console report = launched.console(console);
-            return run(
-                    group,
-                    defaults,
-                    job -> recorder.record(() -> work.run(report, job, launched::ranks)));
-        }
+        return LaunchedGroup.run(
+                launched -> {
+                    Console report = launched.console(console);
+                    return run(
+                            group,
+                            defaults,
+                            job -> recorder.record(() -> work.run(report, job, launched::ranks)));
+                });
     }
 
     private int wantedGpus() {

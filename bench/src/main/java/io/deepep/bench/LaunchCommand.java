@@ -1,19 +1,23 @@
 package io.deepep.bench;
 
 import io.deepep.bench.launch.Launch;
+import io.deepep.bench.launch.LaunchPlan;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
+import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/** Starts the ranks of one host as processes. */
+/** Starts the ranks of this host as processes. */
 @Command(
         name = "launch",
         description = {
-            "Starts a command once for each rank of this host and waits for all.",
+            "Starts a command once for each rank of this host and waits for all. For several hosts, call it on each.",
             "Each process finds RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and"
                     + " DEEPEP_SECRET_FILE in its environment; Communicator.fromEnvironment reads them. Its lines are"
                     + " printed behind its rank."
@@ -22,18 +26,71 @@ import picocli.CommandLine.Parameters;
         sortOptions = false,
         footer = {
             "",
-            "Example: deepep launch -n 8 -- deepep test-intranode",
+            "Examples:",
+            "  deepep launch -n 8 -- deepep test-intranode",
+            "  deepep launch -n 8 --nnodes 2 --node-rank 0 --master-addr node0 -- java -cp app.jar Rank",
             "Exit code: 0, or that of the first process that failed; the others are ended then."
         })
 final class LaunchCommand implements Callable<Integer> {
+    private static final int LARGEST_PORT = 65_535;
+
     private final Console console;
+    private final Map<String, String> environment;
 
     @Option(
-            names = {"-n", "--ranks"},
+            names = {"-n", "--ranks", "--nproc-per-node"},
             paramLabel = "N",
             required = true,
-            description = "Ranks, one process each.")
+            description = "Ranks on each host, one process each.")
     private int ranks;
+
+    @Option(
+            names = "--nnodes",
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "Hosts. All need the same secret in DEEPEP_SECRET_FILE or DEEPEP_SECRET.")
+    private int numNodes;
+
+    @Option(
+            names = "--node-rank",
+            paramLabel = "I",
+            description = "Which host this is, from 0. Ranks are numbered host by host.")
+    private Integer nodeRank;
+
+    @Option(
+            names = "--master-addr",
+            paramLabel = "HOST",
+            description = "Host 0; MASTER_ADDR otherwise.")
+    private String masterAddress;
+
+    @Option(
+            names = "--master-port",
+            paramLabel = "PORT",
+            description =
+                    "A port that is free on host 0, and the next ones for restarts; MASTER_PORT or 29500 otherwise.")
+    private Integer masterPort;
+
+    @Option(
+            names = "--max-restarts",
+            paramLabel = "N",
+            defaultValue = "0",
+            description =
+                    "After a failure, start all ranks again up to N times (default 0). TORCHELASTIC_RESTART_COUNT tells"
+                            + " them how often that has been.")
+    private int maxRestarts;
+
+    @Option(
+            names = "--log-dir",
+            paramLabel = "DIR",
+            description =
+                    "Also write the lines of each rank to DIR/attempt-A/rank-R.out and rank-R.err.")
+    private Path logFolder;
+
+    @Option(
+            names = "--numa-binding",
+            description =
+                    "Run each rank on the processors beside its GPU; without GPUs, deal ranks to NUMA nodes in turn.")
+    private boolean numaBinding;
 
     @Parameters(
             arity = "1..*",
@@ -42,14 +99,69 @@ final class LaunchCommand implements Callable<Integer> {
     private List<String> command;
 
     LaunchCommand(Console console) {
+        this(console, System.getenv());
+    }
+
+    LaunchCommand(Console console, Map<String, String> environment) {
         this.console = console;
+        this.environment = environment;
     }
 
     @Override
     public Integer call() {
-        if (ranks < 1) {
-            throw new UsageException("--ranks=" + ranks + " must be at least 1");
+        require(ranks >= 1, "--ranks=" + ranks + " must be at least 1");
+        require(numNodes >= 1, "--nnodes=" + numNodes + " must be at least 1");
+        require(maxRestarts >= 0, "--max-restarts=" + maxRestarts + " must not be negative");
+        return Launch.run(
+                console,
+                new LaunchPlan(
+                        command,
+                        ranks,
+                        numNodes,
+                        numNodes == 1 ? 0 : nodeRank(),
+                        numNodes == 1 ? Optional.empty() : Optional.of(meeting()),
+                        maxRestarts,
+                        Optional.ofNullable(logFolder),
+                        numaBinding));
+    }
+
+    private int nodeRank() {
+        require(nodeRank != null, "--node-rank is missing; give the number of this host, from 0");
+        require(
+                nodeRank >= 0 && nodeRank < numNodes,
+                "--node-rank=" + nodeRank + " is not from 0 to " + (numNodes - 1));
+        return nodeRank;
+    }
+
+    private LaunchPlan.Meeting meeting() {
+        String address =
+                masterAddress == null ? environment.getOrDefault("MASTER_ADDR", "") : masterAddress;
+        require(!address.isBlank(), "--master-addr is missing; name host 0");
+        require(
+                environment.containsKey("DEEPEP_SECRET_FILE")
+                        || environment.containsKey("DEEPEP_SECRET"),
+                "--nnodes="
+                        + numNodes
+                        + " needs a secret that all hosts share; make one by (umask 077; openssl rand -hex 32 >FILE)"
+                        + " and set DEEPEP_SECRET_FILE=FILE on each");
+        int port = masterPort == null ? port(environment.get("MASTER_PORT")) : masterPort;
+        require(
+                port >= 1 && port + maxRestarts <= LARGEST_PORT,
+                "--master-port=" + port + " is not from 1 to " + (LARGEST_PORT - maxRestarts));
+        return new LaunchPlan.Meeting(address, port);
+    }
+
+    private static int port(String variable) {
+        if (variable == null) {
+            return 29_500;
         }
-        return Launch.run(console, ranks, command);
+        require(variable.matches("\\d{1,5}"), "MASTER_PORT=" + variable + " is no port");
+        return Integer.parseInt(variable);
+    }
+
+    private static void require(boolean right, String complaint) {
+        if (!right) {
+            throw new UsageException(complaint);
+        }
     }
 }

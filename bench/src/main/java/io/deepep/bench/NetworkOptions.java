@@ -3,6 +3,8 @@ package io.deepep.bench;
 import io.deepep.Network;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.UsageException;
+import java.util.Objects;
+import java.util.stream.Stream;
 import picocli.CommandLine.Option;
 
 /** How GPUs of different nodes reach each other. */
@@ -46,6 +48,43 @@ final class NetworkOptions {
             description = "Interface over which nvshmem's processes meet, as eth0.")
     private String bootstrapInterface = "";
 
+    @Option(
+            names = "--pure-rdma",
+            description =
+                    "Let nvshmem's transport carry everything between nodes, also to GPUs that NVLink reaches.")
+    private boolean pureRdma;
+
+    @Option(
+            names = "--nic-handler",
+            paramLabel = "NAME",
+            description =
+                    "Who rings doorbells under ibgda: auto, gpu, cpu or cpu-host-memory (default: auto).")
+    private Network.NicHandler nicHandler;
+
+    @Option(
+            names = "--qp-depth",
+            paramLabel = "N",
+            description = "Entries of a queue pair (default: what the kernels need).")
+    private Integer qpDepth;
+
+    @Option(
+            names = "--gid-index",
+            paramLabel = "N",
+            description = "Address of a RoCE port (default: nvshmem finds it).")
+    private Integer gidIndex;
+
+    @Option(
+            names = "--traffic-class",
+            paramLabel = "N",
+            description = "Traffic class of RoCE, 0 to 255 (default: 0).")
+    private Integer trafficClass;
+
+    @Option(
+            names = "--service-level",
+            paramLabel = "N",
+            description = "Service level of InfiniBand or RoCE, 0 to 15 (default: 0).")
+    private Integer serviceLevel;
+
     /**
      * The network.
      *
@@ -55,11 +94,31 @@ final class NetworkOptions {
         if (network == Name.NVSHMEM) {
             return Network.nvshmem(transport())
                     .withNicMapping(nicMapping)
-                    .withBootstrapInterface(bootstrapInterface);
+                    .withBootstrapInterface(bootstrapInterface)
+                    .withNicHandler(orElse(nicHandler, Network.NicHandler.AUTO))
+                    .withQpDepth(orElse(qpDepth, 0))
+                    .withQuality(
+                            orElse(gidIndex, Network.Nvshmem.FIND_GID),
+                            orElse(trafficClass, 0),
+                            orElse(serviceLevel, 0))
+                    .withPureRdma(pureRdma);
         }
-        if (transport != null || !nicMapping.isEmpty() || !bootstrapInterface.isEmpty()) {
+        boolean anyOfNvshmem =
+                !nicMapping.isEmpty()
+                        || !bootstrapInterface.isEmpty()
+                        || pureRdma
+                        || Stream.of(
+                                        transport,
+                                        nicHandler,
+                                        qpDepth,
+                                        gidIndex,
+                                        trafficClass,
+                                        serviceLevel)
+                                .anyMatch(Objects::nonNull);
+        if (anyOfNvshmem) {
             throw new UsageException(
-                    "--transport, --nic-mapping and --bootstrap-interface need --network=nvshmem");
+                    "--transport, --pure-rdma, --nic-mapping, --nic-handler, --bootstrap-interface, --qp-depth,"
+                            + " --gid-index, --traffic-class and --service-level need --network=nvshmem");
         }
         return network == Name.AUTO ? Network.auto() : Network.peerMemory();
     }
@@ -69,5 +128,9 @@ final class NetworkOptions {
             return transport;
         }
         return LaunchedGroup.isOneHost() ? Network.Transport.NONE : Network.Transport.IBGDA;
+    }
+
+    private static <T> T orElse(T given, T otherwise) {
+        return given == null ? otherwise : given;
     }
 }

@@ -2,12 +2,12 @@ package io.deepep.bench;
 
 import io.deepep.Device;
 import io.deepep.EpTopology;
-import io.deepep.Network;
 import io.deepep.bench.lowlatency.LowLatencySoak;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.Placement;
 import io.deepep.cuda.CudaDriver;
+import io.deepep.testkit.TestNetworks;
 import io.deepep.testkit.conformance.RequiredBackends;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.time.Duration;
@@ -24,7 +24,7 @@ class NvshmemLowLatencySoakTest {
     private static final int HIDDEN = 512;
 
     @Test
-    void everyRowAndSumIsRight() {
+    void everyRowAndSumIsRight() throws Exception {
         int ranks = LaunchedGroup.size().orElse(1);
         Assumptions.assumeTrue(
                 ranks > RANKS_PER_NODE && ranks % RANKS_PER_NODE == 0,
@@ -38,18 +38,20 @@ class NvshmemLowLatencySoakTest {
                 new Job(
                         Placement.cuda(0),
                         new EpTopology(0, ranks, RANKS_PER_NODE),
-                        Network.nvshmem(Network.Transport.NONE),
+                        TestNetworks.nvshmem(),
                         recipe.generate(),
                         recipe,
                         HIDDEN,
                         Duration.ofSeconds(30),
                         List.of());
-        try (LaunchedGroup launched = LaunchedGroup.join()) {
-            LowLatencySoak.run(
-                    job,
-                    launched.ranks(ranks),
-                    Long.getLong("deepep.soak", 300),
-                    Long.getLong("deepep.soak.seed", 1));
-        }
+        LaunchedGroup.run(
+                launched -> {
+                    LowLatencySoak.run(
+                            job,
+                            launched.ranks(ranks),
+                            Long.getLong("deepep.soak", 300),
+                            Long.getLong("deepep.soak.seed", 1));
+                    return null;
+                });
     }
 }

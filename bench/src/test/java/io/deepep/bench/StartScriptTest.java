@@ -56,9 +56,11 @@ class StartScriptTest {
     }
 
     private Process start(Path where, String... without) throws IOException {
-        ProcessBuilder builder =
-                new ProcessBuilder(where.resolve("deepep").toString(), "--version")
-                        .redirectErrorStream(true);
+        return start(List.of(where.resolve("deepep").toString(), "--version"), without);
+    }
+
+    private Process start(List<String> command, String... without) throws IOException {
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().put("JAVA_HOME", jdk.toString());
         builder.environment().keySet().removeAll(Set.of(without));
         return builder.start();
@@ -141,5 +143,14 @@ class StartScriptTest {
         assertThat(outputOf(start(copy)))
                 .contains(copy.toRealPath() + "/bench/target/launcher/*")
                 .doesNotContain(checkout.toRealPath().toString());
+    }
+
+    @Test
+    void javaItselfRunsWithTheLibrary() throws Exception {
+        String script = checkout.resolve("deepep").toString();
+        assertThat(outputOf(start(List.of(script, "java", "Example.java", "argument"))))
+                .contains("--enable-native-access=ALL-UNNAMED")
+                .contains("/bench/target/launcher/* Example.java argument")
+                .doesNotContain("io.deepep.bench.Main");
     }
 }

@@ -7,13 +7,17 @@ import io.deepep.EpTopology;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.Tensor;
+import io.deepep.buffer.memory.BufferSizes;
+import io.deepep.buffer.memory.CudaHeaps;
+import io.deepep.buffer.memory.GpuSharing;
+import io.deepep.buffer.memory.RdmaBuffer;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaEvent;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DeviceEvent;
-import io.deepep.cuda.RdmaHeaps;
+import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
@@ -37,6 +41,8 @@ final class CudaResources implements Resources {
     private final CudaHeaps nvl;
 
     private final RdmaBuffer rdma;
+    private final KnownDepartures departures;
+    private final GoneRanks gone;
     private final CudaNormalKernels normal;
     private final CudaLowLatencyKernels lowLatency;
 
@@ -77,7 +83,12 @@ final class CudaResources implements Resources {
                         rdma == null
                                 ? MemoryRange.NONE
                                 : MemoryRange.at(rdma.localAddress(), options.numRdmaBytes()));
+        departures = new KnownDepartures(options.communicator());
+        gone = new GoneRanks(context, departures);
         normal = options.normal() == null ? null : openNormal(options, sharing);
+        if (normal != null) {
+            departures.leaveOut(rank -> (normal.masked() >>> rank & 1) != 0);
+        }
         lowLatency = options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
     }
 
@@ -107,6 +118,7 @@ final class CudaResources implements Resources {
                         options.topology().isInternode() ? rdma.heaps() : RdmaHeaps.NONE,
                         options.communicator().isInProcess(),
                         sharing.mostRanksPerGpu(),
+                        gone.deviceAddress(),
                         options.timeout().toNanos()),
                 options.normal(),
                 options.dispatchConfig(),
@@ -142,6 +154,7 @@ final class CudaResources implements Resources {
                         reached,
                         network,
                         sharing.mostRanksPerGpu(),
+                        gone.deviceAddress(),
                         options.timeout().toNanos()),
                 options.lowLatency(),
                 options.maskTimedOutRanks());
@@ -150,6 +163,18 @@ final class CudaResources implements Resources {
     @Override
     public NormalKernels normal() {
         return normal;
+    }
+
+    @Override
+    public KnownDepartures departures() {
+        return departures;
+    }
+
+    @Override
+    public void updateMask(int rank, boolean masked) {
+        stream.synchronize();
+        normal.updateMask(rank, masked);
+        gone.update();
     }
 
     @Override
@@ -317,6 +342,7 @@ final class CudaResources implements Resources {
         if (lowLatency != null) {
             lowLatency.close();
         }
+        gone.close();
         stream.close();
         if (nvl != null) {
             nvl.close();

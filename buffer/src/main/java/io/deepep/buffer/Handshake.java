@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Network;
+import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.error.RankMismatchException;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;

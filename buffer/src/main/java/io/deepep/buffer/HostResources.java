@@ -7,6 +7,7 @@ import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.Tensor;
+import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeaps;
 import io.deepep.host.HostStream;
@@ -24,6 +25,7 @@ import java.lang.foreign.MemorySegment;
 final class HostResources implements Resources {
     private final HostHeaps heaps;
     private final HostWait waiter;
+    private final KnownDepartures departures;
     private final int numRanks;
     private final HostStream stream;
     private final boolean ownsStream;
@@ -34,9 +36,11 @@ final class HostResources implements Resources {
             BufferOptions options,
             HostHeaps heaps,
             HostWait waiter,
+            KnownDepartures departures,
             NormalKernels normal,
             LowLatencyKernels lowLatency) {
         this.heaps = heaps;
+        this.departures = departures;
         this.waiter = waiter;
         this.numRanks = options.topology().numRanks();
         this.ownsStream = options.communicationStream() == null;
@@ -57,12 +61,13 @@ final class HostResources implements Resources {
                         options.numNvlBytes(),
                         options.numRdmaBytes(),
                         options.timeout());
+        KnownDepartures departures = new KnownDepartures(options.communicator());
         HostWait waiter =
                 new HostWait(
                         options.topology().rank(),
                         heaps.doorbell(),
                         options.timeout().toNanos(),
-                        options.communicator()::departures);
+                        departures::list);
         NormalKernels normal = null;
         if (options.normal() != null) {
             HostContext context =
@@ -77,6 +82,8 @@ final class HostResources implements Resources {
                             options.normal(),
                             options.dispatchConfig(),
                             options.combineConfig());
+            NormalKernels known = normal;
+            departures.leaveOut(rank -> (known.masked() >>> rank & 1) != 0);
         }
         LowLatencyKernels lowLatency = null;
         if (options.lowLatency() != null) {
@@ -91,7 +98,17 @@ final class HostResources implements Resources {
                     new HostLowLatencyKernels(
                             context, options.lowLatency(), options.maskTimedOutRanks());
         }
-        return new HostResources(options, heaps, waiter, normal, lowLatency);
+        return new HostResources(options, heaps, waiter, departures, normal, lowLatency);
+    }
+
+    @Override
+    public KnownDepartures departures() {
+        return departures;
+    }
+
+    @Override
+    public void updateMask(int rank, boolean masked) {
+        normal.updateMask(rank, masked);
     }
 
     @Override

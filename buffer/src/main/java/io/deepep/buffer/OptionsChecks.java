@@ -3,6 +3,8 @@ package io.deepep.buffer;
 import io.deepep.BufferOptions;
 import io.deepep.Network;
 import io.deepep.Stream;
+import io.deepep.buffer.memory.NetworkChoice;
+import io.deepep.buffer.memory.NvshmemSettings;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.nvshmem.NvshmemOptions;

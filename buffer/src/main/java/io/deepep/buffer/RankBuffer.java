@@ -26,7 +26,9 @@ import io.deepep.observe.CallKind;
 import io.deepep.spi.Operation;
 import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
+import java.nio.ByteBuffer;
 import java.util.Objects;
+import java.util.stream.IntStream;
 
 /**
  * One rank's buffer: keeps the life cycle and the plans of plans, and leaves protocol to the
@@ -162,7 +164,47 @@ final class RankBuffer implements Buffer {
     }
 
     @Override
+    public void normalUpdateMask(int rank, boolean masked) {
+        normal();
+        requireMaskable(rank, masked);
+        resources.communicationStream().synchronize();
+        resources.updateMask(rank, masked);
+    }
+
+    @Override
+    public int[] normalQueryMask() {
+        int bits = normal().masked();
+        return IntStream.range(0, options.topology().numRanks())
+                .map(rank -> rank < Integer.SIZE ? bits >>> rank & 1 : 0)
+                .toArray();
+    }
+
+    @Override
+    public void normalRejoin() {
+        NormalKernels normal = normal();
+        resources.communicationStream().synchronize();
+        byte[] mine = ByteBuffer.allocate(Integer.BYTES).putInt(normal.epoch()).array();
+        int latest = normal.epoch();
+        for (byte[] epoch : options.communicator().allGather(mine, options.timeout())) {
+            int theirs = ByteBuffer.wrap(epoch).getInt();
+            latest = theirs - latest > 0 ? theirs : latest;
+        }
+        normal.startAfter(latest);
+        for (int rank = 0; rank < options.topology().numRanks(); rank++) {
+            if (normalQueryMask()[rank] != 0) {
+                resources.updateMask(rank, false);
+            }
+        }
+        options.communicator().barrier(options.timeout());
+    }
+
+    @Override
     public void lowLatencyUpdateMask(int rank, boolean masked) {
+        requireMaskable(rank, masked);
+        lowLatency().updateMask(rank, masked);
+    }
+
+    private void requireMaskable(int rank, boolean masked) {
         int numRanks = options.topology().numRanks();
         if (rank < 0 || rank >= numRanks) {
             throw new IllegalArgumentException(
@@ -172,7 +214,6 @@ final class RankBuffer implements Buffer {
             throw new IllegalArgumentException(
                     "rank=" + rank + " is this rank; it cannot mask itself");
         }
-        lowLatency().updateMask(rank, masked);
     }
 
     @Override
@@ -278,6 +319,10 @@ final class RankBuffer implements Buffer {
         }
     }
 
+    Resources resources() {
+        return resources;
+    }
+
     /** Runs the receive half of a hook. */
     void receive(PreparedOperation<?> prepared) {
         requireUsable();
@@ -292,9 +337,24 @@ final class RankBuffer implements Buffer {
 
     /** Notes a time-out, and returns it with the name of whom the group knows to be gone. */
     DeepEpTimeoutException fail(DeepEpTimeoutException late) {
-        DeepEpTimeoutException named = late.blaming(options.communicator().departures());
-        fail((Throwable) named);
+        DeepEpTimeoutException named = late.blaming(resources.departures().list());
+        if (!masksInstead(named)) {
+            fail((Throwable) named);
+        }
         return named;
+    }
+
+    /** Normal mode goes on without whom all others blame alike, from the next call on. */
+    private boolean masksInstead(DeepEpTimeoutException late) {
+        boolean masks =
+                options.maskTimedOutRanks()
+                        && options.normal() != null
+                        && !options.topology().isInternode()
+                        && late.peer() != options.topology().rank();
+        if (masks) {
+            resources.updateMask(late.peer(), true);
+        }
+        return masks;
     }
 
     /** Notes a failure after which the ranks are out of step. */

@@ -6,6 +6,7 @@ import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.buffer.memory.BufferSizes;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.spi.BufferProvider;
 

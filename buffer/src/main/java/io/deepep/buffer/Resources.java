@@ -18,6 +18,12 @@ interface Resources extends AutoCloseable {
     /** Low-latency mode, or null. */
     LowLatencyKernels lowLatency();
 
+    /** Whom the group knows to be gone, but for those masked in normal mode. */
+    KnownDepartures departures();
+
+    /** Masks a rank in normal mode, or takes it back, once no call is under way. */
+    void updateMask(int rank, boolean masked);
+
     /** The stream of asynchronous calls. */
     Stream communicationStream();
 

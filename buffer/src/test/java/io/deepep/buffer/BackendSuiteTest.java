@@ -2,9 +2,15 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.Buffer;
+import io.deepep.NormalLimits;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -12,6 +18,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -42,6 +50,28 @@ class BackendSuiteTest {
         @Test
         void hasABackend() {
             assertThat(backend.unavailabilityReason()).isEmpty();
+        }
+    }
+
+    /** A suite whose cases each rank runs. */
+    @BackendSuite
+    record ToyOfRanks(TestBackend backend) implements RankGroup {
+        private static final Set<String> RAN = ConcurrentHashMap.newKeySet();
+
+        @Override
+        public void limit(Buffer.Builder builder) {
+            builder.normal(NormalLimits.of(1, 128, 1, 12));
+        }
+
+        @Cases
+        @GroupSource({"1, 3, x", "2, 2, y"})
+        void ranksOfASource(String more, RankContext context) {
+            RAN.add(context + more + context.rank());
+        }
+
+        @Test
+        void fourRanksOfWhichOneFails(RankContext context) {
+            assertThat(context.rank()).isNotEqualTo(2);
         }
     }
 
@@ -89,6 +119,20 @@ class BackendSuiteTest {
         Outcome outcome = runToy(TestBackends.SELECT, "host");
         assertThat(outcome.failures).isEmpty();
         assertThat(outcome.passed).hasSize(1);
+    }
+
+    @Test
+    void eachRankOfTheGroupRunsTheCase() {
+        Outcome outcome =
+                run(
+                        TestBackends.SELECT,
+                        "host",
+                        List.of(DiscoverySelectors.selectClass(ToyOfRanks.class)));
+        assertThat(ToyOfRanks.RAN)
+                .containsExactlyInAnyOrder(
+                        "1x3x0", "1x3x1", "1x3x2", "2x2y0", "2x2y1", "2x2y2", "2x2y3");
+        assertThat(outcome.passed).hasSize(2);
+        assertThat(outcome.failures).singleElement().asString().contains("rank 2: ");
     }
 
     @ParameterizedTest
@@ -150,7 +194,7 @@ class BackendSuiteTest {
     /** What the options of JUnit's console launcher in a shell script select. */
     private static List<DiscoverySelector> selectors(String script) {
         Map<String, String> variables = new HashMap<>();
-        Matcher assignment = Pattern.compile("\\b([A-Z]+)=([\\w.$]+)").matcher(script);
+        Matcher assignment = Pattern.compile("\\b([A-Z]+)=([\\w.$,]+)").matcher(script);
         while (assignment.find()) {
             variables.put(assignment.group(1), expand(assignment.group(2), variables));
         }

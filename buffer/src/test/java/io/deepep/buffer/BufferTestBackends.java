@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import io.deepep.Network;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
+import io.deepep.testkit.TestNetworks;
 import java.util.List;
 
 /** The backends that {@link io.deepep.Buffer} has. */
@@ -17,9 +18,9 @@ public final class BufferTestBackends implements TestBackends {
     static final TestBackend CUDA_VIRTUAL_NODES =
             new CudaTestBackend("cuda-virtual-nodes", true, Network.auto());
 
-    /** Several nodes on one host over NVSHMEM, where all GPUs reach each other's memory. */
+    /** Several nodes on one host over NVSHMEM; see {@link TestNetworks#nvshmem}. */
     static final TestBackend CUDA_NVSHMEM =
-            new CudaTestBackend("cuda-nvshmem", true, Network.nvshmem(Network.Transport.NONE));
+            new CudaTestBackend("cuda-nvshmem", true, TestNetworks.nvshmem());
 
     @Override
     public List<TestBackend> all() {

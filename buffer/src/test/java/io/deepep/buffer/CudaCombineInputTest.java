@@ -7,7 +7,7 @@ import io.deepep.DispatchHandle;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
-import io.deepep.cuda.CudaMemory;
+import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.testkit.conformance.BackendSuite;
 import org.junit.jupiter.api.Test;
 

@@ -19,7 +19,7 @@ import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.cuda.PinnedMemory;
+import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.BackendSuite;
 import java.lang.foreign.Arena;

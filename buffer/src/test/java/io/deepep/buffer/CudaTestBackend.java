@@ -10,7 +10,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import io.deepep.testkit.HostTensors;

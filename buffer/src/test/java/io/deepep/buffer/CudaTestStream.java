@@ -9,7 +9,7 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaGraph;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.PinnedMemory;
+import io.deepep.cuda.memory.PinnedMemory;
 import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestStream;
 

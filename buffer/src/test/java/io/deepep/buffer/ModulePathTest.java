@@ -125,6 +125,38 @@ class ModulePathTest {
         assertThat(output).isEqualTo("got 3.0 got 3.0");
     }
 
+    /** Modules of a release have none; it comes in an artifact of its own. */
+    @Test
+    void deviceCodeIsFoundOnTheClassPath() throws IOException, InterruptedException {
+        Path code = folder.resolve("code/io/deepep/normal/nvshmem");
+        Files.createDirectories(code);
+        Files.writeString(code.resolve("internode_dispatch_nvshmem.fatbin"), "");
+        Path probe =
+                Files.writeString(
+                        folder.resolve("Probe.java"),
+                        """
+                        class Probe {
+                            public static void main(String[] args) {
+                                System.out.print(io.deepep.normal.cuda.kernels.InternodeKernels.areBuilt());
+                            }
+                        }
+                        """);
+        String kernels = "io.deepep.normal/io.deepep.normal.cuda.kernels=ALL-UNNAMED";
+        assertThat(
+                        run(
+                                List.of(
+                                        "--module-path",
+                                        libraryPath(),
+                                        "--add-modules",
+                                        "io.deepep.normal",
+                                        "--add-exports",
+                                        kernels,
+                                        "-cp",
+                                        folder.resolve("code").toString(),
+                                        probe.toString())))
+                .endsWith("true");
+    }
+
     @Test
     void internalsAreOutOfReach() throws IOException {
         String output =

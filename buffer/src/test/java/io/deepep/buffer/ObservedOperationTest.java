@@ -97,6 +97,16 @@ class ObservedOperationTest {
     /** Only what observation asks for. */
     private final class Stage implements Resources {
         @Override
+        public KnownDepartures departures() {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public void updateMask(int rank, boolean masked) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
         public boolean isCapturing() {
             return capturing;
         }

@@ -13,8 +13,8 @@ import java.util.Collections;
 import java.util.List;
 
 /** A process's place in a group that it does not talk to: all say what this one says. */
-record Placed(int rank, int size, int localSize) implements Communicator {
-    static BufferOptions options(
+public record Placed(int rank, int size, int localSize) implements Communicator {
+    public static BufferOptions options(
             Placed place,
             int ranksPerNode,
             Network network,

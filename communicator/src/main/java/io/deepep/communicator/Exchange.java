@@ -9,6 +9,8 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jgroups.util.UUID;
@@ -37,6 +39,8 @@ final class Exchange {
 
     private volatile BitSet alive = new BitSet();
     private volatile boolean closed;
+
+    private final Set<Runnable> listeners = ConcurrentHashMap.newKeySet();
 
     /** What has come of one exchange. */
     private static final class Round {
@@ -108,7 +112,14 @@ final class Exchange {
         if (departure.rank() != rank && Departure.of(departures, departure.rank()) == null) {
             departures = Stream.concat(departures.stream(), Stream.of(departure)).toList();
             update();
+            listeners.forEach(Runnable::run);
         }
+    }
+
+    /** Runs {@code action} after each departure, until what is returned has run. */
+    Runnable onDeparture(Runnable action) {
+        listeners.add(action);
+        return () -> listeners.remove(action);
     }
 
     /** What {@code peer} knows of a departure; it may be a process that was not let in. */

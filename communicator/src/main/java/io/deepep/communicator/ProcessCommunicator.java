@@ -239,6 +239,11 @@ public final class ProcessCommunicator implements Communicator {
     }
 
     @Override
+    public Runnable onDeparture(Runnable action) {
+        return exchange.onDeparture(action);
+    }
+
+    @Override
     public void fail(Throwable cause) {
         if (exchange.close()) {
             List<Departure> known = new ArrayList<>(exchange.departures());

@@ -121,6 +121,8 @@ class ProcessEnvironmentTest {
         assertRefused(
                 without("MASTER_ADDR", MPIRUN), "MASTER_ADDR is missing", "Open MPI does not set");
         assertRefused(
+                without("MASTER_ADDR", TORCHRUN), "MASTER_ADDR is missing, though RANK is set");
+        assertRefused(
                 without("SLURM_STEP_NODELIST", SRUN),
                 "MASTER_ADDR is missing",
                 "srun does not set");

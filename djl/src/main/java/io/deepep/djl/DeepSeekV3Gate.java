@@ -1,9 +1,7 @@
 package io.deepep.djl;
 
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
-import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Activation;
 import ai.djl.nn.Parameter;
@@ -20,8 +18,7 @@ import ai.djl.nn.Parameter;
 public final class DeepSeekV3Gate extends Gate {
     private static final int BEST_OF_GROUP = 2;
 
-    private final int numGroups;
-    private final int numTopkGroups;
+    private final ExpertGroups groups;
     private final Parameter bias;
 
     /**
@@ -32,29 +29,7 @@ public final class DeepSeekV3Gate extends Gate {
      */
     public DeepSeekV3Gate(TopkRule rule, int numGroups, int numTopkGroups) {
         super(rule);
-        if (numGroups < 1 || rule.numExperts() % numGroups != 0) {
-            throw new IllegalArgumentException(
-                    "numExperts="
-                            + rule.numExperts()
-                            + " is not a multiple of numGroups="
-                            + numGroups);
-        }
-        int groupSize = rule.numExperts() / numGroups;
-        if (numTopkGroups < 1
-                || numTopkGroups > numGroups
-                || numTopkGroups * groupSize < rule.numTopk()) {
-            throw new IllegalArgumentException(
-                    "numTopkGroups="
-                            + numTopkGroups
-                            + " is not in [1, numGroups="
-                            + numGroups
-                            + "], or its groups of "
-                            + groupSize
-                            + " experts have fewer than numTopk="
-                            + rule.numTopk());
-        }
-        this.numGroups = numGroups;
-        this.numTopkGroups = numTopkGroups;
+        groups = new ExpertGroups(rule, numGroups, numTopkGroups);
         bias =
                 addParameter(
                         Parameter.builder()
@@ -67,31 +42,9 @@ public final class DeepSeekV3Gate extends Gate {
     protected NDList select(NDArray logits, Values parameter) {
         NDArray scores = Activation.sigmoid(logits);
         NDArray choice = scores.add(parameter.of(bias));
-        if (numTopkGroups < numGroups) {
-            choice = withinBestGroups(choice);
-        }
+        choice = groups.onlyBest(choice, BEST_OF_GROUP);
         NDArray topkIdx = choice.topK(rule().numTopk(), 1, true, true).get(1);
         return new NDList(topkIdx, scores.gather(topkIdx, 1));
-    }
-
-    /** The choice scores, with minus infinity for experts of other groups. */
-    private NDArray withinBestGroups(NDArray choice) {
-        long numTokens = choice.getShape().get(0);
-        int groupSize = rule().numExperts() / numGroups;
-        NDArray grouped = choice.reshape(numTokens, numGroups, groupSize);
-        NDArray groupScores =
-                grouped.topK(Math.min(BEST_OF_GROUP, groupSize), 2, true, true)
-                        .get(0)
-                        .sum(new int[] {2});
-        NDArray best = groupScores.topK(numTopkGroups, 1, true, true).get(1);
-        NDArray allowed =
-                best.oneHot(numGroups, DataType.FLOAT32)
-                        .sum(new int[] {1})
-                        .gt(0)
-                        .expandDims(2)
-                        .broadcast(new Shape(numTokens, numGroups, groupSize));
-        NDArray never = grouped.zerosLike().sub(Float.POSITIVE_INFINITY);
-        return NDArrays.where(allowed, grouped, never).reshape(choice.getShape());
     }
 
     @Override

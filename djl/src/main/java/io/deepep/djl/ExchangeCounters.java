@@ -51,16 +51,26 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
         tokensSent.addAndGet(numTokens);
     }
 
-    void expert(int localExpert, int numLocalExperts, long rows, long spentNanos) {
+    /**
+     * Experts have run.
+     *
+     * @param counts rows of each, or null where only the GPU knows them
+     */
+    void experts(int[] counts, long spentNanos) {
+        expertNanos.addAndGet(spentNanos);
+        if (counts == null) {
+            return;
+        }
         AtomicLongArray perExpert = expertRows;
-        if (perExpert.length() != numLocalExperts) {
+        if (perExpert.length() != counts.length) {
             // Layers of one exchange have as many experts; that of another model starts at 0.
-            perExpert = new AtomicLongArray(numLocalExperts);
+            perExpert = new AtomicLongArray(counts.length);
             expertRows = perExpert;
         }
-        perExpert.addAndGet(localExpert, rows);
-        rowsReceived.addAndGet(rows);
-        expertNanos.addAndGet(spentNanos);
+        for (int e = 0; e < counts.length; e++) {
+            perExpert.addAndGet(e, counts[e]);
+            rowsReceived.addAndGet(counts[e]);
+        }
     }
 
     void ended(long spentNanos) {

@@ -1,5 +1,6 @@
 package io.deepep.djl;
 
+import ai.djl.Device;
 import ai.djl.MalformedModelException;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
@@ -8,7 +9,9 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.AbstractBlock;
 import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
 import ai.djl.training.ParameterStore;
+import ai.djl.util.Pair;
 import ai.djl.util.PairList;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
@@ -39,6 +42,12 @@ public final class ExpertParallelMoE extends AbstractBlock {
     private final Block sharedExpert;
     private final List<Block> experts = new ArrayList<>();
 
+    /** All experts at once; null where they are blocks. */
+    private final LocalExperts atOnce;
+
+    /** Where the parameters were found to lie. */
+    private Device device;
+
     private ExpertParallelMoE(Builder from) {
         super(VERSION);
         numExperts = from.numExperts;
@@ -48,7 +57,9 @@ public final class ExpertParallelMoE extends AbstractBlock {
                 from.sharedExpert == null
                         ? null
                         : addChildBlock("shared_experts", from.sharedExpert);
-        for (int e = firstExpert(); e < firstExpert() + numLocalExperts(); e++) {
+        atOnce = from.atOnce;
+        int numBlocks = atOnce == null ? numLocalExperts() : 0;
+        for (int e = firstExpert(); e < firstExpert() + numBlocks; e++) {
             experts.add(addChildBlock("experts." + e, from.experts.apply(e)));
         }
     }
@@ -86,6 +97,10 @@ public final class ExpertParallelMoE extends AbstractBlock {
         NDArray input = inputs.singletonOrThrow();
         Shape shape = input.getShape();
         long hidden = shape.get(shape.dimension() - 1);
+        if (!input.getDevice().equals(device)) {
+            requireParametersOn(input.getDevice());
+            device = input.getDevice();
+        }
         NDArray x = input.stopGradient().reshape(shape.size() / hidden, hidden);
         NDList routing = gate.forward(store, new NDList(x), false);
         NDArray[] shared = new NDArray[1];
@@ -95,10 +110,34 @@ public final class ExpertParallelMoE extends AbstractBlock {
                         routing.get(0),
                         routing.get(1),
                         numExperts,
-                        (e, rows) -> run(experts.get(e), store, rows),
+                        atOnce == null
+                                ? LocalExperts.each((e, rows) -> run(experts.get(e), store, rows))
+                                : atOnce,
                         () -> shared[0] = runShared(store, x));
         NDArray y = shared[0] == null ? routed : routed.add(shared[0]);
         return new NDList(y.reshape(shape));
+    }
+
+    /**
+     * Parameters of another GPU would be copied on its stream in the middle of an exchange. If that
+     * GPU's own rank has by then put a wait for this rank on the stream, neither goes on until the
+     * time-out.
+     */
+    final void requireParametersOn(Device tokens) {
+        for (Pair<String, Parameter> parameter : getParameters()) {
+            Device its = parameter.getValue().getArray().getDevice();
+            if (!its.equals(tokens)) {
+                throw new IllegalStateException(
+                        "parameter "
+                                + parameter.getKey()
+                                + " lies on "
+                                + its
+                                + ", the tokens on "
+                                + tokens
+                                + "; load the layer on the rank's device"
+                                + " (Model.newInstance(name, device, \"PyTorch\"))");
+            }
+        }
     }
 
     private NDArray runShared(ParameterStore store, NDArray x) {
@@ -135,6 +174,7 @@ public final class ExpertParallelMoE extends AbstractBlock {
      */
     @Override
     public void saveParameters(DataOutputStream out) throws IOException {
+        requireBlocks();
         out.write(VERSION);
         saveMetadata(out);
         gate.saveParameters(out);
@@ -153,6 +193,7 @@ public final class ExpertParallelMoE extends AbstractBlock {
     @Override
     public void loadParameters(NDManager manager, DataInputStream in)
             throws IOException, MalformedModelException {
+        requireBlocks();
         loadMetadata(in.readByte(), in);
         gate.loadParameters(manager, in);
         if (in.readBoolean() != (sharedExpert != null)) {
@@ -167,6 +208,14 @@ public final class ExpertParallelMoE extends AbstractBlock {
         ExpertRecords.load(experts, firstExpert(), numExperts, manager, in);
     }
 
+    private void requireBlocks() {
+        if (atOnce != null) {
+            throw new UnsupportedOperationException(
+                    "the experts are no blocks, and in no DJL parameter file; load them from their"
+                            + " checkpoint");
+        }
+    }
+
     /** Collects the parts of a layer. */
     public static final class Builder {
         private final ExpertExchange exchange;
@@ -174,6 +223,7 @@ public final class ExpertParallelMoE extends AbstractBlock {
         private Block gate;
         private Block sharedExpert;
         private IntFunction<? extends Block> experts;
+        private LocalExperts atOnce;
 
         private Builder(ExpertExchange exchange, int numExperts) {
             this.exchange = Objects.requireNonNull(exchange, "exchange");
@@ -215,6 +265,15 @@ public final class ExpertParallelMoE extends AbstractBlock {
             return this;
         }
 
+        /**
+         * The experts of this rank all at once, such as {@link SwiGluExperts}. They are no part of
+         * DJL's parameter files.
+         */
+        public Builder localExperts(LocalExperts all) {
+            this.atOnce = all;
+            return this;
+        }
+
         /** An expert that every token goes through on its own rank; none by default. */
         public Builder sharedExpert(Block block) {
             this.sharedExpert = block;
@@ -224,7 +283,9 @@ public final class ExpertParallelMoE extends AbstractBlock {
         /** The layer. */
         public ExpertParallelMoE build() {
             Objects.requireNonNull(gate, "gate");
-            Objects.requireNonNull(experts, "experts");
+            if ((experts == null) == (atOnce == null)) {
+                throw new IllegalStateException("give the layer experts, either one by one or all");
+            }
             return new ExpertParallelMoE(this);
         }
     }

@@ -3,6 +3,7 @@ package io.deepep.djl;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
 import io.deepep.Fp8E4m3;
 
 /** Rows as FP8 with a FLOAT32 scale per 128 channels, in libtorch's operations. */
@@ -46,10 +47,13 @@ final class Fp8Rows {
         TorchTensors.cast(blockScales.reshape(scales.getShape()), scales);
     }
 
-    /** The FLOAT32 values of FP8 rows [n,H] with scales [n,H/128], both with any strides. */
+    /** The FLOAT32 values of FP8 rows [...,H] with scales [...,H/128], both with any strides. */
     static NDArray dequantize(NDArray rows, NDArray scales) {
-        long count = rows.getShape().get(0);
-        NDArray blocks = rows.toType(DataType.FLOAT32, false).reshape(count, -1, CHANNELS);
-        return blocks.mul(scales.expandDims(2)).reshape(rows.getShape());
+        Shape shape = rows.getShape();
+        Shape blocks = shape.slice(0, shape.dimension() - 1).add(-1).add(CHANNELS);
+        return rows.toType(DataType.FLOAT32, false)
+                .reshape(blocks)
+                .mul(scales.expandDims(-1))
+                .reshape(shape);
     }
 }

@@ -33,6 +33,7 @@ final class LibTorch {
     static final int FLOAT16 = constant("aoti_torch_dtype_float16");
     static final int FLOAT32 = constant("aoti_torch_dtype_float32");
     static final int FLOAT8_E4M3 = constant("aoti_torch_dtype_float8_e4m3fn");
+    static final int UINT8 = constant("aoti_torch_dtype_uint8");
     static final int INT32 = constant("aoti_torch_dtype_int32");
     static final int INT64 = constant("aoti_torch_dtype_int64");
     static final int BOOL = constant("aoti_torch_dtype_bool");
@@ -73,6 +74,9 @@ final class LibTorch {
                     JAVA_INT,
                     JAVA_INT,
                     ADDRESS);
+
+    private static final MethodHandle CALL_DISPATCHER =
+            bind("aoti_torch_call_dispatcher", ADDRESS, ADDRESS, ADDRESS);
 
     private LibTorch() {}
 
@@ -120,7 +124,7 @@ final class LibTorch {
         }
     }
 
-    private static RuntimeException rethrow(Throwable t) {
+    static RuntimeException rethrow(Throwable t) {
         if (t instanceof RuntimeException e) {
             throw e;
         }
@@ -173,8 +177,28 @@ final class LibTorch {
 
     /** Copies elements, converting and broadcasting, on libtorch's current stream. */
     static void copy(long to, long from) {
+        copy(to, from, false);
+    }
+
+    /** The same; the host goes on at once if memory of the host is pinned. */
+    static void copy(long to, long from, boolean nonBlocking) {
         try {
-            check("aoti_torch_copy_", (int) COPY.invokeExact(to, from, 0));
+            check("aoti_torch_copy_", (int) COPY.invokeExact(to, from, nonBlocking ? 1 : 0));
+        } catch (Throwable t) {
+            throw rethrow(t);
+        }
+    }
+
+    /** Runs an operator on a stack of arguments, where its results are afterwards. */
+    static void callDispatcher(String operator, String overload, MemorySegment stack) {
+        try (Arena arena = Arena.ofConfined()) {
+            int status =
+                    (int)
+                            CALL_DISPATCHER.invokeExact(
+                                    arena.allocateFrom(operator),
+                                    arena.allocateFrom(overload),
+                                    stack);
+            check(operator, status);
         } catch (Throwable t) {
             throw rethrow(t);
         }

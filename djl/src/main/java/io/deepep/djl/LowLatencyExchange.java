@@ -2,7 +2,6 @@ package io.deepep.djl;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.DataType;
 import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.LowLatencyCombinePlan;
@@ -64,43 +63,13 @@ final class LowLatencyExchange extends StagedExchange<LowLatencyExchange.LowLate
         LowLatencyDispatchResult received =
                 buffer.lowLatencyDispatch(staged.dispatch, order.beforeDispatch());
         order.afterDispatch(received.event(), meanwhile);
-        // The counts are wanted here, and a copy to the host that waits for peers holds up all
-        // ranks of the GPU.
-        received.event().synchronize();
         Tensor outputs = buffer.getLowLatencyCombineBuffer(received.handle());
-        runExperts(received, outputs, x.getDataType(), experts, scope);
+        run(experts, ExpertRows.inSlots(received, outputs, x.getDataType(), scope));
         LowLatencyCombinePlan plan =
                 LowLatencyCombinePlan.builder(
                                 outputs, staged.topkIdx, staged.topkWeights, received.handle())
                         .out(staged.out)
                         .build();
         order.afterCombine(buffer.lowLatencyCombine(plan, order.beforeCombine()).event());
-    }
-
-    private static void runExperts(
-            LowLatencyDispatchResult received,
-            Tensor outputs,
-            DataType type,
-            LocalExperts experts,
-            NDManager scope) {
-        int[] counts = TorchTensors.arrayOf(scope, received.recvCount()).toIntArray();
-        for (int e = 0; e < counts.length; e++) {
-            if (counts[e] > 0) {
-                NDArray rows = TorchTensors.arrayOf(scope, slots(received.recvX(), e, counts[e]));
-                if (received.recvScales() != null) {
-                    NDArray scales =
-                            TorchTensors.arrayOf(scope, slots(received.recvScales(), e, counts[e]));
-                    rows = Fp8Rows.dequantize(rows, scales);
-                }
-                TorchTensors.cast(
-                        experts.run(e, rows.toType(type, false)),
-                        TorchTensors.arrayOf(scope, slots(outputs, e, counts[e])));
-            }
-        }
-    }
-
-    /** The rows of one expert that are in use. */
-    private static Tensor slots(Tensor perExpert, int localExpert, long count) {
-        return perExpert.select(0, localExpert).slice(0, 0, count);
     }
 }

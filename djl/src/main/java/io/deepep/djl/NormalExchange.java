@@ -72,47 +72,13 @@ final class NormalExchange extends StagedExchange<NormalExchange.NormalStaging> 
         staged.take(x, scope);
         DispatchResult received = buffer.dispatch(staged.dispatch, order.beforeDispatch());
         order.afterDispatch(received.event(), meanwhile);
-        NDArray outputs = runExperts(received, x, experts, scope);
+        Tensor rows = received.recvX();
+        NDArray outputs = TorchTensors.empty(scope, DType.BF16, rows.size(0), rows.size(1));
+        run(experts, ExpertRows.packed(received, outputs, x.getDataType(), scope));
         CombinePlan plan =
                 CombinePlan.builder(TorchTensors.tensorOf(outputs), received.handle())
                         .out(staged.out)
                         .build();
         order.afterCombine(buffer.combine(plan, order.beforeCombine()).event());
-    }
-
-    private static NDArray runExperts(
-            DispatchResult received, NDArray x, LocalExperts experts, NDManager scope) {
-        int numRows = received.numRecvTokens();
-        NDArray outputs = TorchTensors.empty(scope, DType.BF16, numRows, received.recvX().size(1));
-        Tensor outputRows = TorchTensors.tensorOf(outputs);
-        Tensor counts = received.numRecvTokensPerExpert();
-        long first = 0;
-        for (int e = 0; e < counts.size(0); e++) {
-            long count = counts.getLong(e);
-            if (count > 0) {
-                NDArray rows = rows(received, first, count, x, scope);
-                Tensor weights = received.recvTopkWeights().slice(0, first, count);
-                NDArray weighed =
-                        experts.run(e, rows)
-                                .mul(
-                                        TorchTensors.arrayOf(scope, weights)
-                                                .reshape(count, 1)
-                                                .toType(x.getDataType(), false));
-                TorchTensors.cast(
-                        weighed, TorchTensors.arrayOf(scope, outputRows.slice(0, first, count)));
-            }
-            first += count;
-        }
-        return outputs;
-    }
-
-    private static NDArray rows(
-            DispatchResult received, long first, long count, NDArray x, NDManager scope) {
-        NDArray rows = TorchTensors.arrayOf(scope, received.recvX().slice(0, first, count));
-        if (received.recvScales() == null) {
-            return rows.toType(x.getDataType(), false);
-        }
-        NDArray scales = TorchTensors.arrayOf(scope, received.recvScales().slice(0, first, count));
-        return Fp8Rows.dequantize(rows, scales).toType(x.getDataType(), false);
     }
 }

@@ -90,7 +90,7 @@ public final class Safetensors implements AutoCloseable {
      * closed; {@link TorchTensors#cast} copies it out.
      *
      * @throws IllegalArgumentException if there is no such tensor, or of a type that weights have
-     *     not; FP8 weights come with scales that would be lost
+     *     not; FP8 weights have scales, see {@link Weights}
      */
     public NDArray view(NDManager manager, String name) throws IOException {
         Path path = fileOf.get(name);

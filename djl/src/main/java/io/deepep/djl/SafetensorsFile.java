@@ -137,6 +137,14 @@ final class SafetensorsFile implements AutoCloseable {
                 torchType = LibTorch.FLOAT16;
                 elementBytes = 2;
             }
+            case "U8" -> { // two FP4 values, or a power of two
+                torchType = LibTorch.UINT8;
+                elementBytes = 1;
+            }
+            case "F8_E4M3" -> {
+                torchType = LibTorch.FLOAT8_E4M3;
+                elementBytes = 1;
+            }
             case "F32" -> {
                 torchType = LibTorch.FLOAT32;
                 elementBytes = 4;
@@ -148,7 +156,8 @@ final class SafetensorsFile implements AutoCloseable {
                                     + name
                                     + " has dtype "
                                     + entry.dtype
-                                    + "; weights are read from BF16, F16 and F32: convert it first");
+                                    + "; weights are read from BF16, F16, F32, F8_E4M3 and U8: convert it"
+                                    + " first");
         }
         if (entry.end - entry.begin != Math.multiplyExact(entry.shape.size(), elementBytes)) {
             throw new IllegalArgumentException(

@@ -8,6 +8,7 @@ import ai.djl.nn.Block;
 import ai.djl.nn.BlockList;
 import ai.djl.nn.Parameter;
 import ai.djl.training.initializer.Initializer;
+import io.deepep.DType;
 import java.io.IOException;
 import java.util.Locale;
 import java.util.function.UnaryOperator;
@@ -88,6 +89,10 @@ public final class SafetensorsParameters {
                 }
                 parameter.setInitializer(Initializer.ZEROS);
                 parameter.initialize(manager, DataType.FLOAT32);
+            }
+            if (TorchTensors.hasType(view, DType.FP8_E4M3)) {
+                throw new IllegalArgumentException(
+                        name + " is FP8, with scales that would be lost; load it with Weights");
             }
             TorchTensors.cast(view, parameter.getArray());
         }

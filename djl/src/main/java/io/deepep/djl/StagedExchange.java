@@ -115,7 +115,7 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
                 order = CallOrder.of(buffer, x.getDevice());
             }
             staging.take(topkIdx, topkWeights, scope);
-            run(staging, x, counted(experts, numExperts), order, meanwhile, scope);
+            run(staging, x, experts, order, meanwhile, scope);
             NDArray home = home(staging.out, x, scope);
             counters.ended(System.nanoTime() - start);
             return home;
@@ -140,30 +140,11 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         order = other;
     }
 
-    private LocalExperts counted(LocalExperts experts, int numExperts) {
-        int numLocalExperts = numExperts / topology().numRanks();
-        return (localExpert, rows) -> {
-            long start = System.nanoTime();
-            NDArray result = experts.run(localExpert, rows);
-            if (!result.getShape().equals(rows.getShape())) {
-                throw new IllegalArgumentException(
-                        "expert "
-                                + localExpert
-                                + " of rank "
-                                + topology().rank()
-                                + " gave "
-                                + result.getShape()
-                                + " for "
-                                + rows.getShape()
-                                + "; an expert keeps the shape");
-            }
-            counters.expert(
-                    localExpert,
-                    numLocalExperts,
-                    rows.getShape().get(0),
-                    System.nanoTime() - start);
-            return result;
-        };
+    /** Runs this rank's experts, and counts what is known of their rows without waiting. */
+    final void run(LocalExperts experts, ExpertRows rows) {
+        long start = System.nanoTime();
+        rows.runOn(experts);
+        counters.experts(rows.knownCounts(), System.nanoTime() - start);
     }
 
     private static void requireTokens(NDArray x) {

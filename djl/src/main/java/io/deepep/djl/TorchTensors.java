@@ -10,6 +10,7 @@ import io.deepep.Tensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.ref.Cleaner;
+import java.util.Arrays;
 import java.util.stream.LongStream;
 
 /**
@@ -77,10 +78,14 @@ public final class TorchTensors {
 
     /** A new contiguous array of any type of ours, not initialised, on the manager's device. */
     public static NDArray empty(NDManager manager, DType dtype, long... shape) {
+        return empty(manager, TorchTypes.torchType(dtype), shape);
+    }
+
+    private static NDArray empty(NDManager manager, int torchType, long... shape) {
         Device device = manager.getDevice();
         LibTorch.Kind kind =
                 new LibTorch.Kind(
-                        TorchTypes.torchType(dtype),
+                        torchType,
                         device.isGpu() ? LibTorch.CUDA : LibTorch.CPU,
                         device.isGpu() ? device.getDeviceId() : 0);
         return new PtNDArray(
@@ -101,6 +106,35 @@ public final class TorchTensors {
                             + "; they must be the same");
         }
         LibTorch.copy(handleOf(to), handleOf(from));
+    }
+
+    /** Whether the array has a type, also one that DJL has no name for. */
+    static boolean hasType(NDArray array, DType dtype) {
+        return LibTorch.DTYPE.get(handleOf(array)) == TorchTypes.torchType(dtype);
+    }
+
+    /** Whether arrays of one shape have the same bytes in one piece, whatever these are. */
+    static boolean sameBytes(NDArray a, NDArray b) {
+        long first = handleOf(a);
+        long second = handleOf(b);
+        long[] contiguous = contiguousStrides(LibTorch.sizes(first));
+        return LibTorch.DTYPE.get(first) == LibTorch.DTYPE.get(second)
+                && LibTorch.DTYPE.get(first) != LibTorch.FLOAT16
+                && Arrays.equals(LibTorch.strides(first), contiguous)
+                && Arrays.equals(LibTorch.strides(second), contiguous);
+    }
+
+    /** {@code x} in the type of another array: itself, or a copy attached to its manager. */
+    static NDArray toTypeOf(NDArray other, NDArray x) {
+        int type = (int) LibTorch.DTYPE.get(handleOf(other));
+        return type == (int) LibTorch.DTYPE.get(handleOf(x)) ? x : toType(x, type);
+    }
+
+    private static NDArray toType(NDArray x, int torchType) {
+        long[] shape = x.getShape().getShape();
+        NDArray typed = empty(x.getManager(), torchType, shape);
+        LibTorch.copy(handleOf(typed), handleOf(x));
+        return typed;
     }
 
     static long[] contiguousStrides(long[] shape) {
@@ -125,7 +159,7 @@ public final class TorchTensors {
         return last + 1;
     }
 
-    private static long handleOf(NDArray array) {
+    static long handleOf(NDArray array) {
         if (array instanceof PtNDArray torch) {
             return torch.getHandle();
         }
@@ -156,6 +190,14 @@ public final class TorchTensors {
             super(manager, handle);
             this.memory = memory;
         }
+    }
+
+    /** The memory of a contiguous array on the CPU, valid as long as the array. */
+    static MemorySegment bytesOf(NDArray array) {
+        long handle = handleOf(array);
+        int type = (int) LibTorch.DTYPE.get(handle);
+        long numBytes = array.getShape().size() * TorchTypes.dtypeOf(type).sizeBytes();
+        return MemorySegment.ofAddress(LibTorch.DATA_PTR.get(handle)).reinterpret(numBytes);
     }
 
     /** An array over memory of any libtorch type, for files. */

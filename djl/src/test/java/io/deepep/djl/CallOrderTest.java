@@ -55,7 +55,7 @@ class CallOrderTest {
                                             idx,
                                             weights,
                                             Moe.EXPERTS,
-                                            (_, rows) -> slowly(log, rows),
+                                            LocalExperts.each((_, rows) -> slowly(log, rows)),
                                             () -> log.add("compute"));
                             assertThat(Moe.maxError(x, y)).isLessThan(0.01f * Moe.largest(x));
                         }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.net.URISyntaxException;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
@@ -19,9 +20,11 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The Java of docs/guides/engines.md compiles, and does what it says where it needs no GPU. */
+/** The Java of the guides for engines compiles, and does what it says where it needs no GPU. */
 class EnginesGuideTest {
-    private static final Path GUIDE = Path.of("..", "docs", "guides", "engines.md");
+    private static final Path GUIDES = Path.of("..", "docs", "guides");
+    private static final Path ENGINES = GUIDES.resolve("engines.md");
+    private static final Path PYTHON = GUIDES.resolve("from-python.md");
     private static final Pattern JAVA_BLOCK =
             Pattern.compile("```java\n(.*?public class (\\w+).*?)```", Pattern.DOTALL);
 
@@ -29,8 +32,8 @@ class EnginesGuideTest {
     private static final Map<String, Path> SOURCES = new LinkedHashMap<>();
 
     @BeforeAll
-    static void readGuide() throws IOException {
-        Matcher block = JAVA_BLOCK.matcher(Files.readString(GUIDE));
+    static void readGuides() throws IOException {
+        Matcher block = JAVA_BLOCK.matcher(Files.readString(ENGINES) + Files.readString(PYTHON));
         while (block.find()) {
             SOURCES.put(
                     block.group(2),
@@ -56,8 +59,21 @@ class EnginesGuideTest {
     @Test
     void everyBlockIsAClass() throws IOException {
         assertThat(SOURCES.keySet())
-                .containsExactly("DjlLayer", "LoadWeights", "JCudaRank", "DecodeLoop")
-                .hasSize(Files.readString(GUIDE).split("```java", -1).length - 1);
+                .containsExactly(
+                        "GenerateTokens",
+                        "DjlLayer",
+                        "LoadLayer",
+                        "JCudaRank",
+                        "DecodeLoop",
+                        "Opening",
+                        "Prefill",
+                        "Decode",
+                        "Graphs")
+                .hasSize(numBlocks(ENGINES) + numBlocks(PYTHON));
+    }
+
+    private static int numBlocks(Path guide) throws IOException {
+        return Files.readString(guide).split("```java", -1).length - 1;
     }
 
     @Test
@@ -70,19 +86,30 @@ class EnginesGuideTest {
     }
 
     @Test
+    void modelRunsOnFourRanks() throws Exception {
+        assertThat(runMain("GenerateTokens", folderOf("mixtral")).strip())
+                .isEqualTo("20 new tokens");
+    }
+
+    private static String folderOf(String checkpoint) throws URISyntaxException {
+        return Path.of(EnginesGuideTest.class.getResource("/checkpoints/" + checkpoint).toURI())
+                .toString();
+    }
+
+    @Test
     void decodeLoopRuns() throws Exception {
         // Two experts double the token, each with half its weight.
         assertThat(runMain("DecodeLoop").strip()).isEqualTo("token 0 came back as 2.0");
     }
 
-    private static String runMain(String name) throws Exception {
+    private static String runMain(String name, String... arguments) throws Exception {
         PrintStream before = System.out;
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
         try (URLClassLoader loader = new URLClassLoader(new URL[] {folder.toUri().toURL()})) {
             System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
             loader.loadClass(name)
                     .getMethod("main", String[].class)
-                    .invoke(null, (Object) new String[0]);
+                    .invoke(null, (Object) arguments);
         } finally {
             System.setOut(before);
         }

@@ -43,7 +43,12 @@ class ExchangeCountersTest {
                                 manager.create(new long[] {1, 7}, new Shape(1, 2)).repeat(0, 6);
                         NDArray weights = manager.ones(new Shape(6, 2), DataType.FLOAT32);
                         exchange.exchange(
-                                x, topkIdx, weights, Moe.EXPERTS, (_, rows) -> rows, () -> {});
+                                x,
+                                topkIdx,
+                                weights,
+                                Moe.EXPERTS,
+                                LocalExperts.each((_, rows) -> rows),
+                                () -> {});
                         assertThat(read(rank, "NumRanks")).isEqualTo(2);
                         assertThat(read(rank, "Device").toString())
                                 .startsWith(manager.getDevice().isGpu() ? "cuda" : "host");

@@ -152,7 +152,7 @@ class ExpertParallelMoETest {
                         NDArray weights = manager.ones(new Shape(4, 1));
                         NDArray good = manager.zeros(new Shape(4, 1), DataType.INT64);
                         NDArray bad = good.add(communicator.rank() == 0 ? Moe.EXPERTS : 0);
-                        LocalExperts identity = (_, rows) -> rows;
+                        LocalExperts identity = LocalExperts.each((_, rows) -> rows);
                         assertThatThrownBy(() -> run(exchange, x, bad, weights, identity))
                                 .hasMessageContaining("rank 0");
                         assertThat(ExchangeCountersTest.read(communicator.rank(), "Healthy"))

@@ -3,6 +3,7 @@ package io.deepep.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.Device;
 import ai.djl.MalformedModelException;
 import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
@@ -24,6 +25,8 @@ import java.util.TreeMap;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A layer saved by one rank, loaded by four, of which each reads its own experts. */
 class LoadingTest {
@@ -43,10 +46,27 @@ class LoadingTest {
         exchanges.forEach(ExpertExchange::close);
     }
 
-    @Test
-    void djlModelFolder() throws InterruptedException {
+    /** Two ranks have a GPU each where there are two. */
+    @ParameterizedTest
+    @ValueSource(ints = {2, NUM_RANKS})
+    void djlModelFolder(int numRanks) throws InterruptedException {
         Moe.run(1, (_, buffer, manager) -> save(full(buffer, manager), folder));
-        checkRanks((moe, _) -> load(moe, folder));
+        checkRanks(numRanks, (moe, manager) -> load(moe, manager.getDevice(), folder));
+    }
+
+    /** DJL's default device is the first GPU, also for the rank of the second. */
+    @Test
+    void parametersOfAnotherGpuAreRefused() throws InterruptedException {
+        Moe.run(
+                1,
+                (_, buffer, manager) -> {
+                    ExpertParallelMoE moe = full(buffer, manager);
+                    moe.requireParametersOn(manager.getDevice());
+                    assertThatThrownBy(() -> moe.requireParametersOn(Device.gpu(7)))
+                            .isInstanceOf(IllegalStateException.class)
+                            .hasMessageContaining("gate_weight lies on " + manager.getDevice())
+                            .hasMessageContaining("gpu(7)");
+                });
     }
 
     @Test
@@ -56,10 +76,10 @@ class LoadingTest {
                 (communicator, buffer, manager) -> {
                     Path own = folder.resolve("rank" + communicator.rank());
                     save(full(buffer, manager), own);
-                    load(blank(buffer), own);
+                    load(blank(buffer), manager.getDevice(), own);
                     Path next = folder.resolve("rank" + (communicator.rank() + 1) % NUM_RANKS);
                     communicator.barrier(Duration.ofSeconds(20));
-                    assertThatThrownBy(() -> load(blank(buffer), next))
+                    assertThatThrownBy(() -> load(blank(buffer), manager.getDevice(), next))
                             .isInstanceOf(MalformedModelException.class)
                             .hasMessageContaining("are not among");
                 });
@@ -73,6 +93,7 @@ class LoadingTest {
                         SafetensorsWriter.write(
                                 folder.resolve("model.safetensors"), weights(buffer, manager)));
         checkRanks(
+                NUM_RANKS,
                 (moe, manager) -> {
                     try (Safetensors tensors = Safetensors.open(folder)) {
                         SafetensorsParameters.load(tensors, moe, "model.layers.0.mlp.", manager);
@@ -102,6 +123,7 @@ class LoadingTest {
                     SafetensorsWriter.writeIndex(folder, fileOf);
                 });
         checkRanks(
+                NUM_RANKS,
                 (moe, manager) -> {
                     try (Safetensors tensors = Safetensors.open(folder)) {
                         SafetensorsParameters.load(tensors, moe, "model.layers.0.mlp.", manager);
@@ -173,16 +195,17 @@ class LoadingTest {
     }
 
     /** Every rank has its experts' values and no others, and the layer computes with them. */
-    private static void checkRanks(Load load) throws InterruptedException {
+    private static void checkRanks(int numRanks, Load load) throws InterruptedException {
+        int perRank = Moe.EXPERTS / numRanks;
         Moe.run(
-                NUM_RANKS,
+                numRanks,
                 (communicator, buffer, manager) -> {
                     try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
                         ExpertParallelMoE moe = blank(exchange);
                         load.into(moe, manager);
-                        assertThat(moe.firstExpert()).isEqualTo(communicator.rank() * PER_RANK);
-                        assertThat(moe.getChildren()).hasSize(1 + PER_RANK);
-                        for (int e = 0; e < PER_RANK; e++) {
+                        assertThat(moe.firstExpert()).isEqualTo(communicator.rank() * perRank);
+                        assertThat(moe.getChildren()).hasSize(1 + perRank);
+                        for (int e = 0; e < perRank; e++) {
                             assertSameValues(
                                     moe.getChildren().valueAt(1 + e),
                                     Moe.expert(manager, moe.firstExpert() + e));
@@ -239,8 +262,9 @@ class LoadingTest {
         }
     }
 
-    private void load(Block block, Path folder) throws IOException, MalformedModelException {
-        Model model = Model.newInstance("moe", "PyTorch");
+    private void load(Block block, Device device, Path folder)
+            throws IOException, MalformedModelException {
+        Model model = Model.newInstance("moe", device, "PyTorch");
         models.add(model);
         model.setBlock(block);
         model.load(folder, "moe");

@@ -8,6 +8,7 @@ import ai.djl.nn.Parameter;
 import com.google.gson.JsonArray;
 import com.google.gson.JsonObject;
 import io.deepep.Bf16;
+import io.deepep.Fp8E4m3;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -27,7 +28,7 @@ public final class SafetensorsWriter {
     @SuppressWarnings("ArrayRecordComponent") // never compared
     public record Values(String dtype, Shape shape, float[] elements) {
         ByteBuffer bytes() {
-            int size = dtype.equals("F32") ? 4 : 2;
+            int size = dtype.equals("F32") ? 4 : dtype.contains("8") ? 1 : 2;
             ByteBuffer bytes =
                     ByteBuffer.allocate(size * elements.length).order(ByteOrder.LITTLE_ENDIAN);
             for (float element : elements) {
@@ -35,6 +36,8 @@ public final class SafetensorsWriter {
                     case "F32" -> bytes.putFloat(element);
                     case "BF16" -> bytes.putShort(Bf16.fromFloat(element));
                     case "F16" -> bytes.putShort(Float.floatToFloat16(element));
+                    case "F8_E4M3" -> bytes.put(Fp8E4m3.fromFloat(element));
+                    case "U8" -> bytes.put((byte) (int) element);
                     default -> throw new AssertionError(dtype);
                 }
             }

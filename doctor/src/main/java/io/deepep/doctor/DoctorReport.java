@@ -73,14 +73,7 @@ public record DoctorReport(
             HostTopology host,
             NicMapping mapping,
             GpuFacts cuda) {
-        List<Finding> findings =
-                Stream.of(
-                                DriverCheck.check(machine, cuda),
-                                NicCheck.check(machine, host, mapping),
-                                RdmaCheck.check(machine, cuda),
-                                NvshmemCheck.check(machine, networkKernels))
-                        .flatMap(List::stream)
-                        .toList();
+        List<Finding> findings = findings(machine, networkKernels, host, mapping, cuda);
         return new DoctorReport(
                 HostFacts.of(machine, version),
                 mapping.assignments().stream().map(a -> gpu(host, a, cuda)).toList(),
@@ -96,6 +89,25 @@ public record DoctorReport(
                 cuda,
                 findings,
                 Way.all(findings));
+    }
+
+    /** Without a GPU nothing else is worth a cure. */
+    private static List<Finding> findings(
+            Machine machine,
+            boolean networkKernels,
+            HostTopology host,
+            NicMapping mapping,
+            GpuFacts cuda) {
+        if (DriverCheck.hasNoGpu(machine, host, cuda)) {
+            return List.of(DriverCheck.noGpu());
+        }
+        return Stream.of(
+                        DriverCheck.check(machine, cuda),
+                        NicCheck.check(machine, host, mapping),
+                        RdmaCheck.check(machine, cuda),
+                        NvshmemCheck.check(machine, networkKernels))
+                .flatMap(List::stream)
+                .toList();
     }
 
     private static Gpu gpu(HostTopology host, NicAssignment assignment, GpuFacts cuda) {

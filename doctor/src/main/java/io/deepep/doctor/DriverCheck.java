@@ -1,5 +1,6 @@
 package io.deepep.doctor;
 
+import io.deepep.cuda.topology.HostTopology;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -13,6 +14,22 @@ final class DriverCheck {
     private static final Pattern VERSION = Pattern.compile("\\b(\\d{3}\\.\\d+(\\.\\d+)?)\\b");
 
     private DriverCheck() {}
+
+    /** Whether the machine's PCI devices can be read, and no NVIDIA GPU is among them. */
+    static boolean hasNoGpu(Machine machine, HostTopology host, GpuFacts gpus) {
+        return !gpus.isAvailable()
+                && host.gpus().isEmpty()
+                && !machine.names("sys/bus/pci/devices").isEmpty()
+                && !machine.has("dev/dxg"); // Windows' subsystem for Linux shows its GPU there
+    }
+
+    static Finding noGpu() {
+        return Finding.missing(
+                TOPIC,
+                "device",
+                "no NVIDIA GPU on the PCI bus",
+                "use the host backend (Device.host(), --backend host), or a machine with a Hopper GPU or later");
+    }
 
     static List<Finding> check(Machine machine, GpuFacts gpus) {
         List<Finding> findings = new ArrayList<>();

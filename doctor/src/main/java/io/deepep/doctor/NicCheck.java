@@ -40,6 +40,7 @@ final class NicCheck {
         findings.add(libraries(machine));
         findings.add(verbsDevices(machine));
         findings.add(lockedMemory(machine));
+        findings.addAll(PortCheck.check(machine, mapping.nics()));
         return findings;
     }
 

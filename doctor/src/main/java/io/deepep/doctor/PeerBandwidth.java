@@ -3,9 +3,9 @@ package io.deepep.doctor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaEvent;
-import io.deepep.cuda.CudaMemory;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.PeerAccess;
+import io.deepep.cuda.memory.CudaMemory;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -21,7 +21,12 @@ public record Way(String name, boolean possible, String detail) {
     /** All ways, given what was found. */
     static List<Way> all(List<Finding> findings) {
         List<String> oneNode =
-                missing(findings, "GPU/kernel module", "GPU/CUDA driver", "GPU/architecture");
+                missing(
+                        findings,
+                        "GPU/device",
+                        "GPU/kernel module",
+                        "GPU/CUDA driver",
+                        "GPU/architecture");
         List<String> nvshmem =
                 and(
                         oneNode,
@@ -65,6 +70,7 @@ public record Way(String name, boolean possible, String detail) {
                             missing(
                                     findings,
                                     "network/RDMA ports",
+                                    "network/GIDs",
                                     "network/RDMA devices",
                                     "network/RDMA libraries",
                                     "network//dev/infiniband",

@@ -269,4 +269,63 @@ class DoctorTest {
                 .hasMessageStartingWith(
                         "NIC mapping \"gpu0=mlx5_9\": mlx5_9 is not a NIC of this host");
     }
+
+    @Test
+    void withoutAGpuADriverIsNoCure(@TempDir Path empty) {
+        FixtureMachine other = new FixtureMachine(empty);
+        other.without("sys").without("proc/driver");
+        other.file("sys/bus/pci/devices/0000:00:00.0/vendor", "0x8086");
+        GpuFacts none = GpuFacts.unavailable("libcuda.so.1 cannot be loaded", "install the driver");
+        DoctorReport report = Doctor.examine(other.machine(), "1 (abc)", true, none, "");
+        assertThat(report.findings())
+                .singleElement()
+                .satisfies(
+                        finding -> {
+                            assertThat(finding.detail()).isEqualTo("no NVIDIA GPU on the PCI bus");
+                            assertThat(finding.cure()).doesNotContain("driver");
+                        });
+        assertThat(mode(report, Way.ONE_NODE).detail()).isEqualTo("missing: GPU device");
+        assertThat(report.modes().stream().filter(Way::possible)).hasSize(1);
+    }
+
+    @Test
+    void requirementsAreMetOrSayWhatIsMissing() {
+        DoctorReport healthy = examine(FixtureMachine.gpus(true));
+        for (Requirement each : Requirement.values()) {
+            assertThat(each.unmet(healthy)).as("%s", each).isEmpty();
+        }
+        machine.without(NVSHMEM_FOLDER + "nvshmem_transport_ibgda.so.3");
+        DoctorReport withoutIbgda = examine(FixtureMachine.gpus(true));
+        assertThat(Requirement.CUDA.unmet(withoutIbgda)).isEmpty();
+        assertThat(Requirement.RDMA.unmet(withoutIbgda)).isEmpty();
+        assertThat(Requirement.IBGDA.unmet(withoutIbgda))
+                .hasValue("several nodes over IBGDA: missing: NVSHMEM IBGDA");
+        GpuFacts none = GpuFacts.unavailable("libcuda.so.1 cannot be loaded", "install it");
+        assertThat(Requirement.CUDA.unmet(examine(none)).orElseThrow())
+                .startsWith("GPUs of one node: missing: ");
+    }
+
+    /** RoCE works with small packets too, and is slower. */
+    @Test
+    void smallPacketsAreNamed() {
+        machine.file("sys/class/infiniband/mlx5_bond_0/device/net/eth0/mtu", "1500");
+        Finding mtu = finding(examine(FixtureMachine.gpus(true)), "network", "MTU");
+        assertThat(mtu.status()).isEqualTo(Finding.Status.WARN);
+        assertThat(mtu.detail()).isEqualTo("eth0 1500");
+        assertThat(mtu.cure()).startsWith("sudo ip link set dev eth0 mtu 9000");
+        machine.file("sys/class/infiniband/mlx5_bond_0/device/net/eth0/mtu", "9000");
+        assertThat(finding(examine(FixtureMachine.gpus(true)), "network", "MTU").detail())
+                .isEqualTo("9000");
+    }
+
+    @Test
+    void aPortOfRoceNeedsAnAddress() {
+        String gids = "sys/class/infiniband/mlx5_bond_0/ports/1/gids/";
+        machine.file(gids + "0", "0000:0000:0000:0000:0000:0000:0000:0000");
+        Finding none = finding(examine(FixtureMachine.gpus(true)), "network", "GIDs");
+        assertThat(none.status()).isEqualTo(Finding.Status.MISSING);
+        assertThat(none.detail()).isEqualTo("none at mlx5_bond_0:1");
+        machine.file(gids + "3", "0000:0000:0000:0000:0000:ffff:0a00:0001");
+        assertThat(finding(examine(FixtureMachine.gpus(true)), "network", "GIDs").isOk()).isTrue();
+    }
 }

@@ -152,6 +152,11 @@ public final class HostWait {
         return known;
     }
 
+    /** Forgets who was known to be gone: somebody may be left out since. */
+    public void askAgain() {
+        known = List.of();
+    }
+
     /** Notes time that passed because {@code peer} was missing. */
     public void addWaited(int peer, long nanos) {
         if (peer >= waited.length) {

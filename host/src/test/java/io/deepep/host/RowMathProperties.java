@@ -3,7 +3,9 @@ package io.deepep.host;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Bf16;
+import io.deepep.DType;
 import io.deepep.Fp8E4m3;
+import io.deepep.Tensor;
 import io.deepep.Ue8m0;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -185,6 +187,14 @@ class RowMathProperties {
             PlainRows.castFp8(row, skew, plain.bytes, 3, plain.scales, 5, n, powerOfTwo);
             fast.assertEqualTo(expected);
             plain.assertEqualTo(expected);
+            if (!powerOfTwo) {
+                Cast byTensors = new Cast(arena, n);
+                Fp8E4m3.quantize(
+                        Tensor.of(row.asSlice(skew, 2L * n), DType.BF16, 1, n),
+                        Tensor.of(byTensors.bytes.asSlice(3, n), DType.FP8_E4M3, 1, n),
+                        Tensor.of(byTensors.scales.asSlice(5, n / 32), DType.F32, 1, n / 128));
+                byTensors.assertEqualTo(expected);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 package io.deepep.lowlatency;
 
-import io.deepep.cuda.KernelEnum;
+import io.deepep.spi.KernelEnum;
 
 /**
  * The words of a combine's header, which every rank sends to every owner of tokens, so that ranks
@@ -14,7 +14,7 @@ public enum CombineWord implements KernelEnum {
     ROW_FORMAT("kLogFmt and kPreReduced"),
     /** 1 or 0: then no rows come, and the owner counts them as absent. */
     HAS_ROWS("0: the sender did not receive the owner's tokens in that dispatch"),
-    /** A {@link io.deepep.cuda.FaultCode}, to which the words after it belong. */
+    /** A {@link io.deepep.spi.FaultCode}, to which the words after it belong. */
     COMBINE_STATUS("kOk, kExpertOutOfRange or kSelectionChanged"),
     /** The token of the selection that is at fault. */
     COMBINE_TOKEN(""),

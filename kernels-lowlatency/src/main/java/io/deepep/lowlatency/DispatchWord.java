@@ -1,6 +1,6 @@
 package io.deepep.lowlatency;
 
-import io.deepep.cuda.KernelEnum;
+import io.deepep.spi.KernelEnum;
 
 /**
  * The words at the head of a dispatch's header, which a source sends to every rank. After them come
@@ -8,7 +8,7 @@ import io.deepep.cuda.KernelEnum;
  * those of all experts. Each word is {@code epoch | value << 32}, see {@link CallWord}.
  */
 public enum DispatchWord implements KernelEnum {
-    /** A {@link io.deepep.cuda.FaultCode}, to which the words up to the value belong. */
+    /** A {@link io.deepep.spi.FaultCode}, to which the words up to the value belong. */
     STATUS("kOk or kExpertOutOfRange; then the words up to kStatusValueHigh belong to it"),
     /** The token of the selection that is out of range. */
     STATUS_TOKEN(""),
@@ -26,8 +26,8 @@ public enum DispatchWord implements KernelEnum {
     NUM_ROWS("rows that follow for the receiver"),
     /** Selections that these stand for. */
     NUM_SELECTIONS("of its experts in them"),
-    /** 1 or 0. */
-    CROWDED("1: the source has more selections of an expert, of any rank, than it may have tokens");
+    /** {@link DispatchTrait}s. */
+    TRAITS("DispatchTraits");
 
     /** An even number. */
     public static final int COUNT = values().length;

@@ -1,6 +1,6 @@
 package io.deepep.lowlatency;
 
-import io.deepep.cuda.KernelEnum;
+import io.deepep.spi.KernelEnum;
 
 /** The two kinds of calls, each counted by itself. */
 public enum Kind implements KernelEnum {

@@ -2,7 +2,7 @@ package io.deepep.lowlatency;
 
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyFormat;
-import io.deepep.cuda.KernelEnum;
+import io.deepep.spi.KernelEnum;
 
 /** How rows travel, as headers say it and ranks compare it. */
 public final class LowLatencyFormats {

@@ -17,15 +17,18 @@ import io.deepep.spi.RowFormat;
  *   dispatchFlags    [2][R][T]     word of a row that has come; its value is a tag, see {@link CallWord}
  *   combineHeaders   [2][R]        what the sender announces, {@link CombineWord}s
  *   combineFlags     [2][T][parts] u32, or across nodes u64, [R][K]: the epoch when that part of a source's row has come
+ *   combinePacks     [2][R][P*K]   the same result of token t of few, in packs that carry the epoch; GPUs of one node
  *   dispatchRows     [2][R][T]     i-th token the source sends here: elements, scales, u32 selection[K], f32 weight[K]
  *   combineRows      [2][R][T*K]   the source's result of selection k of token t, BF16 or LogFMT
  * </pre>
  *
  * What combine brings has a slot and a flag for every source that could send it, though one alone
- * does: so what a rank stores late that was given up is never taken for somebody else's. The pages
- * on low latency in {@code docs/} say who waits for what.
+ * does: so what a rank stores late that was given up is never taken for somebody else's. Packs have
+ * memory of their own, in which nothing else lies that could be taken for an epoch. P is {@link
+ * #PACKED_TOKENS}, or T if that is less, and 0 on several nodes. The pages on low latency in {@code
+ * docs/} say who waits for what.
  *
- * @param headersEnd bytes that must be zero before the first call: headers and flags
+ * @param headersEnd bytes that must be zero before the first call: headers, flags and packs
  * @param ownWords words of a dispatch's header before the counts of all experts
  */
 public record LowLatencyLayout(
@@ -39,10 +42,19 @@ public record LowLatencyLayout(
         Region dispatchFlags,
         Region combineHeaders,
         Region combineFlags,
+        Region combinePacks,
         Region dispatchRows,
         Region combineRows) {
     /** Channels of a combined row that have a flag together. */
     public static final int PART_CHANNELS = 1792;
+
+    /** The most tokens of which results come home in packs. */
+    public static final int PACKED_TOKENS = 16;
+
+    /** Channels of a unit of packs, which is three chunks of a warp's vectors; and its bytes. */
+    public static final int UNIT_CHANNELS = 768;
+
+    public static final int UNIT_BYTES = 2048;
 
     private static final int KINDS = 2;
     private static final int PARITIES = 2;
@@ -84,7 +96,16 @@ public record LowLatencyLayout(
                         PARITIES,
                         numTokens,
                         numParts);
-        long headersEnd = Layout.alignToLine(combineFlags.end());
+        Region combinePacks =
+                builder.region(
+                        "combinePacks",
+                        (long) Math.ceilDiv(hidden, UNIT_CHANNELS) * UNIT_BYTES,
+                        PARITIES,
+                        numRanks,
+                        topology.isInternode()
+                                ? 0
+                                : (long) Math.min(numTokens, PACKED_TOKENS) * numTopk);
+        long headersEnd = Layout.alignToLine(combinePacks.end());
         Region dispatchRows =
                 builder.region(
                         "dispatchRows",
@@ -123,6 +144,7 @@ public record LowLatencyLayout(
                 dispatchFlags,
                 combineHeaders,
                 combineFlags,
+                combinePacks,
                 dispatchRows,
                 combineRows);
     }

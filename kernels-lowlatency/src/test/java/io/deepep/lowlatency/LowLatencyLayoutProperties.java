@@ -47,6 +47,15 @@ class LowLatencyLayoutProperties {
         assertThat(layout.combineFlag(0, 0, 0, 0, 0)).isEqualTo(layout.combineFlags().offset());
         assertThat(layout.combineRows().recordBytes())
                 .isGreaterThanOrEqualTo(LogFmt10.rowBytes(limits.hidden()));
+        // Packs hold a row, 12 bytes in 16, and are zero before the first call.
+        assertThat(layout.combinePacks().recordBytes()).isGreaterThanOrEqualTo(2L * hidden * 4 / 3);
+        assertThat(layout.combinePacks().end()).isLessThanOrEqualTo(layout.headersEnd());
+        assertThat(layout.combinePacks().stride1() / layout.combinePacks().recordBytes())
+                .isEqualTo(
+                        numRanks > 1
+                                ? 0
+                                : (long) Math.min(maxTokens, LowLatencyLayout.PACKED_TOKENS)
+                                        * maxTopk);
     }
 
     /** The field's standard shape on one node of eight: 128 tokens, 256 experts. */
@@ -54,6 +63,6 @@ class LowLatencyLayoutProperties {
     void symmetricMemoryOfTheStandardShape() {
         LowLatencyLimits limits = new LowLatencyLimits(128, 7168, 256, 8);
         LowLatencyLayout layout = LowLatencyLayout.of(limits, new EpTopology(0, 8, 8));
-        assertThat(layout.layout().sizeBytes()).isBetween(264_000_000L, 266_000_000L);
+        assertThat(layout.layout().sizeBytes()).isBetween(306_000_000L, 308_000_000L);
     }
 }

@@ -1,7 +1,7 @@
 package io.deepep.normal;
 
-import io.deepep.cuda.FaultCode;
-import io.deepep.cuda.FaultPhase;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.FaultPhase;
 
 /**
  * What went wrong in a call; which fields a code uses, {@link FaultCode} says.

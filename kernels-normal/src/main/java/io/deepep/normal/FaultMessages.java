@@ -1,12 +1,13 @@
 package io.deepep.normal;
 
-import io.deepep.cuda.FaultCode;
-import io.deepep.cuda.FaultPhase;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.FaultPhase;
 import java.util.Locale;
+import java.util.stream.IntStream;
 
 /** What a {@link Fault} of an operation means to the caller, on either backend. */
 public final class FaultMessages {
@@ -51,6 +52,14 @@ public final class FaultMessages {
                             fault,
                             "raise NormalLimits.maxRecvTokens (or numWorstTokens of its plan), or use WORST_CASE");
             case TIMEOUT -> timeout(fault.peer(), phase(fault.phase()), fault);
+            case PEER_GONE ->
+                    new DeepEpTimeoutException(
+                            rank,
+                            fault.peer(),
+                            phase(fault.phase()),
+                            fault.expected(),
+                            0,
+                            fault.seen());
             case PEER_ABORTED -> abandoned(fault);
             case OUT_OF_STEP ->
                     timeout(fault.peer(), operation + ", which that rank has left behind", fault);
@@ -67,6 +76,11 @@ public final class FaultMessages {
                             fault.at(),
                             operation
                                     + ": the dispatch of the handle has not run, or failed; dispatch its plan again first");
+            case HANDLE_MASKED ->
+                    new RoutingException(
+                            fault.at(),
+                            operation
+                                    + ": ranks were masked or unmasked since the dispatch of the handle; dispatch its plan again first");
             case OK, OPERATION_MISMATCH, SELECTION_CHANGED ->
                     throw new IllegalArgumentException(fault + " is no fault of normal mode");
         };
@@ -85,7 +99,7 @@ public final class FaultMessages {
      */
     public static boolean isAbort(FaultCode code) {
         return switch (code) {
-            case TIMEOUT, PEER_ABORTED, OUT_OF_STEP, GRID_NOT_RESIDENT -> true;
+            case TIMEOUT, PEER_ABORTED, OUT_OF_STEP, GRID_NOT_RESIDENT, PEER_GONE -> true;
             default -> false;
         };
     }
@@ -125,7 +139,7 @@ public final class FaultMessages {
         return RankMismatchException.of(
                 "normal mode",
                 word.text(),
-                0,
+                fault.peer(),
                 show(word, fault.expected()),
                 fault.at(),
                 show(word, fault.seen()));
@@ -134,7 +148,12 @@ public final class FaultMessages {
     private static Object show(HeaderWord word, long value) {
         return switch (word) {
             case OP -> NormalCall.textOf(value);
-            case HANDLE_EPOCH -> "call " + Integer.toUnsignedString((int) value);
+            case HANDLE_EPOCH -> "call " + Word.call((int) value);
+            case MASKED ->
+                    IntStream.range(0, Integer.SIZE)
+                            .filter(masked -> (value >>> masked & 1) != 0)
+                            .boxed()
+                            .toList();
             default -> value;
         };
     }

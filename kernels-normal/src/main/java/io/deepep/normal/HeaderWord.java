@@ -1,7 +1,7 @@
 package io.deepep.normal;
 
 import io.deepep.EpTopology;
-import io.deepep.cuda.KernelEnum;
+import io.deepep.spi.KernelEnum;
 
 /**
  * The words of the header with which every call of normal mode opens: each rank sends one to every
@@ -36,7 +36,9 @@ public enum HeaderWord implements KernelEnum {
     NUM_BLOCKS("numSms", "several nodes"),
     /** Slots of a ring between nodes. */
     NUM_SLOTS("slots of a ring (rdmaRecvChunk)", "several nodes: of a ring"),
-    /** What is wrong with the rank's routing, a {@link io.deepep.cuda.FaultCode}. */
+    /** The ranks that are left out. */
+    MASKED("masked ranks", "one node: bit r for rank r"),
+    /** What is wrong with the rank's routing, a {@link io.deepep.spi.FaultCode}. */
     STATUS("", "the words before this one must agree on all ranks"),
     /** The token that the status is about. */
     STATUS_TOKEN("", ""),
@@ -62,8 +64,6 @@ public enum HeaderWord implements KernelEnum {
     WEIGHTS_HIGH("", ""),
     /** From the weights of one row to those of the next. */
     WEIGHTS_STRIDE("", "floats"),
-    /** Whether the weights are given by their address. */
-    WEIGHTS_ABSOLUTE("", ""),
     /** Tokens of this rank. */
     NUM_TOKENS("", "several nodes, where counts follow the words"),
     /** Whether the expanded layout of this rank can be too large. */

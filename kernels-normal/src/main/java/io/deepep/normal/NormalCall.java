@@ -1,6 +1,6 @@
 package io.deepep.normal;
 
-import io.deepep.cuda.KernelEnum;
+import io.deepep.spi.KernelEnum;
 
 /** What a rank does in a call: {@link HeaderWord#OP}. */
 public enum NormalCall implements KernelEnum {

@@ -28,6 +28,26 @@ public interface NormalKernels {
     /** Prepares a combine. */
     Operation<CombineResult> prepareCombine(CombinePlan plan);
 
+    /**
+     * Leaves a rank out of later calls, or takes it back; the same on all ranks that go on, none of
+     * which is in a call.
+     *
+     * @throws UnsupportedOperationException on several nodes
+     */
+    void updateMask(int rank, boolean masked);
+
+    /** Which ranks are masked: bit r for rank r. */
+    int masked();
+
+    /** The epoch of the last call; none is under way. */
+    int epoch();
+
+    /**
+     * Has the next call come after that of {@code epoch}, on all ranks, none of which is in a call:
+     * to test what comes after days of calls.
+     */
+    void startAfter(int epoch);
+
     /** The combine input region as BF16 rows for {@code handle}. */
     Tensor combineBuffer(DispatchHandle handle);
 }

@@ -42,7 +42,7 @@ public record NormalNvlLayout(
         Region combineWeights) {
     /**
      * Words of a done flag: the flag, its detail, and the rank that it is about; then the word by
-     * which a rank of the host says that it waits.
+     * which a rank says that it waits.
      */
     public static final int DONE_WORDS = 4;
 

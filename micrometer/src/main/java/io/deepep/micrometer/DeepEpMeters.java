@@ -1,5 +1,6 @@
 package io.deepep.micrometer;
 
+import io.deepep.error.DeepEpException;
 import io.deepep.observe.BufferObserver;
 import io.deepep.observe.CallFacts;
 import io.deepep.observe.CallKind;
@@ -9,10 +10,13 @@ import io.micrometer.core.instrument.DistributionSummary;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.Timer;
+import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 
 /**
  * Counts and times the calls of buffers in a Micrometer registry:
@@ -22,7 +26,8 @@ import java.util.concurrent.TimeUnit;
  * }</pre>
  *
  * One instance serves any number of buffers. All meters carry the tags {@code mode}, {@code
- * operation} and {@code rank}. What a backend does not know is not counted.
+ * operation} and {@code rank}, and are there from the first call of the operation on, failure
+ * counters too. What a backend does not know is not counted. Timers have buckets from 5 µs to 1 s.
  *
  * <table>
  * <caption>Meters</caption>
@@ -32,7 +37,8 @@ import java.util.concurrent.TimeUnit;
  * <tr><td>{@code deepep.device.time}<td>timer<td><td>its kernels on the GPU, see {@link
  *     ObservedCall#deviceNanos}
  * <tr><td>{@code deepep.tokens}<td>counter<td><td>this rank's tokens
- * <tr><td>{@code deepep.rows.received}<td>counter<td><td>rows that arrived at this rank
+ * <tr><td>{@code deepep.rows.received}<td>counter<td><td>rows that arrived at this rank; its share
+ *     of those of all ranks is the imbalance across ranks
  * <tr><td>{@code deepep.bytes}<td>counter<td>{@code link}: nvlink or rdma<td>what this rank's
  *     tokens put on links
  * <tr><td>{@code deepep.wait.time}<td>timer<td>{@code peer}<td>waits for each rank, one sample per
@@ -47,6 +53,13 @@ import java.util.concurrent.TimeUnit;
  */
 public final class DeepEpMeters implements BufferObserver {
     private static final String PREFIX = "deepep.";
+    private static final String TOKENS = "tokens";
+
+    /** A decode step takes tens of microseconds, a prefill milliseconds, a time-out seconds. */
+    private static final Duration[] BUCKETS =
+            Stream.of(5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
+                    .map(micros -> Duration.of(micros, ChronoUnit.MICROS))
+                    .toArray(Duration[]::new);
 
     private final MeterRegistry registry;
     private final Tags common;
@@ -79,6 +92,7 @@ public final class DeepEpMeters implements BufferObserver {
         private final Counter rowsReceived;
         private final Counter nvlinkBytes;
         private final Counter rdmaBytes;
+        private final Counter unfinished;
         private final Map<Integer, Timer> waits = new ConcurrentHashMap<>();
         private final Map<Integer, Counter> experts = new ConcurrentHashMap<>();
 
@@ -87,33 +101,57 @@ public final class DeepEpMeters implements BufferObserver {
                     common.and("mode", key.kind.mode())
                             .and("operation", key.kind.operation())
                             .and("rank", Integer.toString(key.rank));
-            hostTime = timer("host.time", tags);
-            tokens = counter("tokens", tags);
-            rowsReceived = counter("rows.received", tags);
-            nvlinkBytes = counter("bytes", tags.and("link", "nvlink"));
-            rdmaBytes = counter("bytes", tags.and("link", "rdma"));
+            hostTime = timer("host.time", "Time of host threads in a call", tags);
+            tokens = counter(TOKENS, TOKENS, "This rank's tokens", tags);
+            rowsReceived = counter("rows.received", "rows", "Rows that arrived", tags);
+            nvlinkBytes = bytes("nvlink");
+            rdmaBytes = bytes("rdma");
+            unfinished = counter("unfinished", "calls", "Calls whose end nobody asked for", tags);
+            // A rate needs the zero before the first failure.
+            for (Class<?> error : DeepEpException.class.getPermittedSubclasses()) {
+                errors(error.getSimpleName());
+            }
         }
 
-        private Timer timer(String name, Tags its) {
-            return registry.timer(PREFIX + name, its);
+        private Timer timer(String name, String description, Tags its) {
+            return Timer.builder(PREFIX + name)
+                    .description(description)
+                    .tags(its)
+                    .minimumExpectedValue(BUCKETS[0])
+                    .maximumExpectedValue(BUCKETS[BUCKETS.length - 1])
+                    .serviceLevelObjectives(BUCKETS)
+                    .register(registry);
         }
 
-        private Counter counter(String name, Tags its) {
-            return registry.counter(PREFIX + name, its);
+        private Counter counter(String name, String unit, String description, Tags its) {
+            return Counter.builder(PREFIX + name)
+                    .baseUnit(unit)
+                    .description(description)
+                    .tags(its)
+                    .register(registry);
+        }
+
+        private Counter bytes(String link) {
+            String description = "Bytes that this rank's tokens put on links";
+            return counter("bytes", "bytes", description, tags.and("link", link));
+        }
+
+        private Counter errors(String error) {
+            return counter("errors", "calls", "Calls that failed", tags.and("error", error));
         }
 
         void add(ObservedCall call) {
             hostTime.record(call.hostNanos(), TimeUnit.NANOSECONDS);
             if (call.deviceNanos() >= 0) {
-                timer("device.time", tags).record(call.deviceNanos(), TimeUnit.NANOSECONDS);
+                timer("device.time", "Time of a call's kernels on the GPU", tags)
+                        .record(call.deviceNanos(), TimeUnit.NANOSECONDS);
             }
             if (call.failure() != null) {
-                String error = call.failure().getClass().getSimpleName();
-                counter("errors", tags.and("error", error)).increment();
+                errors(call.failure().getClass().getSimpleName()).increment();
             } else {
                 addRows(call.facts());
                 if (!call.finished()) {
-                    counter("unfinished", tags).increment();
+                    unfinished.increment();
                 }
             }
             addWaits(call.facts().waitNanos());
@@ -143,13 +181,18 @@ public final class DeepEpMeters implements BufferObserver {
                                 name ->
                                         counter(
                                                 "expert.tokens",
+                                                TOKENS,
+                                                "Tokens of a local expert",
                                                 tags.and("expert", Integer.toString(name))))
                         .increment(counts[local]);
             }
             double mean = Arrays.stream(counts).average().orElse(0);
             if (mean > 0) {
-                DistributionSummary summary = registry.summary(PREFIX + "expert.imbalance", tags);
-                summary.record(Arrays.stream(counts).max().orElseThrow() / mean);
+                DistributionSummary.builder(PREFIX + "expert.imbalance")
+                        .description("Tokens of the busiest local expert by their mean")
+                        .tags(tags)
+                        .register(registry)
+                        .record(Arrays.stream(counts).max().orElseThrow() / mean);
             }
         }
 
@@ -161,6 +204,7 @@ public final class DeepEpMeters implements BufferObserver {
                                     name ->
                                             timer(
                                                     "wait.time",
+                                                    "Waits for a rank",
                                                     tags.and("peer", Integer.toString(name))))
                             .record(nanos[peer], TimeUnit.NANOSECONDS);
                 }

@@ -18,11 +18,19 @@ import io.deepep.error.RoutingException;
 import io.deepep.observe.CallKind;
 import io.deepep.observe.ObservedCall;
 import io.deepep.spi.RecordedFacts;
+import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.search.RequiredSearch;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import io.micrometer.prometheusmetrics.PrometheusConfig;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.lang.foreign.Arena;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.MatchResult;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -165,5 +173,62 @@ class DeepEpMetersTest {
                 .isEqualTo(1400);
         assertThat(registry.find("deepep.wait.time").tag("peer", "0").meter()).isNull();
         assertThat(registry.find("deepep.device.time").meter()).isNull();
+    }
+
+    @Test
+    void failuresAreCountedFromTheFirstCallOn() throws InterruptedException {
+        exchange(2);
+        for (String error : List.of("DeepEpTimeoutException", "RoutingException")) {
+            Counter counter =
+                    meter("deepep.errors", "operation", "combine", "rank", "0")
+                            .tag("error", error)
+                            .counter();
+            assertThat(counter.count()).isZero();
+            assertThat(counter.getId().getDescription()).isEqualTo("Calls that failed");
+        }
+        assertThat(meter("deepep.unfinished", "rank", "1", "operation", "combine").counter())
+                .satisfies(counter -> assertThat(counter.count()).isZero());
+    }
+
+    @Test
+    void timersResolveMicroseconds() throws InterruptedException {
+        exchange(2);
+        assertThat(meter("deepep.host.time").timer().takeSnapshot().histogramCounts())
+                .extracting(bucket -> bucket.bucket(TimeUnit.MICROSECONDS))
+                .startsWith(5.0, 10.0, 20.0, 50.0)
+                .endsWith(1e6);
+    }
+
+    /** Every name that the dashboard asks for is one that Prometheus is given. */
+    @Test
+    void theDashboardAsksForWhatThereIs() throws Exception {
+        PrometheusMeterRegistry prometheus = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
+        DeepEpMeters meters = new DeepEpMeters(prometheus);
+        RecordedFacts facts = new RecordedFacts(new EpTopology(0, 2, 2), null).rows("bf16", 256);
+        facts.tokens(5, 5);
+        facts.experts(new int[] {3, 2});
+        facts.waits(new long[] {0, 9_000});
+        meters.observe(
+                new ObservedCall(
+                        CallKind.NORMAL_DISPATCH,
+                        Device.cuda(0),
+                        facts,
+                        4_000,
+                        0,
+                        0,
+                        90_000,
+                        true,
+                        null));
+        String scraped = prometheus.scrape();
+        String dashboard = Files.readString(Path.of("..", "deploy", "grafana.json"));
+        List<String> asked =
+                Pattern.compile("deepep_\\w+")
+                        .matcher(dashboard)
+                        .results()
+                        .map(MatchResult::group)
+                        .distinct()
+                        .toList();
+        assertThat(asked).hasSizeGreaterThan(6);
+        assertThat(asked).allSatisfy(name -> assertThat(scraped).contains("\n" + name + "{"));
     }
 }

@@ -5,6 +5,8 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.Device;
+import io.deepep.cuda.driver.CallSlots;
+import io.deepep.cuda.driver.CuCall;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -77,7 +79,7 @@ public final class CudaContext implements AutoCloseable {
         return device;
     }
 
-    boolean isClosed() {
+    public boolean isClosed() {
         return closed.get();
     }
 
@@ -112,13 +114,6 @@ public final class CudaContext implements AutoCloseable {
         makeCurrent();
         PRIORITY_RANGE.call(CallSlots.first(), CallSlots.second());
         return CallSlots.asInt(CallSlots.second());
-    }
-
-    /** The priority of ordinary streams: the highest number. */
-    public int leastStreamPriority() {
-        makeCurrent();
-        PRIORITY_RANGE.call(CallSlots.first(), CallSlots.second());
-        return CallSlots.asInt(CallSlots.first());
     }
 
     /** Bytes of device memory that are free now, whoever holds the rest. */

@@ -1,14 +1,14 @@
 package io.deepep.cuda;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.cuda.driver.CallSlots;
+import io.deepep.cuda.driver.CuCall;
+import io.deepep.cuda.driver.CuError;
 import io.deepep.error.NativeCallException;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.lang.ref.Cleaner;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -17,11 +17,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * before it. Close it, or leave that to the garbage collector.
  */
 public final class CudaEvent implements DeviceEvent, AutoCloseable {
-    /** Bytes of an exported handle. */
-    public static final int HANDLE_BYTES = 64;
-
     private static final int DISABLE_TIMING = 2;
-    private static final int INTERPROCESS = 4;
     private static final Cleaner CLEANER = Cleaner.create();
 
     private static final CuCall CREATE = CuCall.of("cuEventCreate", ADDRESS, JAVA_INT);
@@ -31,10 +27,6 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
     private static final CuCall SYNCHRONIZE = CuCall.of("cuEventSynchronize", JAVA_LONG);
     private static final CuCall ELAPSED_TIME =
             CuCall.of("cuEventElapsedTime", ADDRESS, JAVA_LONG, JAVA_LONG);
-    private static final CuCall GET_IPC_HANDLE =
-            CuCall.of("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
-    private static final CuCall OPEN_IPC_HANDLE =
-            CuCall.of("cuIpcOpenEventHandle", ADDRESS, CuStructs.IPC_HANDLE);
 
     /** What the collector closes; knows nothing of the event object. */
     private static final class Owned implements Runnable {
@@ -77,28 +69,6 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
         return create(context, 0);
     }
 
-    /** An event for ordering that other processes can open by {@link #exportHandle()}. */
-    public static CudaEvent createInterprocess(CudaContext context) {
-        return create(context, DISABLE_TIMING | INTERPROCESS);
-    }
-
-    /** Opens an event that another process made by {@link #createInterprocess}. */
-    public static CudaEvent openHandle(CudaContext context, byte[] handle) {
-        if (handle.length != HANDLE_BYTES) {
-            throw new IllegalArgumentException(
-                    "handle.length="
-                            + handle.length
-                            + " is not "
-                            + HANDLE_BYTES
-                            + ", an event handle's size");
-        }
-        context.makeCurrent();
-        try (Arena arena = Arena.ofConfined()) {
-            OPEN_IPC_HANDLE.call(CallSlots.first(), IpcHandle.copyTo(arena, handle));
-        }
-        return new CudaEvent(context, CallSlots.asLong(CallSlots.first()), false);
-    }
-
     /**
      * An event that another library made, such as an engine's. Closing this object leaves it alone;
      * the engine keeps it as long as this object is used.
@@ -124,16 +94,6 @@ public final class CudaEvent implements DeviceEvent, AutoCloseable {
             throw new IllegalStateException("event is closed");
         }
         return owned.handle;
-    }
-
-    /** What another process gives to {@link #openHandle}; {@value #HANDLE_BYTES} bytes. */
-    public byte[] exportHandle() {
-        owned.context.makeCurrent();
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment out = arena.allocate(CuStructs.IPC_HANDLE);
-            GET_IPC_HANDLE.call(out, handle());
-            return out.toArray(JAVA_BYTE);
-        }
     }
 
     @Override

@@ -4,13 +4,13 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.cuda.driver.CallSlots;
+import io.deepep.cuda.driver.CuCall;
 import java.lang.foreign.MemorySegment;
 
 /** A kernel of a loaded module; usable as long as the module is. */
 public final class CudaFunction {
     private static final int STATIC_SHARED_BYTES = 1;
-    private static final int LOCAL_BYTES = 3;
-    private static final int NUM_REGISTERS = 4;
     private static final int MAX_DYNAMIC_SHARED_BYTES = 8;
 
     private static final CuCall LAUNCH =
@@ -37,22 +37,9 @@ public final class CudaFunction {
         this.handle = handle;
     }
 
-    /** The kernel's name. */
-    public String name() {
-        return name;
-    }
-
-    /** The driver's {@code CUfunction}. */
-    public long handle() {
-        return handle;
-    }
-
     /**
      * Enqueues the kernel; allocates nothing. {@code config} and {@code params} may be changed once
      * this returns.
-     *
-     * @throws io.deepep.error.NativeCallException such as {@code
-     *     CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE}
      */
     public void launch(LaunchConfig config, KernelParams params, CudaStream stream) {
         context.makeCurrent();
@@ -85,16 +72,6 @@ public final class CudaFunction {
     /** Shared memory the kernel declares itself. */
     public int staticSharedBytes() {
         return attribute(STATIC_SHARED_BYTES);
-    }
-
-    /** Local memory of a thread: spills and arrays that did not fit into registers. */
-    public int localBytes() {
-        return attribute(LOCAL_BYTES);
-    }
-
-    /** Registers of a thread. */
-    public int numRegisters() {
-        return attribute(NUM_REGISTERS);
     }
 
     private int attribute(int attribute) {

@@ -3,8 +3,9 @@ package io.deepep.cuda;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.cuda.driver.CallSlots;
+import io.deepep.cuda.driver.CuCall;
 import io.deepep.error.DeepEpException;
-import java.lang.foreign.Arena;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** Work captured from a stream, to be replayed with one call. */
@@ -13,9 +14,6 @@ public final class CudaGraph implements AutoCloseable {
             CuCall.of("cuGraphInstantiateWithFlags", ADDRESS, JAVA_LONG, JAVA_LONG);
     private static final CuCall LAUNCH = CuCall.of("cuGraphLaunch", JAVA_LONG, JAVA_LONG);
     private static final CuCall UPLOAD = CuCall.of("cuGraphUpload", JAVA_LONG, JAVA_LONG);
-    private static final CuCall UPDATE =
-            CuCall.of("cuGraphExecUpdate_v2", JAVA_LONG, JAVA_LONG, ADDRESS)
-                    .tolerating(CuError.GRAPH_EXEC_UPDATE_FAILURE);
     private static final CuCall EXEC_DESTROY = CuCall.of("cuGraphExecDestroy", JAVA_LONG);
     private static final CuCall DESTROY = CuCall.of("cuGraphDestroy", JAVA_LONG);
 
@@ -79,22 +77,6 @@ public final class CudaGraph implements AutoCloseable {
     public void upload(CudaStream stream) {
         context.makeCurrent();
         UPLOAD.call(exec(), stream.handle());
-    }
-
-    /**
-     * Captures new work of the same shape (the same operations in the same order) into this graph;
-     * much cheaper than a new one. Launches already enqueued are not concerned.
-     *
-     * @return false if the shape differs; the graph is then as it was
-     */
-    public boolean update(CudaStream stream, Runnable work) {
-        long graph = captureTemplate(stream, work);
-        try (Arena arena = Arena.ofConfined()) {
-            return UPDATE.call(exec(), graph, arena.allocate(CuStructs.GRAPH_UPDATE_RESULT))
-                    == CuError.SUCCESS;
-        } finally {
-            DESTROY.call(graph);
-        }
     }
 
     private long exec() {

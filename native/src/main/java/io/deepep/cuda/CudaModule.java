@@ -5,6 +5,10 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.cuda.driver.CallSlots;
+import io.deepep.cuda.driver.CuCall;
+import io.deepep.cuda.driver.CuError;
+import io.deepep.cuda.driver.CuLibrary;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import java.io.IOException;
@@ -55,8 +59,9 @@ public final class CudaModule implements AutoCloseable {
     public static CudaModule loadResource(CudaContext context, String name, URL code) {
         if (code == null) {
             throw new DeepEpUnavailableException(
-                    "device code " + name + " is missing from the build",
-                    "build on a machine with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc",
+                    "device code " + name + " is not on the class path",
+                    "depend on io.deepep:deepep with the classifier linux-x86_64-cuda13; in a checkout,"
+                            + " build with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc",
                     null);
         }
         try (InputStream in = code.openStream()) {

@@ -8,6 +8,9 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
+import io.deepep.cuda.driver.CallSlots;
+import io.deepep.cuda.driver.CuCall;
+import io.deepep.cuda.driver.CuError;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
@@ -75,8 +78,8 @@ public final class CudaStream implements Stream, AutoCloseable {
     /**
      * A stream that does not wait for the legacy default stream.
      *
-     * @param priority lower is sooner; numbers outside {@link CudaContext#greatestStreamPriority()}
-     *     to {@link CudaContext#leastStreamPriority()} are clamped by the driver
+     * @param priority lower is sooner; the driver clamps numbers outside of its range, of which
+     *     {@link CudaContext#greatestStreamPriority()} is one end
      */
     public static CudaStream create(CudaContext context, int priority) {
         context.makeCurrent();

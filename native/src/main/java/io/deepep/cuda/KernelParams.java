@@ -2,7 +2,6 @@ package io.deepep.cuda;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
@@ -50,11 +49,6 @@ public final class KernelParams {
                                 .withByteAlignment(alignment)));
     }
 
-    /** One struct of that layout, zeroed. */
-    public static KernelParams struct(Arena arena, MemoryLayout layout) {
-        return new KernelParams(arena, List.of(layout));
-    }
-
     /** Several arguments, zeroed; pointers are {@code JAVA_LONG}. */
     public static KernelParams arguments(Arena arena, MemoryLayout... layouts) {
         return new KernelParams(arena, new ArrayList<>(List.of(layouts)));
@@ -79,12 +73,6 @@ public final class KernelParams {
     /** Writes a 64-bit field or a pointer at a byte offset. */
     public KernelParams setLong(long offset, long value) {
         block.set(JAVA_LONG, offset, value);
-        return this;
-    }
-
-    /** Writes a float at a byte offset. */
-    public KernelParams setFloat(long offset, float value) {
-        block.set(JAVA_FLOAT, offset, value);
         return this;
     }
 

@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.cuda.driver.CuStructs;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
@@ -12,11 +13,7 @@ import java.lang.foreign.MemorySegment;
  * launches, which allocates nothing. One thread at a time.
  */
 public final class LaunchConfig {
-    private static final int MAX_ATTRIBUTES = 4;
-    private static final int COOPERATIVE = 2;
-    private static final int CLUSTER_DIMENSION = 4;
     private static final int PROGRAMMATIC_STREAM_SERIALIZATION = 6;
-    private static final int PRIORITY = 8;
 
     private static final long GRID = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "gridDim");
     private static final long BLOCK = CuStructs.offset(CuStructs.LAUNCH_CONFIG, "blockDim");
@@ -31,7 +28,7 @@ public final class LaunchConfig {
             CuStructs.offset(CuStructs.LAUNCH_ATTRIBUTE, "value");
 
     private final MemorySegment config;
-    private final MemorySegment attributes;
+    private final MemorySegment attribute;
 
     /**
      * A grid of {@code numBlocks} blocks of {@code numThreads} threads, in memory that lives as
@@ -39,18 +36,13 @@ public final class LaunchConfig {
      */
     public LaunchConfig(Arena arena, int numBlocks, int numThreads) {
         config = arena.allocate(CuStructs.LAUNCH_CONFIG);
-        attributes = arena.allocate(CuStructs.LAUNCH_ATTRIBUTE, MAX_ATTRIBUTES);
-        config.set(ADDRESS, ATTRIBUTES, attributes);
+        attribute = arena.allocate(CuStructs.LAUNCH_ATTRIBUTE);
+        config.set(ADDRESS, ATTRIBUTES, attribute);
         setDim(GRID, numBlocks, 1, 1);
         setDim(BLOCK, numThreads, 1, 1);
     }
 
     /** Number of blocks. */
-    public LaunchConfig grid(int x, int y, int z) {
-        return setDim(GRID, x, y, z);
-    }
-
-    /** Number of blocks in one dimension. */
     public LaunchConfig grid(int numBlocks) {
         return setDim(GRID, numBlocks, 1, 1);
     }
@@ -69,21 +61,6 @@ public final class LaunchConfig {
         return this;
     }
 
-    /** The launch fails unless all blocks can be resident at once. */
-    public LaunchConfig cooperative() {
-        attributes.set(JAVA_INT, attribute(COOPERATIVE), 1);
-        return this;
-    }
-
-    /** Blocks of a cluster; the grid is a multiple of it. */
-    public LaunchConfig cluster(int x, int y, int z) {
-        long value = attribute(CLUSTER_DIMENSION);
-        attributes.set(JAVA_INT, value, positive(x));
-        attributes.set(JAVA_INT, value + 4, positive(y));
-        attributes.set(JAVA_INT, value + 8, positive(z));
-        return this;
-    }
-
     /**
      * Programmatic dependent launch: blocks may begin as soon as those of the kernel before on the
      * stream have ended, while its end is still being processed. The kernel itself waits for that,
@@ -91,13 +68,9 @@ public final class LaunchConfig {
      * anything but a kernel it makes no difference.
      */
     public LaunchConfig overlapsPrevious() {
-        attributes.set(JAVA_INT, attribute(PROGRAMMATIC_STREAM_SERIALIZATION), 1);
-        return this;
-    }
-
-    /** Priority of this launch, lower is sooner; kept when the launch is captured into a graph. */
-    public LaunchConfig priority(int priority) {
-        attributes.set(JAVA_INT, attribute(PRIORITY), priority);
+        attribute.set(JAVA_INT, ATTRIBUTE_ID, PROGRAMMATIC_STREAM_SERIALIZATION);
+        attribute.set(JAVA_INT, ATTRIBUTE_VALUE, 1);
+        config.set(JAVA_INT, NUM_ATTRIBUTES, 1);
         return this;
     }
 
@@ -112,20 +85,6 @@ public final class LaunchConfig {
         config.set(JAVA_INT, offset + 4, positive(y));
         config.set(JAVA_INT, offset + 8, positive(z));
         return this;
-    }
-
-    /** Where the attribute's value goes: its own place if it was set before, else a new one. */
-    private long attribute(int id) {
-        int numAttributes = config.get(JAVA_INT, NUM_ATTRIBUTES);
-        long size = CuStructs.LAUNCH_ATTRIBUTE.byteSize();
-        for (int i = 0; i < numAttributes; i++) {
-            if (attributes.get(JAVA_INT, i * size + ATTRIBUTE_ID) == id) {
-                return i * size + ATTRIBUTE_VALUE;
-            }
-        }
-        attributes.set(JAVA_INT, numAttributes * size + ATTRIBUTE_ID, id);
-        config.set(JAVA_INT, NUM_ATTRIBUTES, numAttributes + 1);
-        return numAttributes * size + ATTRIBUTE_VALUE;
     }
 
     private static int positive(int dim) {

@@ -5,6 +5,9 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.Device;
+import io.deepep.cuda.driver.CallSlots;
+import io.deepep.cuda.driver.CuCall;
+import io.deepep.cuda.driver.CuError;
 import java.util.Optional;
 
 /**

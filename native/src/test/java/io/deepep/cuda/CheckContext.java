@@ -3,6 +3,7 @@ package io.deepep.cuda;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.cuda.memory.CudaMemory;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;

@@ -8,6 +8,7 @@ import io.deepep.Device;
 import io.deepep.Event;
 import io.deepep.Stream;
 import io.deepep.Tensor;
+import io.deepep.cuda.memory.CudaMemory;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.CudaProvider;
 import org.junit.jupiter.api.Assumptions;

@@ -3,6 +3,7 @@ package io.deepep.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.cuda.memory.IpcHandle;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.posix.PosixFd;
 import java.nio.ByteBuffer;

@@ -37,7 +37,7 @@ class LaunchBlocksTest {
         }
         params.setInt(params.offset(0), 7)
                 .setLong(params.offset(1), 1L << 40)
-                .setFloat(params.offset(2), 0.5f);
+                .setInt(params.offset(2), Float.floatToRawIntBits(0.5f));
         assertThat(params.segment().get(JAVA_INT, 0)).isEqualTo(7);
         assertThat(params.segment().get(JAVA_LONG, 8)).isEqualTo(1L << 40);
         assertThat(params.segment().get(JAVA_FLOAT, 16)).isEqualTo(0.5f);
@@ -54,23 +54,12 @@ class LaunchBlocksTest {
     }
 
     @Test
-    void configHoldsShapeStreamAndAttributes() {
-        LaunchConfig config =
-                new LaunchConfig(arena, 24, 512).sharedBytes(1024).cooperative().cluster(2, 1, 1);
-        config.cluster(4, 1, 1).priority(-3);
+    void configHoldsShapeAndStream() {
+        LaunchConfig config = new LaunchConfig(arena, 24, 512).sharedBytes(1024);
         MemorySegment struct = config.forStream(0x1234);
         assertThat(struct.asSlice(0, 28).toArray(JAVA_INT))
                 .containsExactly(24, 1, 1, 512, 1, 1, 1024);
         assertThat(struct.get(JAVA_LONG, 32)).isEqualTo(0x1234);
-        assertThat(struct.get(JAVA_INT, 48)).as("cluster set twice is one attribute").isEqualTo(3);
-        MemorySegment attributes = struct.get(ADDRESS, 40).reinterpret(3 * ATTRIBUTE_BYTES);
-        assertThat(attributes.get(JAVA_INT, 0)).isEqualTo(2);
-        assertThat(attributes.get(JAVA_INT, 8)).isEqualTo(1);
-        assertThat(attributes.get(JAVA_INT, ATTRIBUTE_BYTES)).isEqualTo(4);
-        assertThat(attributes.asSlice(ATTRIBUTE_BYTES + 8, 12).toArray(JAVA_INT))
-                .containsExactly(4, 1, 1);
-        assertThat(attributes.get(JAVA_INT, 2 * ATTRIBUTE_BYTES)).isEqualTo(8);
-        assertThat(attributes.get(JAVA_INT, 2 * ATTRIBUTE_BYTES + 8)).isEqualTo(-3);
     }
 
     @Test

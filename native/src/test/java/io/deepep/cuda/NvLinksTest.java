@@ -2,6 +2,8 @@ package io.deepep.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.cuda.driver.FakeLibraries;
+import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.cuda.topology.PciAddress;
 import java.lang.foreign.Arena;
 import java.lang.foreign.SymbolLookup;

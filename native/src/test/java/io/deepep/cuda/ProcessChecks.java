@@ -6,6 +6,9 @@ import static io.deepep.cuda.CheckContext.expectThrows;
 import static io.deepep.cuda.CheckContext.ints;
 import static io.deepep.cuda.CheckContext.write;
 
+import io.deepep.cuda.memory.CudaMemory;
+import io.deepep.cuda.memory.IpcHandle;
+import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.posix.PosixFd;
 import java.io.IOException;
@@ -18,8 +21,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Memory and events between processes, and what is better tried in a process of its own; {@link
- * ProcessChild} is it.
+ * Memory between processes, and what is better tried in a process of its own; {@link ProcessChild}
+ * is it.
  */
 final class ProcessChecks {
     private ProcessChecks() {}
@@ -31,8 +34,7 @@ final class ProcessChecks {
     }
 
     private static void ipc(CheckContext c) throws IOException, InterruptedException {
-        try (CudaMemory memory = CudaMemory.allocate(c.cuda, 4096);
-                CudaEvent event = CudaEvent.createInterprocess(c.cuda)) {
+        try (CudaMemory memory = CudaMemory.allocate(c.cuda, 4096)) {
             memory.clear();
             IpcHandle whole = IpcHandle.of(memory);
             expectThrows(
@@ -42,9 +44,8 @@ final class ProcessChecks {
             // A part, so that the offset counts.
             IpcHandle part = IpcHandle.of(c.cuda, memory.address() + 256, 16);
             c.addValue(c.stream, memory.address() + 256, 4, 30);
-            c.stream.record(event);
-            HexFormat hex = HexFormat.of();
-            run("ipc", hex.formatHex(part.toBytes()), hex.formatHex(event.exportHandle()));
+            c.stream.synchronize();
+            run("ipc", HexFormat.of().formatHex(part.toBytes()));
             int[] words = ints(memory, 70);
             expectInts(Arrays.copyOfRange(words, 62, 70), 0, 0, 37, 37, 37, 37, 0, 0);
         }

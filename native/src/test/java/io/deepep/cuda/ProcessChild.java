@@ -5,6 +5,9 @@ import static io.deepep.cuda.CheckContext.expectThrows;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.cuda.memory.CudaMemory;
+import io.deepep.cuda.memory.IpcHandle;
+import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import io.deepep.spi.posix.PosixFd;
@@ -21,8 +24,7 @@ public final class ProcessChild {
     public static void main(String[] args) {
         CheckContext c = new CheckContext();
         switch (args[0]) {
-            case "ipc" ->
-                    ipc(c, HexFormat.of().parseHex(args[1]), HexFormat.of().parseHex(args[2]));
+            case "ipc" -> ipc(c, HexFormat.of().parseHex(args[1]));
             case "fd" -> descriptor(c, Long.parseLong(args[1]), Integer.parseInt(args[2]));
             case "lose" -> lose(c);
             default ->
@@ -32,13 +34,11 @@ public final class ProcessChild {
         System.exit(0);
     }
 
-    private static void ipc(CheckContext c, byte[] handle, byte[] eventHandle) {
+    private static void ipc(CheckContext c, byte[] handle) {
         CudaMemory first = IpcHandle.fromBytes(handle).open(c.cuda);
-        try (CudaMemory memory = IpcHandle.fromBytes(handle).open(c.cuda);
-                CudaEvent event = CudaEvent.openHandle(c.cuda, eventHandle)) {
+        try (CudaMemory memory = IpcHandle.fromBytes(handle).open(c.cuda)) {
             expect(first.address() == memory.address(), "a context has it twice");
             first.close();
-            c.stream.waitFor(event);
             c.addValue(c.stream, memory.address(), 4, VALUE);
             c.stream.synchronize();
         }

@@ -7,6 +7,12 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.deepep.cuda.driver.CallSlots;
+import io.deepep.cuda.driver.CuCall;
+import io.deepep.cuda.memory.CudaMemory;
+import io.deepep.cuda.memory.DevicePool;
+import io.deepep.cuda.memory.PinnedMemory;
+import io.deepep.cuda.memory.VirtualMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

@@ -17,13 +17,31 @@ public enum Profile {
     H200 {
         @Override
         Costs costs(Mode mode, Op op) {
-            if (mode == Mode.LOW_LATENCY) {
-                double micros = op == Op.DISPATCH ? 11.3 : 10.7;
-                return new Costs(micros, 345e9, LOW_LATENCY_RDMA_MICROS, LOW_LATENCY_RDMA_SHARE);
-            }
-            return op == Op.DISPATCH
-                    ? new Costs(26.0, 345e9, 26.0 + 2 * RDMA_TRIP_MICROS, NORMAL_RDMA_SHARE)
-                    : new Costs(17.5, 328e9, 17.5 + 2 * RDMA_TRIP_MICROS, NORMAL_RDMA_SHARE);
+            return ofThisLibrary(mode, op, 1);
+        }
+    },
+    /** As {@link #H200}, whose NVLink it has. Not measured. */
+    H100 {
+        @Override
+        Costs costs(Mode mode, Op op) {
+            return ofThisLibrary(mode, op, 1);
+        }
+    },
+    /**
+     * As {@link #H200} with twice the rate of NVLink, as the fifth generation has twice that of the
+     * fourth. Not measured.
+     */
+    B200 {
+        @Override
+        Costs costs(Mode mode, Op op) {
+            return ofThisLibrary(mode, op, 2);
+        }
+    },
+    /** As {@link #B200}. Not measured. */
+    GB200 {
+        @Override
+        Costs costs(Mode mode, Op op) {
+            return ofThisLibrary(mode, op, 2);
         }
     },
     /**
@@ -66,6 +84,18 @@ public enum Profile {
             double nvlinkBytesPerSecond,
             double rdmaMicros,
             double rdmaShare) {}
+
+    /** Measured on H200, with NVLink {@code factor} times as fast. */
+    private static Costs ofThisLibrary(Mode mode, Op op, double factor) {
+        if (mode == Mode.LOW_LATENCY) {
+            double micros = op == Op.DISPATCH ? 11.3 : 10.7;
+            return new Costs(
+                    micros, factor * 345e9, LOW_LATENCY_RDMA_MICROS, LOW_LATENCY_RDMA_SHARE);
+        }
+        double micros = op == Op.DISPATCH ? 26.0 : 17.5;
+        double rate = op == Op.DISPATCH ? 345e9 : 328e9;
+        return new Costs(micros, factor * rate, micros + 2 * RDMA_TRIP_MICROS, NORMAL_RDMA_SHARE);
+    }
 
     /** What one operation costs. */
     abstract Costs costs(Mode mode, Op op);

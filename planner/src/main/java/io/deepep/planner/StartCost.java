@@ -1,17 +1,24 @@
 package io.deepep.planner;
 
 import io.deepep.EpTopology;
-import io.deepep.buffer.NvshmemQueues;
+import io.deepep.buffer.memory.NvshmemQueues;
 
 /**
  * What a rank needs to start with NVSHMEM over IBGDA in normal mode, where its world is its rail:
  * one PE per node.
  *
  * @param topology of the cluster
- * @param queues to each PE
+ * @param numQpsPerPe queue pairs to each PE
+ * @param qpDepth entries of each
+ * @param queueBytesPerPe GPU memory of these queues, in bytes
  * @param buffers of a rank
  */
-public record StartCost(EpTopology topology, NvshmemQueues queues, BufferBytes buffers) {
+public record StartCost(
+        EpTopology topology,
+        int numQpsPerPe,
+        int qpDepth,
+        long queueBytesPerPe,
+        BufferBytes buffers) {
     /** NVSHMEM takes device memory for its heap in such pieces. */
     private static final long HEAP_PIECE = 512L << 20;
 
@@ -39,9 +46,12 @@ public record StartCost(EpTopology topology, NvshmemQueues queues, BufferBytes b
      *     tokens
      */
     public static StartCost of(EpTopology topology, Shape shape) {
+        NvshmemQueues queues = NvshmemQueues.normal(WireFormat.configFor(topology));
         return new StartCost(
                 topology,
-                NvshmemQueues.normal(WireFormat.configFor(topology)),
+                queues.numQpsPerPe(),
+                queues.qpDepth(),
+                queues.bytesPerPe(),
                 BufferBytes.normal(shape, topology, shape.numTokens() * shape.numTopk()));
     }
 
@@ -52,12 +62,12 @@ public record StartCost(EpTopology topology, NvshmemQueues queues, BufferBytes b
 
     /** Queue pairs that a rank makes and connects. */
     public long numQps() {
-        return (long) numPeers() * queues.numQpsPerPe();
+        return (long) numPeers() * numQpsPerPe;
     }
 
     /** GPU memory of the queues. */
     public long queueBytes() {
-        return numPeers() * queues.bytesPerPe();
+        return numPeers() * queueBytesPerPe;
     }
 
     /** GPU memory of the symmetric heap. */

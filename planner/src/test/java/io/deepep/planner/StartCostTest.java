@@ -14,9 +14,9 @@ class StartCostTest {
 
     @Test
     void queuesGrowWithTheOtherNodes() {
-        assertThat(cost(2).numQps()).isEqualTo(cost(2).queues().numQpsPerPe());
+        assertThat(cost(2).numQps()).isEqualTo(cost(2).numQpsPerPe());
         assertThat(cost(32).numQps()).isEqualTo(31 * cost(2).numQps());
-        assertThat(cost(32).queueBytes()).isEqualTo(31 * cost(32).queues().bytesPerPe());
+        assertThat(cost(32).queueBytes()).isEqualTo(31 * cost(32).queueBytesPerPe());
         assertThat(cost(32).heapBytes()).isGreaterThanOrEqualTo(cost(32).buffers().rdma());
     }
 

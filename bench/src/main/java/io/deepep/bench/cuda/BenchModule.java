@@ -3,7 +3,7 @@ package io.deepep.bench.cuda;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
-import io.deepep.cuda.KernelHeader;
+import io.deepep.cuda.kernel.KernelHeader;
 
 /** A kernel of the benchmarks, loaded onto one GPU. */
 final class BenchModule implements AutoCloseable {

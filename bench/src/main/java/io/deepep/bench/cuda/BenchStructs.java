@@ -1,8 +1,8 @@
 package io.deepep.bench.cuda;
 
-import io.deepep.cuda.KernelHeader;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.NetworkStructs;
+import io.deepep.cuda.kernel.KernelHeader;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.NetworkStructs;
 
 /**
  * What the kernels of the benchmarks and Java share: the definition of {@code bench_structs.cuh}.

@@ -2,8 +2,8 @@ package io.deepep.bench.cuda;
 
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.KernelStruct;
 import io.deepep.cuda.LaunchConfig;
+import io.deepep.cuda.kernel.KernelStruct;
 import java.lang.foreign.Arena;
 
 /** One rank's {@code bench_empty.cu}: a launch of a low-latency kernel's size that does nothing. */

@@ -4,7 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.EpTopology;
 import io.deepep.bench.run.Session;
-import io.deepep.buffer.CudaHeaps;
+import io.deepep.buffer.memory.CudaHeaps;
 import io.deepep.cuda.CudaStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

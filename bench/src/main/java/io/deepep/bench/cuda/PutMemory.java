@@ -4,8 +4,8 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.bench.cuda.PutRanks.Load;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.cuda.NetworkStructs;
+import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.cuda.kernel.NetworkStructs;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 

@@ -3,9 +3,11 @@ package io.deepep.bench.launch;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
 import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -20,54 +22,95 @@ public final class Launch {
     private static final Duration GRACE = Duration.ofSeconds(5);
 
     private final Console console;
+    private final LaunchPlan plan;
     private final List<RankProcess> processes = new ArrayList<>();
     private volatile boolean stopping;
+    private volatile boolean ending;
 
-    private Launch(Console console) {
+    private Launch(Console console, LaunchPlan plan) {
         this.console = console;
+        this.plan = plan;
     }
 
     /**
-     * Starts the processes and waits for all; ends them too if this process is asked to end.
+     * Starts the processes and waits for all, again after a failure as often as the plan allows;
+     * ends them too if this process is asked to end.
      *
-     * @return 0, or the exit code of the first that failed
+     * @return 0, or the exit code of the first that failed in the last attempt
      * @throws UsageException if the command cannot be started
      */
-    public static int run(Console console, int numRanks, List<String> command) {
-        Launch launch = new Launch(console);
-        LaunchSecret secret = LaunchSecret.create();
+    public static int run(Console console, LaunchPlan plan) {
+        Launch launch = new Launch(console, plan);
+        // Several hosts share a secret that somebody gave to all of them.
+        Optional<LaunchSecret> secret =
+                plan.meeting().isPresent() ? Optional.empty() : Optional.of(LaunchSecret.create());
         // Ctrl-C and other signals end this process, which must then end its children.
         Runtime.getRuntime()
                 .addShutdownHook(
                         Thread.ofPlatform()
                                 .unstarted(
                                         () -> {
-                                            secret.close();
+                                            secret.ifPresent(LaunchSecret::close);
+                                            launch.ending = true;
                                             launch.stop();
                                         }));
-        try (secret) {
-            launch.start(RankVariables.create(numRanks, secret.file()), command);
-            return launch.await();
+        try {
+            return launch.attempts(secret.map(LaunchSecret::file));
         } catch (InterruptedException interrupted) {
             launch.stop();
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while ranks were running", interrupted);
+        } finally {
+            secret.ifPresent(LaunchSecret::close);
         }
     }
 
-    private void start(RankVariables variables, List<String> command) {
-        for (int rank = 0; rank < variables.size(); rank++) {
+    private int attempts(Optional<Path> secretFile) throws InterruptedException {
+        NumaBinding binding =
+                plan.numaBinding()
+                        ? NumaBinding.of(Path.of("/"), System.getenv(), plan.ranksPerNode())
+                        : NumaBinding.none(plan.ranksPerNode());
+        for (int attempt = 0; ; attempt++) {
+            start(
+                    binding,
+                    RankVariables.create(plan, secretFile, attempt),
+                    RankOutput.of(console, plan.logFolder(), attempt));
+            int exitCode = await();
+            if (exitCode == 0 || attempt == plan.maxRestarts() || ending) {
+                return exitCode;
+            }
+            console.err()
+                    .println(
+                            "deepep: starting all ranks again, restart "
+                                    + (attempt + 1)
+                                    + " of at most "
+                                    + plan.maxRestarts());
+        }
+    }
+
+    private void start(NumaBinding binding, RankVariables variables, RankOutput output) {
+        stopping = ending;
+        synchronized (processes) {
+            processes.clear();
+        }
+        for (int localRank = 0; localRank < plan.ranksPerNode(); localRank++) {
             try {
                 RankProcess process =
-                        RankProcess.start(rank, command, variables, console.out(), console.err());
+                        RankProcess.start(localRank, plan.command(), binding, variables, output);
                 synchronized (processes) {
                     processes.add(process);
                 }
             } catch (IOException failure) {
                 stop();
                 throw new UsageException(
-                        "launch: cannot start " + command.getFirst() + ": " + failure.getMessage());
+                        "launch: cannot start "
+                                + plan.command().getFirst()
+                                + ": "
+                                + failure.getMessage());
             }
+        }
+        if (ending) { // while they were started
+            stop();
         }
     }
 

@@ -1,8 +1,6 @@
 package io.deepep.bench.launch;
 
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -24,7 +22,8 @@ final class RankProcess {
      */
     private static final String WATCHED =
             """
-            command=$$
+            command=$$ secret=$1
+            shift
             end() {
                 for child in $(cat "/proc/$1/task/"*/children 2>/dev/null); do
                     [ "$child" = "$watcher" ] || end "$child"
@@ -36,7 +35,7 @@ final class RankProcess {
                 read -r line <&3
                 read -r watcher _ _ parent _ < /proc/self/stat
                 [ "${parent:-$command}" = "$command" ] || exit 0
-                rm -f -- "$DEEPEP_SECRET_FILE"
+                [ -z "$secret" ] || rm -f -- "$secret"
                 end "$command"
             ) >/dev/null 2>&1 </dev/null &
             exec "$@" </dev/null 3<&-
@@ -58,25 +57,27 @@ final class RankProcess {
      * @throws IOException if it cannot be started
      */
     static RankProcess start(
-            int rank,
+            int localRank,
             List<String> command,
+            NumaBinding binding,
             RankVariables variables,
-            PrintWriter out,
-            PrintWriter err)
+            RankOutput output)
             throws IOException {
         requireExecutable(command.getFirst());
         List<String> watched = new ArrayList<>(List.of("/bin/sh", "-c", WATCHED, "deepep-launch"));
+        watched.add(variables.secretFile().map(Path::toString).orElse(""));
+        watched.addAll(binding.prefix(localRank));
         watched.addAll(command);
         ProcessBuilder builder = new ProcessBuilder(watched);
-        variables.writeTo(builder.environment(), rank);
+        variables.writeTo(builder.environment(), localRank);
         Process process = builder.start();
-        String prefix = "[" + rank + "] ";
+        int rank = variables.plan().firstRank() + localRank;
         return new RankProcess(
                 rank,
                 process,
                 List.of(
-                        pump(process.inputReader(StandardCharsets.UTF_8), prefix, out),
-                        pump(process.errorReader(StandardCharsets.UTF_8), prefix, err)));
+                        output.pumpOut(rank, process.inputReader(StandardCharsets.UTF_8)),
+                        output.pumpErr(rank, process.errorReader(StandardCharsets.UTF_8))));
     }
 
     /** The shell would say it only when it runs. */
@@ -93,23 +94,6 @@ final class RankProcess {
 
     private static boolean isProgram(Path file) {
         return Files.isRegularFile(file) && Files.isExecutable(file);
-    }
-
-    private static Thread pump(BufferedReader lines, String prefix, PrintWriter to) {
-        return Thread.ofVirtual()
-                .start(
-                        () -> {
-                            try (lines) {
-                                for (String line = lines.readLine();
-                                        line != null;
-                                        line = lines.readLine()) {
-                                    to.println(prefix + line);
-                                }
-                            } catch (IOException ended) {
-                                // The process was stopped while it wrote.
-                                to.flush();
-                            }
-                        });
     }
 
     int rank() {

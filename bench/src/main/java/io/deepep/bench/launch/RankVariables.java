@@ -1,29 +1,21 @@
 package io.deepep.bench.launch;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.ServerSocket;
 import java.nio.file.Path;
-import java.security.SecureRandom;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * The variables that tell each process which rank it is, and all of them where to meet.
  *
- * @param size number of ranks
- * @param port where rank 0 will listen on the loopback address
- * @param secretFile with the secret of this launch
+ * @param plan how many ranks there are, and which of them are here
+ * @param meeting where rank 0 will listen
+ * @param secretFile with the secret of this launch; empty where the launcher's own environment has
+ *     the secret of all hosts
+ * @param attempt how often the ranks have been started before
  */
-record RankVariables(int size, int port, Path secretFile) {
-    /** Below the ports that the system gives to connections of its choice. */
-    private static final int FIRST_PORT = 20_000;
-
-    private static final int LAST_PORT = 32_767;
-    private static final int ATTEMPTS = 100;
-
+record RankVariables(
+        LaunchPlan plan, LaunchPlan.Meeting meeting, Optional<Path> secretFile, int attempt) {
     /** Those of an outer launcher that would contradict ours. */
     private static final List<String> FOREIGN =
             List.of(
@@ -32,37 +24,35 @@ record RankVariables(int size, int port, Path secretFile) {
                     "PMI_RANK",
                     "PMI_SIZE",
                     "TORCHELASTIC_USE_AGENT_STORE",
-                    "DEEPEP_MASTER_PORT",
-                    "DEEPEP_SECRET");
+                    "DEEPEP_MASTER_PORT");
 
-    /** For a launch of {@code size} ranks, with a port that is free. */
-    static RankVariables create(int size, Path secretFile) {
-        return new RankVariables(size, freePort(new SecureRandom()), secretFile);
+    /**
+     * For one attempt. The ranks of one host meet at a port that is free. Those of several meet at
+     * the next port with each attempt, so that none joins what is left of the last.
+     */
+    static RankVariables create(LaunchPlan plan, Optional<Path> secretFile, int attempt) {
+        LaunchPlan.Meeting meeting =
+                plan.meeting()
+                        .map(at -> new LaunchPlan.Meeting(at.address(), at.port() + attempt))
+                        .orElseGet(() -> new LaunchPlan.Meeting("127.0.0.1", Ports.free()));
+        return new RankVariables(plan, meeting, secretFile, attempt);
     }
 
-    private static int freePort(SecureRandom random) {
-        IOException last = null;
-        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-            int port = random.nextInt(FIRST_PORT, LAST_PORT + 1);
-            try (ServerSocket probe = new ServerSocket()) {
-                probe.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
-                return port;
-            } catch (IOException taken) {
-                last = taken;
-            }
-        }
-        throw new UncheckedIOException("no free port on the loopback address", last);
-    }
-
-    /** Writes the variables of {@code rank} into the environment of its process. */
-    void writeTo(Map<String, String> environment, int rank) {
+    /** Writes the variables of a rank of this host into the environment of its process. */
+    void writeTo(Map<String, String> environment, int localRank) {
         FOREIGN.forEach(environment::remove);
-        environment.put("RANK", Integer.toString(rank));
-        environment.put("WORLD_SIZE", Integer.toString(size));
-        environment.put("LOCAL_RANK", Integer.toString(rank));
-        environment.put("LOCAL_WORLD_SIZE", Integer.toString(size));
-        environment.put("MASTER_ADDR", "127.0.0.1");
-        environment.put("MASTER_PORT", Integer.toString(port));
-        environment.put("DEEPEP_SECRET_FILE", secretFile.toString());
+        environment.put("RANK", Integer.toString(plan.firstRank() + localRank));
+        environment.put("WORLD_SIZE", Integer.toString(plan.numRanks()));
+        environment.put("LOCAL_RANK", Integer.toString(localRank));
+        environment.put("LOCAL_WORLD_SIZE", Integer.toString(plan.ranksPerNode()));
+        environment.put("GROUP_RANK", Integer.toString(plan.nodeRank()));
+        environment.put("TORCHELASTIC_RESTART_COUNT", Integer.toString(attempt));
+        environment.put("MASTER_ADDR", meeting.address());
+        environment.put("MASTER_PORT", Integer.toString(meeting.port()));
+        secretFile.ifPresent(
+                file -> {
+                    environment.remove("DEEPEP_SECRET");
+                    environment.put("DEEPEP_SECRET_FILE", file.toString());
+                });
     }
 }

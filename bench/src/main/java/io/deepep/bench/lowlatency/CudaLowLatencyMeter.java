@@ -2,13 +2,10 @@ package io.deepep.bench.lowlatency;
 
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.cuda.CudaStopwatch;
-import io.deepep.bench.cuda.DriverText;
 import io.deepep.bench.cuda.LinkCeiling;
 import io.deepep.bench.measure.Ceiling;
-import io.deepep.bench.measure.GpuFigures;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.Timing;
-import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.Session;
 import java.util.Collection;
 import java.util.Comparator;
@@ -22,6 +19,8 @@ final class CudaLowLatencyMeter extends LowLatencyMeter {
 
     private static final int REPEATS = 40;
 
+    private final CudaStopwatch stopwatch;
+
     /** By the bytes of their rows. */
     private final Map<Long, Ceiling> ceilings;
 
@@ -34,6 +33,7 @@ final class CudaLowLatencyMeter extends LowLatencyMeter {
             Map<Long, Ceiling> ceilings,
             Map<Integer, Double> emptyKernelMicros) {
         super(session, stopwatch);
+        this.stopwatch = stopwatch;
         this.ceilings = ceilings;
         this.emptyKernelMicros = emptyKernelMicros;
     }
@@ -76,29 +76,16 @@ final class CudaLowLatencyMeter extends LowLatencyMeter {
             OperationRecord.Subject subject,
             Timing timing,
             LowLatencyBytes bytes) {
-        Placement placement = session.job().placement();
         Ceiling ceiling = ceiling(operation.wireRowBytes(bytes));
-        double sameSms = ceiling.at(operation.sms(), true);
-        long linkBytes = operation.busiestLinkBytes(bytes);
-        double bytesPerSecond = timing.work().bytesPerSecond(linkBytes);
         return context.onGpus(
                 subject,
                 timing.work(),
                 operation.total(bytes),
-                new GpuFigures(
-                        placement.gpu().name(),
-                        placement.numGpus(),
-                        session.numProcesses(),
-                        DriverText.get(),
-                        linkBytes,
-                        bytesPerSecond,
-                        ceiling.best(),
-                        bytesPerSecond / ceiling.best(),
-                        sameSms,
-                        bytesPerSecond / sameSms,
-                        timing.calls().percentileMicros(50),
-                        timing.enqueues().percentileMicros(50),
-                        session.deviceBytesPerRank(),
+                stopwatch.figures(
+                        timing,
+                        ceiling,
+                        ceiling.at(operation.sms(), true),
+                        operation.busiestLinkBytes(bytes),
                         emptyKernelMicros.get(operation.sms())));
     }
 

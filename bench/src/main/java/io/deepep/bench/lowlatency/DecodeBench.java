@@ -20,20 +20,28 @@ public final class DecodeBench {
     private DecodeBench() {}
 
     /**
+     * What is repeated.
+     *
+     * @param preReduced whether ranks sum a token's rows before they send them
+     */
+    public record Step(int layers, boolean preReduced) {}
+
+    /**
      * Measures, then verifies the last layer's results; returns true.
      *
      * @param tokens numbers of tokens per rank, at most the job's
      */
     public static boolean run(
-            Console console, Job job, List<Integer> tokens, int layers, BenchOptions options) {
+            Console console, Job job, List<Integer> tokens, Step step, BenchOptions options) {
         try (LowLatencySetup setup = LowLatencySetup.open(job)) {
             console.line("decoding, %s, %s", job.placement().describe(), job.describe());
-            console.line("microseconds per layer (a dispatch and a combine), %d layers", layers);
+            console.line(
+                    "microseconds per layer (a dispatch and a %scombine), %d layers",
+                    step.preReduced() ? "pre-reduced " : "", step.layers());
             List<DecodeRecord> records = new ArrayList<>();
             for (int number : tokens) {
                 for (int sms : LowLatencyBench.measuredSms(job)) {
-                    DecodeRecord record =
-                            measure(setup.withNumTokens(number), layers, sms, options);
+                    DecodeRecord record = measure(setup.withNumTokens(number), step, sms, options);
                     print(console, record);
                     records.add(record);
                 }
@@ -46,49 +54,47 @@ public final class DecodeBench {
     }
 
     private static DecodeRecord measure(
-            LowLatencySetup setup, int layers, int sms, BenchOptions options) {
-        DecodeLoop loop = new DecodeLoop(setup, layers, sms);
+            LowLatencySetup setup, Step step, int sms, BenchOptions options) {
+        DecodeLoop loop = new DecodeLoop(setup, step, sms);
         DecodeRecord record =
                 setup.job().placement().isCuda()
-                        ? onGpus(setup, loop, layers, sms, options)
-                        : onHost(setup, loop, layers, sms, options);
+                        ? onGpus(setup, loop, sms, options)
+                        : onHost(setup, loop, sms, options);
         setup.session().team().run(loop::verify);
         setup.session().dropUnusedResults();
         return record;
     }
 
     private static DecodeRecord onHost(
-            LowLatencySetup setup, DecodeLoop loop, int layers, int sms, BenchOptions options) {
+            LowLatencySetup setup, DecodeLoop loop, int sms, BenchOptions options) {
         try (Stopwatch stopwatch = Stopwatch.ofHost(setup.session().team())) {
-            Timing step = stopwatch.measure(loop, options.warmups(), options.repeats());
-            double launched = per(step.calls(), layers);
-            return record(
-                    setup, loop, layers, sms, options, null, launched, null, null, null, null);
+            Timing calls = stopwatch.measure(loop, options.warmups(), options.repeats());
+            double launched = per(calls.calls(), loop.layers());
+            return record(setup, loop, sms, options, null, launched, null, null, null, null);
         }
     }
 
     private static DecodeRecord onGpus(
-            LowLatencySetup setup, DecodeLoop loop, int layers, int sms, BenchOptions options) {
+            LowLatencySetup setup, DecodeLoop loop, int sms, BenchOptions options) {
         int warmups = options.warmups();
         int repeats = options.repeats();
         try (CudaStopwatch stopwatch = CudaStopwatch.open(setup.session())) {
             Timing bare =
                     stopwatch.measure(stopwatch.bareLaunches(loop.numCalls()), warmups, repeats);
-            Timing step = stopwatch.measure(loop, warmups, repeats);
+            Timing calls = stopwatch.measure(loop, warmups, repeats);
             try (GraphOperation graph =
                     new GraphOperation(setup.session().team(), stopwatch, loop)) {
                 Timing replay = stopwatch.measure(graph, warmups, repeats);
                 return record(
                         setup,
                         loop,
-                        layers,
                         sms,
                         options,
-                        per(step.work(), layers),
-                        per(step.calls(), layers),
-                        per(replay.work(), layers),
-                        per(replay.calls(), layers),
-                        per(step.enqueues(), loop.numCalls()),
+                        per(calls.work(), loop.layers()),
+                        per(calls.calls(), loop.layers()),
+                        per(replay.work(), loop.layers()),
+                        per(replay.calls(), loop.layers()),
+                        per(calls.enqueues(), loop.numCalls()),
                         per(bare.enqueues(), loop.numCalls()));
             }
         }
@@ -101,7 +107,6 @@ public final class DecodeBench {
     private static DecodeRecord record(
             LowLatencySetup setup,
             DecodeLoop loop,
-            int layers,
             int sms,
             BenchOptions options,
             Double gpuMicros,
@@ -123,7 +128,8 @@ public final class DecodeBench {
                 job.routing().numTopk(),
                 job.routing().numExperts(),
                 sms,
-                layers,
+                loop.isPreReduced(),
+                loop.layers(),
                 options.repeats(),
                 gpuMicros,
                 launchedMicros,

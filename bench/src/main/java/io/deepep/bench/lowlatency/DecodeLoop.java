@@ -18,8 +18,8 @@ import java.util.List;
 
 /**
  * The layers of a decoding step, each a dispatch of FP8 rows and a combine of BF16 rows that lie in
- * the buffer, with reused plans. As by an engine whose kernels run on the buffer's stream: no event
- * lies between the calls.
+ * the buffer, with reused plans; the combine pre-reduced if asked for. As by an engine whose
+ * kernels run on the buffer's stream: no event lies between the calls.
  */
 final class DecodeLoop implements CollectiveCall {
     /** Results are kept for two dispatches, so every second one finds the memory of the first. */
@@ -27,13 +27,15 @@ final class DecodeLoop implements CollectiveCall {
 
     private final Session session;
     private final Verifier verifier;
-    private final int layers;
+    private final DecodeBench.Step step;
+    private final CombineRows rows;
     private final List<Rank> ranks;
 
-    DecodeLoop(LowLatencySetup setup, int layers, int sms) {
+    DecodeLoop(LowLatencySetup setup, DecodeBench.Step step, int sms) {
         this.session = setup.session();
         this.verifier = setup.verifier();
-        this.layers = layers;
+        this.step = step;
+        this.rows = step.preReduced() ? CombineRows.PRE_REDUCED : CombineRows.BF16;
         this.ranks = session.team().ask(rank -> new Rank(rank, sms));
         session.team().run(rank -> ranks.get(rank).run(NUM_PREPARED, CallOptions.sync()));
     }
@@ -59,6 +61,10 @@ final class DecodeLoop implements CollectiveCall {
                     LowLatencyDispatchPlan.builder(
                                     verifier.workload().x(rank), verifier.workload().topkIdx(rank))
                             .format(LowLatencyFormat.FP8)
+                            .topkWeights(
+                                    step.preReduced()
+                                            ? verifier.workload().topkWeights(rank)
+                                            : null)
                             .numSms(sms)
                             .build();
         }
@@ -79,10 +85,7 @@ final class DecodeLoop implements CollectiveCall {
             LowLatencyWorkload workload = verifier.workload();
             var input = buffer.getLowLatencyCombineBuffer(handle);
             workload.copyOutputs(rank, input);
-            return LowLatencyCombinePlan.builder(
-                            input, workload.topkIdx(rank), workload.topkWeights(rank), handle)
-                    .numSms(sms)
-                    .build();
+            return workload.combine(rank, input, handle, rows).numSms(sms).build();
         }
     }
 
@@ -90,13 +93,21 @@ final class DecodeLoop implements CollectiveCall {
     @Override
     public Event call(int rank, CallOptions options) {
         Rank mine = ranks.get(rank);
-        mine.run(layers, mine.inOrder);
+        mine.run(step.layers(), mine.inOrder);
         return mine.home.event();
+    }
+
+    int layers() {
+        return step.layers();
+    }
+
+    boolean isPreReduced() {
+        return step.preReduced();
     }
 
     /** How many calls of {@link Buffer} a step makes. */
     int numCalls() {
-        return 2 * layers;
+        return 2 * step.layers();
     }
 
     /** Bytes that a call leaves on the Java heap, the least of several steps of the first rank. */
@@ -124,6 +135,6 @@ final class DecodeLoop implements CollectiveCall {
         Rank mine = ranks.get(rank);
         mine.home.event().synchronize();
         verifier.dispatched(rank, LowLatencyFormat.FP8, mine.received);
-        verifier.combined(rank, CombineRows.BF16, mine.home.x());
+        verifier.combined(rank, rows, mine.home.x());
     }
 }

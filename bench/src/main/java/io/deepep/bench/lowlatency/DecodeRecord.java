@@ -5,6 +5,7 @@ import com.fasterxml.jackson.annotation.JsonInclude;
 /**
  * What a decoding step took, a layer: medians, of the slowest rank, in microseconds.
  *
+ * @param preReduced whether ranks sum a token's rows before they send them
  * @param layers of a step
  * @param gpuMicros on the GPU alone, everything enqueued before it starts; left out on the host
  * @param launchedMicros from the host's first call until the results are there
@@ -27,6 +28,7 @@ record DecodeRecord(
         int topk,
         int experts,
         int sms,
+        boolean preReduced,
         int layers,
         int repeats,
         Double gpuMicros,

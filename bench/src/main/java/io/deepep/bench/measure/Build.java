@@ -2,18 +2,16 @@ package io.deepep.bench.measure;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Properties;
-import java.util.concurrent.TimeUnit;
 
 /**
  * What ran: part of every record, so that a figure can be traced.
  *
  * @param version of the library
- * @param commit of the sources, {@code unknown} outside a checkout and without a build that
- *     recorded it
+ * @param commit of the sources that were built, with {@code -dirty} if they had changes; {@code
+ *     unknown} if they were not built in a checkout of git
  * @param jvm name and version
  * @param cpu model and number of processors
  */
@@ -26,10 +24,9 @@ public record Build(String version, String commit, String jvm, String cpu) {
     public static Build current() {
         Properties built = buildProperties();
         String version = built.getProperty("version", implementationVersion());
-        String commit = built.getProperty("commit", UNKNOWN);
         return new Build(
                 version,
-                commit.equals(UNKNOWN) || commit.contains("${") ? commitOfCheckout() : commit,
+                built.getProperty("commit", UNKNOWN),
                 System.getProperty("java.vm.name") + " " + System.getProperty("java.vm.version"),
                 cpuModel() + ", " + Runtime.getRuntime().availableProcessors() + " processors");
     }
@@ -49,24 +46,6 @@ public record Build(String version, String commit, String jvm, String cpu) {
     private static String implementationVersion() {
         String version = Build.class.getPackage().getImplementationVersion();
         return version == null ? "development build" : version;
-    }
-
-    private static String commitOfCheckout() {
-        try {
-            Process git =
-                    new ProcessBuilder("git", "rev-parse", "--short=12", "HEAD")
-                            .redirectError(ProcessBuilder.Redirect.DISCARD)
-                            .start();
-            String commit =
-                    new String(git.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
-            boolean ended = git.waitFor(10, TimeUnit.SECONDS);
-            return ended && git.exitValue() == 0 && !commit.isEmpty() ? commit : UNKNOWN;
-        } catch (IOException noGit) {
-            return UNKNOWN;
-        } catch (InterruptedException interrupted) {
-            Thread.currentThread().interrupt();
-            return UNKNOWN;
-        }
     }
 
     private static String cpuModel() {

@@ -2,15 +2,12 @@ package io.deepep.bench.normal;
 
 import io.deepep.DType;
 import io.deepep.bench.cuda.CudaStopwatch;
-import io.deepep.bench.cuda.DriverText;
 import io.deepep.bench.cuda.LinkCeiling;
 import io.deepep.bench.measure.Ceiling;
-import io.deepep.bench.measure.GpuFigures;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.Timing;
 import io.deepep.bench.run.Job;
-import io.deepep.bench.run.Placement;
 import java.util.Collection;
 import java.util.EnumMap;
 import java.util.Map;
@@ -18,11 +15,13 @@ import java.util.TreeSet;
 
 /** Against what a bare copy of the same rows between the same ranks reaches in the same run. */
 final class CudaNormalMeter extends NormalMeter {
+    private final CudaStopwatch stopwatch;
     private final Map<DType, Ceiling> ceilings;
 
     private CudaNormalMeter(
             NormalSetup setup, CudaStopwatch stopwatch, Map<DType, Ceiling> ceilings) {
         super(setup, stopwatch);
+        this.stopwatch = stopwatch;
         this.ceilings = ceilings;
     }
 
@@ -53,29 +52,16 @@ final class CudaNormalMeter extends NormalMeter {
             OperationRecord.Subject subject,
             Timing timing,
             OperationBytes moved) {
-        Placement placement = session.job().placement();
         Ceiling ceiling = ceilings.get(operation.dtype());
-        double sameSms = ceiling.at(operation.sms(), operation.pushes());
-        long linkBytes = bytes.busiestLinkBytes(operation.dtype());
-        double bytesPerSecond = timing.work().bytesPerSecond(linkBytes);
         return context.onGpus(
                 subject,
                 timing.work(),
                 moved,
-                new GpuFigures(
-                        placement.gpu().name(),
-                        placement.numGpus(),
-                        session.numProcesses(),
-                        DriverText.get(),
-                        linkBytes,
-                        bytesPerSecond,
-                        ceiling.best(),
-                        bytesPerSecond / ceiling.best(),
-                        sameSms,
-                        bytesPerSecond / sameSms,
-                        timing.calls().percentileMicros(50),
-                        timing.enqueues().percentileMicros(50),
-                        session.deviceBytesPerRank(),
+                stopwatch.figures(
+                        timing,
+                        ceiling,
+                        ceiling.at(operation.sms(), operation.pushes()),
+                        bytes.busiestLinkBytes(operation.dtype()),
                         null));
     }
 }

@@ -39,7 +39,7 @@ public final class PlanCommand implements Runnable {
     @Option(
             names = "--plot",
             paramLabel = "FILE",
-            description = "Also draws the times of a sweep as a PNG.")
+            description = "Also draws the times of a sweep as an SVG.")
     private Path plot;
 
     private PlanCommand(Console console) {
@@ -84,19 +84,13 @@ public final class PlanCommand implements Runnable {
         }
     }
 
-    /** Here and not in {@link SweepPlot}, whose library the portable bundle leaves out. */
     private void requireDrawable() {
         if (!options.sweep()) {
             throw new UsageException(
                     "--plot=" + plot + " needs --sweep: it draws times over world sizes");
         }
-        if (!plot.toString().endsWith(".png")) {
-            throw new UsageException("--plot=" + plot + " does not end in .png");
-        }
-        if (ModuleLayer.boot().findModule("java.desktop").isEmpty()) {
-            throw new UsageException(
-                    "--plot needs the module java.desktop, which this Java runtime has not;"
-                            + " run ./deepep with a JDK, or use --json");
+        if (!plot.toString().endsWith(".svg")) {
+            throw new UsageException("--plot=" + plot + " does not end in .svg");
         }
     }
 

@@ -15,6 +15,7 @@ import io.deepep.planner.RowRule;
 import io.deepep.planner.Shape;
 import io.deepep.planner.TokenSource;
 import io.deepep.testkit.routing.Routing;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -44,7 +45,9 @@ final class PlanOptions {
 
     private static final int NORMAL_TOKENS = 4096;
     private static final int LOW_LATENCY_TOKENS = 128;
+    private static final int DEFAULT_HIDDEN = 7168;
     private static final int DEFAULT_TOPK = 8;
+    private static final int DEFAULT_EXPERTS = 256;
     private static final int LARGEST = 2048;
     private static final int LARGEST_EXPERTS = 1 << 16;
     private static final double GIGA = 1e9;
@@ -54,6 +57,13 @@ final class PlanOptions {
             paramLabel = "NAME",
             description = "normal, low-latency or both (default: both).")
     private ModeChoice mode = ModeChoice.BOTH;
+
+    @Option(
+            names = "--model",
+            paramLabel = "FILE",
+            description =
+                    "The config.json of a checkpoint, or its folder: gives hidden size, experts per token and experts.")
+    private Path model;
 
     @Option(
             names = {"--num-tokens", "--tokens"},
@@ -69,21 +79,24 @@ final class PlanOptions {
     @Option(
             names = "--hidden",
             paramLabel = "N",
-            description = "Hidden size (default: ${DEFAULT-VALUE}).")
-    private int hidden = 7168;
+            description = "Hidden size (default: the model's, or " + DEFAULT_HIDDEN + ").")
+    private Integer hidden;
 
     @Option(
             names = {"--num-topk", "--topk"},
             paramLabel = "K",
-            description = "Experts per token, 1 to 32 (default: " + DEFAULT_TOPK + ").")
+            description =
+                    "Experts per token, 1 to 32 (default: the model's, or " + DEFAULT_TOPK + ").")
     private Integer numTopk;
 
     @Option(
             names = {"--num-experts", "--experts"},
             paramLabel = "N",
             description =
-                    "Experts of all ranks, a multiple of the ranks (default: ${DEFAULT-VALUE}).")
-    private int numExperts = 256;
+                    "Experts of all ranks, a multiple of the ranks (default: the model's, or "
+                            + DEFAULT_EXPERTS
+                            + ").")
+    private Integer numExperts;
 
     @Option(
             names = "--dtype",
@@ -133,7 +146,8 @@ final class PlanOptions {
             names = "--profile",
             paramLabel = "NAME",
             description =
-                    "What links cost: h200, or h800-deepep-v1 (default: h200); docs/guides/planning.md has the numbers.")
+                    "What links cost: h200 and h800-deepep-v1, which were measured, or h100, b200, gb200 (default: h200);"
+                            + " docs/guides/planning.md has the numbers.")
     private Profile profile = Profile.H200;
 
     @Option(
@@ -143,6 +157,8 @@ final class PlanOptions {
                             + LARGEST
                             + " ranks, each with at least --num-experts experts.")
     private boolean sweep;
+
+    private int defaultTopk = DEFAULT_TOPK;
 
     @Mixin RoutingChoice routing = new RoutingChoice();
 
@@ -163,6 +179,7 @@ final class PlanOptions {
      * @throws UsageException if the options do not go together
      */
     List<Job> jobs() {
+        setDefaults();
         UsageException.requireIn("--num-experts", numExperts, 1, LARGEST_EXPERTS);
         UsageException.requireIn("--gpus-per-node", gpusPerNode, 1, EpTopology.MAX_NVL_RANKS);
         if (nodes != null) {
@@ -185,6 +202,18 @@ final class PlanOptions {
                                                 topologies().stream()
                                                         .map(group -> job(each, group)))
                                 .toList());
+    }
+
+    /** What the user does not say, the model does. */
+    private void setDefaults() {
+        ModelConfig config =
+                model == null
+                        ? new ModelConfig(DEFAULT_HIDDEN, DEFAULT_TOPK, DEFAULT_EXPERTS)
+                        : ModelConfig.read(model);
+        hidden = hidden == null ? config.hidden() : hidden;
+        numExperts = numExperts == null ? config.numExperts() : numExperts;
+        // A routing file has its own, which only the user's words contradict.
+        defaultTopk = config.numTopk();
     }
 
     private boolean isChosen(Mode each) {
@@ -218,7 +247,7 @@ final class PlanOptions {
                 new Shape(
                         numTokens == null ? standard : numTokens,
                         hidden,
-                        numTopk == null ? DEFAULT_TOPK : numTopk,
+                        numTopk == null ? defaultTopk : numTopk,
                         sweep ? Math.ceilDiv(numExperts, ranks) * ranks : numExperts);
         requirePlannable(each, shape, ranks);
         return new Job(each, topology, shape);

@@ -49,7 +49,7 @@ final class StartTable {
             "" + cost.topology().numRdmaRanks(),
             "" + cost.topology().numRanks(),
             "" + cost.numQps(),
-            "" + cost.queues().qpDepth(),
+            "" + cost.qpDepth(),
             Decimals.of("%.1f", cost.queueBytes() / MIB),
             Decimals.of("%.2f", cost.buffers().nvlForRouting() / GIB),
             Decimals.of("%.2f", cost.buffers().rdma() / GIB),

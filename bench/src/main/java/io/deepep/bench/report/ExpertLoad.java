@@ -1,10 +1,12 @@
 package io.deepep.bench.report;
 
+import io.deepep.bench.chart.Charts;
 import io.deepep.bench.report.ReportPage.Grid;
 import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
 import io.deepep.bench.text.Decimals;
 import java.util.Arrays;
+import java.util.Optional;
 
 /** The section about how tokens spread over experts, and over the ranks that hold them. */
 final class ExpertLoad {
@@ -12,12 +14,18 @@ final class ExpertLoad {
 
     static void add(
             ReportPage page, String title, String file, String text, long[] tokens, int numRanks) {
-        Section section = page.section(title, text + " " + imbalance("expert", tokens));
+        Section section =
+                page.section(
+                        title,
+                        text
+                                + hottest(tokens)
+                                        .map(who -> " The busiest is " + who + ".")
+                                        .orElse(" No tokens."));
         section.plots.add(
                 new Plot(
                         file,
                         "Tokens of each expert",
-                        Charts.steps("Expert load", "expert", "tokens", tokens)));
+                        Charts.loads("Expert load", "expert", "tokens", tokens)));
         if (tokens.length % numRanks != 0) {
             return;
         }
@@ -30,11 +38,18 @@ final class ExpertLoad {
         section.tables.add(grid);
     }
 
-    private static String imbalance(String what, long[] tokens) {
+    /** Which expert is hot, and how much; empty without tokens. */
+    static Optional<String> hottest(long[] tokens) {
         double mean = Arrays.stream(tokens).average().orElse(0);
-        long most = Arrays.stream(tokens).max().orElse(0);
+        int most = 0;
+        for (int i = 0; i < tokens.length; i++) {
+            most = tokens[i] > tokens[most] ? i : most;
+        }
         return mean == 0
-                ? "No tokens."
-                : Decimals.of("The busiest " + what + " has %.2f times the mean.", most / mean);
+                ? Optional.empty()
+                : Optional.of(
+                        Decimals.of(
+                                "expert " + most + ", with %.2f times the mean",
+                                tokens[most] / mean));
     }
 }

@@ -1,5 +1,6 @@
 package io.deepep.bench.report;
 
+import io.deepep.bench.chart.Charts;
 import io.deepep.bench.report.ReportPage.Grid;
 import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
@@ -7,6 +8,7 @@ import io.deepep.bench.text.Decimals;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.OptionalDouble;
 
 /** The sections about a flight recording. */
 final class FlightReport {
@@ -26,7 +28,7 @@ final class FlightReport {
                                 ExpertLoad.add(
                                         page,
                                         "Flight recording: expert load, " + mode + " mode",
-                                        "flight-experts-" + mode + ".png",
+                                        "flight-experts-" + mode + ".svg",
                                         "Tokens of each expert over all recorded dispatches.",
                                         tokens,
                                         numRanks));
@@ -71,13 +73,14 @@ final class FlightReport {
                         });
         section.plots.add(
                 new Plot(
-                        "flight-time.png",
+                        "flight-time.svg",
                         "Median host time of each operation",
                         Charts.bars(
                                 "Host time by operation",
                                 "µs, median of all calls",
                                 names,
-                                medians)));
+                                medians,
+                                OptionalDouble.empty())));
         section.tables.add(grid);
     }
 
@@ -116,7 +119,7 @@ final class FlightReport {
                                                 100 * caused[slowest] / all)));
         section.plots.add(
                 new Plot(
-                        "flight-waits.png",
+                        "flight-waits.svg",
                         "Milliseconds that each rank waited for each rank",
                         Charts.heatMap(
                                 "Waits, ms", "rank that waited", "rank waited for", millis)));
@@ -139,7 +142,7 @@ final class FlightReport {
                         "Megabytes over all recorded calls. What a rank keeps is on the diagonal.");
         section.plots.add(
                 new Plot(
-                        "flight-traffic-" + operation.replace(' ', '-') + ".png",
+                        "flight-traffic-" + operation.replace(' ', '-') + ".svg",
                         "Megabytes from each rank to each rank",
                         Charts.heatMap(
                                 "MB, " + operation,

@@ -25,6 +25,8 @@ final class FlightSummary {
 
     private boolean anyWait;
 
+    private final Timeline timeline = new Timeline();
+
     /** All calls of one operation, over all ranks. */
     static final class Calls {
         private long count;
@@ -109,11 +111,13 @@ final class FlightSummary {
 
     private void add(RecordedEvent event) {
         switch (event.getEventType().getName()) {
-            case "io.deepep.Operation" ->
-                    calls.computeIfAbsent(
-                                    operation(event) + " " + event.getString("format"),
-                                    name -> new Calls())
-                            .add(event);
+            case "io.deepep.Operation" -> {
+                timeline.add(event);
+                calls.computeIfAbsent(
+                                operation(event) + " " + event.getString("format"),
+                                name -> new Calls())
+                        .add(event);
+            }
             case "io.deepep.Peer" -> addPeer(event);
             case "io.deepep.ExpertLoad" -> addExpert(event);
             default -> {} // events of others
@@ -178,6 +182,11 @@ final class FlightSummary {
 
     Map<String, long[]> experts() {
         return experts;
+    }
+
+    /** Every call. */
+    Timeline timeline() {
+        return timeline;
     }
 
     /** [waiting rank][rank waited for], or empty if no wait was measured. */

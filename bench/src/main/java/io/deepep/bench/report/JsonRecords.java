@@ -44,7 +44,12 @@ final class JsonRecords {
         return !records.isEmpty() && records.stream().allMatch(each -> each.has(field));
     }
 
-    private static List<JsonNode> parse(Path file) {
+    /**
+     * The records of a file, whatever they are; none if it holds something else.
+     *
+     * @throws UsageException if it is not JSON
+     */
+    static List<JsonNode> parse(Path file) {
         try {
             JsonNode tree = JSON.readTree(file.toFile());
             List<JsonNode> records = new ArrayList<>();

@@ -1,5 +1,6 @@
 package io.deepep.bench.report;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
@@ -45,16 +46,15 @@ final class ReadmeCommand implements Callable<Integer> {
                     "Changes nothing; complains, with exit code 1, about what is out of date.")
     private boolean check;
 
+    private final List<Path> stale = new ArrayList<>();
+    private String commitOfReadme = "";
+
     ReadmeCommand(Console console) {
         this.console = console;
     }
 
     @Override
     public Integer call() {
-        if (!check) {
-            ReportCommand.requireDrawable();
-        }
-        List<Path> stale = new ArrayList<>();
         for (Path file : markdownFiles()) {
             if (update(file)) {
                 stale.add(file);
@@ -90,12 +90,21 @@ final class ReadmeCommand implements Callable<Integer> {
     private boolean update(Path file) {
         try {
             String before = Files.readString(file);
-            String after = MarkdownBlocks.update(before, request -> make(file, request));
-            boolean stale = !after.equals(before);
-            if (stale && !check) {
+            boolean readme = file.equals(root.resolve("README.md"));
+            String after =
+                    MarkdownBlocks.update(
+                            before,
+                            request -> {
+                                if (readme) {
+                                    requireOneCommit(request);
+                                }
+                                return make(file, request);
+                            });
+            boolean changed = !after.equals(before);
+            if (changed && !check) {
                 Files.writeString(file, after);
             }
-            return stale;
+            return changed;
         } catch (IOException failed) {
             throw new UsageException("cannot update " + file + ": " + failed.getMessage());
         } catch (UsageException wrong) {
@@ -127,6 +136,33 @@ final class ReadmeCommand implements Callable<Integer> {
         return BenchRun.read(path(request));
     }
 
+    /**
+     * The figures of GPUs in README stand side by side: they must be of the same kernels.
+     *
+     * @throws UsageException if they are of several commits
+     */
+    private void requireOneCommit(MarkdownBlocks.Request request) {
+        Path records = path(request);
+        if (!Files.isRegularFile(records)) {
+            return;
+        }
+        for (JsonNode each : JsonRecords.parse(records)) {
+            String commit = each.path("commit").asText();
+            if (each.hasNonNull("gpu") && commitOfReadme.isEmpty()) {
+                commitOfReadme = commit;
+            }
+            if (each.hasNonNull("gpu") && !commit.equals(commitOfReadme)) {
+                throw new UsageException(
+                        request.option("records")
+                                + " is of commit "
+                                + commit
+                                + ", but other records on this page are of "
+                                + commitOfReadme
+                                + "; measure again, all in one run");
+            }
+        }
+    }
+
     private Path path(MarkdownBlocks.Request request) {
         return root.resolve(RECORDS).resolve(request.option("records"));
     }
@@ -143,21 +179,12 @@ final class ReadmeCommand implements Callable<Integer> {
         }
     }
 
-    /**
-     * Draws a plot beside the text. Its description holds all values, so whoever compares texts
-     * learns when the plot is out of date too.
-     */
+    /** Draws a plot beside the text; its description holds all values. */
     private String plot(Path file, MarkdownBlocks.Request request, List<OperationRecord> records) {
         boolean share = request.option("what", "time").equals("share");
         String name = request.option("file");
-        Path target = file.resolveSibling(name);
         String title = share ? "Share of the ceiling" : "Time by operation";
-        if (!check) {
-            draw(target, title, share, records);
-        } else if (!Files.isRegularFile(target)) {
-            throw new UsageException(
-                    "the plot " + target + " is missing; run ./deepep report readme");
-        }
+        write(file.resolveSibling(name), OperationCharts.bars(title, share, records));
         String values =
                 records.stream()
                         .map(
@@ -173,21 +200,19 @@ final class ReadmeCommand implements Callable<Integer> {
         return "![" + title + ": " + values + "](" + name + ")\n";
     }
 
-    private static void draw(
-            Path target, String title, boolean share, List<OperationRecord> records) {
-        byte[] png =
-                Charts.bars(
-                        title,
-                        share ? "%" : "µs, median of the slowest rank",
-                        records.stream().map(OperationNames::of).toList(),
-                        records.stream()
-                                .map(each -> share ? 100 * BenchRun.share(each) : each.p50Micros())
-                                .toList());
+    /** A picture is out of date as a text is. */
+    private void write(Path target, String svg) {
         try {
-            Files.createDirectories(target.toAbsolutePath().getParent());
-            Files.write(target, png);
-        } catch (IOException unwritable) {
-            throw new UncheckedIOException(unwritable);
+            if (Files.isRegularFile(target) && Files.readString(target).equals(svg)) {
+                return;
+            }
+            stale.add(target);
+            if (!check) {
+                Files.createDirectories(target.toAbsolutePath().getParent());
+                Files.writeString(target, svg);
+            }
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
         }
     }
 }

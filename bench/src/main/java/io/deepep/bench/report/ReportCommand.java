@@ -19,7 +19,7 @@ import picocli.CommandLine.Parameters;
 @Command(
         name = "report",
         description = {
-            "Makes an HTML page and PNGs of what runs recorded: time by operation, share of the ceiling,"
+            "Makes an HTML page and SVGs of what runs recorded: time by operation, share of the ceiling,"
                     + " traffic matrix, who waited for whom, expert load.",
             "deepep report readme brings the tables and plots of README and docs up to date."
         },
@@ -39,8 +39,15 @@ public final class ReportCommand implements Runnable {
     @Option(
             names = "--out",
             paramLabel = "DIR",
-            description = "Folder for report.html and the PNGs; made if need be.")
+            description =
+                    "Folder for report.html, the SVGs, and timeline.json of recordings (open it at ui.perfetto.dev); made if need be.")
     private Path out;
+
+    @Option(
+            names = "--compare",
+            description =
+                    "Also compare the second of two runs with the first, operation by operation.")
+    private boolean compare;
 
     private ReportCommand(Console console) {
         this.console = console;
@@ -61,7 +68,6 @@ public final class ReportCommand implements Runnable {
                     (files.isEmpty() ? "RECORDS are missing" : "--out is missing")
                             + "; give RECORDS and --out=DIR, or a subcommand: readme; see deepep report --help");
         }
-        requireDrawable();
         if (Files.exists(out) && !Files.isDirectory(out)) {
             throw new UsageException("--out=" + out + " is a file; name a folder");
         }
@@ -80,10 +86,20 @@ public final class ReportCommand implements Runnable {
                 runs.add(BenchRun.read(file));
             }
         }
+        if (compare && runs.size() != 2) {
+            throw new UsageException(
+                    "--compare needs the records of two runs, and there are " + runs.size());
+        }
         FlightSummary flight = flight(recordings);
         Path html = makeFolder();
         ReportPage page = page(runs, loops, flight);
         write(html, page);
+        if (!flight.timeline().isEmpty()) {
+            OutputFile.write(
+                    "--out",
+                    out.resolve("timeline.json"),
+                    flight.timeline().json().getBytes(StandardCharsets.UTF_8));
+        }
         console.line("%s (%d sections, %d plots)", html, page.sections.size(), page.plots().size());
     }
 
@@ -99,13 +115,16 @@ public final class ReportCommand implements Runnable {
         return flight;
     }
 
-    private static ReportPage page(
-            List<BenchRun> runs, List<DecodeRun> loops, FlightSummary flight) {
+    private ReportPage page(List<BenchRun> runs, List<DecodeRun> loops, FlightSummary flight) {
         Build build = Build.current();
         ReportPage page =
                 new ReportPage(
                         "deepep report",
                         "Made by deepep " + build.version() + ", commit " + build.commit());
+        Glance.add(page, runs, flight);
+        if (compare) {
+            RunComparison.add(page, runs.getFirst(), runs.getLast());
+        }
         runs.forEach(run -> RunReport.add(page, run));
         loops.forEach(loop -> loop.addTo(page));
         if (!flight.calls().isEmpty()) {
@@ -129,16 +148,8 @@ public final class ReportCommand implements Runnable {
     private void write(Path html, ReportPage page) {
         OutputFile.write("--out", html, page.html().getBytes(StandardCharsets.UTF_8));
         for (ReportPage.Plot plot : page.plots()) {
-            OutputFile.write("--out", out.resolve(plot.file), plot.png);
-        }
-    }
-
-    /** Here and not in {@link Charts}, whose library the portable bundle leaves out. */
-    static void requireDrawable() {
-        if (ModuleLayer.boot().findModule("java.desktop").isEmpty()) {
-            throw new UsageException(
-                    "plots need the module java.desktop, which this Java runtime has not; bring the records"
-                            + " to a machine with a JDK and run ./deepep there");
+            OutputFile.write(
+                    "--out", out.resolve(plot.file), plot.svg.getBytes(StandardCharsets.UTF_8));
         }
     }
 }

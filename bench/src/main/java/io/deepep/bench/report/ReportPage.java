@@ -4,7 +4,6 @@ import com.github.mustachejava.DefaultMustacheFactory;
 import com.github.mustachejava.Mustache;
 import java.io.StringWriter;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.List;
 
 /**
@@ -44,24 +43,19 @@ final class ReportPage {
     static final class Plot {
         final String file;
         final String alt;
-        final byte[] png;
+        final String svg;
 
         /**
          * A picture.
          *
          * @param file its name where plots are also written as files
          * @param alt what it shows, for those who do not see it
-         * @param png kept, not copied
+         * @param svg the file, which is also part of the page
          */
-        Plot(String file, String alt, byte[] png) {
+        Plot(String file, String alt, String svg) {
             this.file = file;
             this.alt = alt;
-            this.png = png;
-        }
-
-        /** For the template. */
-        String base64() {
-            return Base64.getEncoder().encodeToString(png);
+            this.svg = svg;
         }
     }
 

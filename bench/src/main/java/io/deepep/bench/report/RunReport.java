@@ -1,5 +1,6 @@
 package io.deepep.bench.report;
 
+import io.deepep.bench.chart.Charts;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.report.ReportPage.Grid;
@@ -50,13 +51,9 @@ final class RunReport {
         List<OperationRecord> best = run.fastest();
         section.plots.add(
                 new Plot(
-                        run.name() + "-time.png",
+                        run.name() + "-time.svg",
                         "Time of each operation of " + run.name() + " in microseconds",
-                        Charts.bars(
-                                "Time by operation",
-                                "µs, median of the slowest rank",
-                                labels(best),
-                                best.stream().map(OperationRecord::p50Micros).toList())));
+                        OperationCharts.bars("Time by operation", false, best)));
         Grid grid =
                 new Grid("All records of " + run.name())
                         .text("operation")
@@ -91,13 +88,6 @@ final class RunReport {
                 : each.movedBytes() / each.p50Micros() * 1e6 / GIGA;
     }
 
-    private List<String> labels(List<OperationRecord> records) {
-        boolean gpu = run.any().gpu() != null;
-        return records.stream()
-                .map(each -> OperationNames.of(each) + (gpu ? ", " + each.sms() + " SMs" : ""))
-                .toList();
-    }
-
     private void addShares() {
         List<OperationRecord> best =
                 run.fastest().stream().filter(each -> !Double.isNaN(BenchRun.share(each))).toList();
@@ -114,13 +104,9 @@ final class RunReport {
                                 : "Bytes read and written, against a memory copy of the same run.");
         section.plots.add(
                 new Plot(
-                        run.name() + "-share.png",
+                        run.name() + "-share.svg",
                         "Share of the ceiling that each operation of " + run.name() + " reaches",
-                        Charts.bars(
-                                "Share of the ceiling",
-                                gpu ? "% of the best bare copy" : "% of memory copy",
-                                labels(best),
-                                best.stream().map(each -> 100 * BenchRun.share(each)).toList())));
+                        OperationCharts.bars("Share of the ceiling", true, best)));
     }
 
     private void addTraffic(RoutingCounts counts) {
@@ -147,7 +133,7 @@ final class RunReport {
                                 + " What a rank keeps is on the diagonal and crosses no link.");
         section.plots.add(
                 new Plot(
-                        run.name() + "-traffic.png",
+                        run.name() + "-traffic.svg",
                         "Megabytes from each rank to each rank",
                         Charts.heatMap(
                                 "MB of one " + OperationNames.of(any),
@@ -165,7 +151,7 @@ final class RunReport {
         ExpertLoad.add(
                 page,
                 run.name() + ": expert load",
-                run.name() + "-experts.png",
+                run.name() + "-experts.svg",
                 "Selections of each expert by the tokens of all ranks.",
                 tokens,
                 counts.rows().size());

@@ -9,7 +9,8 @@ public final class Downloads implements UnaryOperator<Tensor>, AutoCloseable {
     private final RankMemory memory;
     private final Arena arena = Arena.ofConfined();
 
-    Downloads(RankMemory memory) {
+    /** From {@code memory}, on whose thread it is used. */
+    public Downloads(RankMemory memory) {
         this.memory = memory;
     }
 

@@ -10,8 +10,8 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.Optional;
 
-/** The processes among which a launcher started this one, if any; joined while it is open. */
-public final class LaunchedGroup implements AutoCloseable {
+/** The processes among which a launcher started this one, if any. */
+public final class LaunchedGroup {
     private static final Duration START = Duration.ofMinutes(2);
 
     private final Communicator communicator;
@@ -20,15 +20,41 @@ public final class LaunchedGroup implements AutoCloseable {
         this.communicator = communicator;
     }
 
+    /** What processes do together. */
+    @FunctionalInterface
+    public interface Work<T> {
+        /** This process's part. */
+        T run(LaunchedGroup group) throws Exception;
+    }
+
     /**
-     * Joins the others; collective.
+     * Joins the others, does {@code work} and leaves; collective. What it throws is known to the
+     * others at once.
      *
      * @throws UsageException if the launcher's variables do not allow it, or the others do not come
      */
-    public static LaunchedGroup join() {
+    public static <T> T run(Work<T> work) throws Exception {
+        return run(join(), work);
+    }
+
+    /** {@link #run(Work)} in a group that was joined, and is left. */
+    static <T> T run(Communicator joined, Work<T> work) throws Exception {
+        try (joined) {
+            try {
+                return work.run(new LaunchedGroup(joined));
+            } catch (Throwable failure) {
+                if (joined != null) {
+                    joined.fail(failure);
+                }
+                throw failure;
+            }
+        }
+    }
+
+    /** The group; null where this process is alone. */
+    private static Communicator join() {
         try {
-            return new LaunchedGroup(
-                    environment().map(each -> ProcessCommunicator.open(each, START)).orElse(null));
+            return environment().map(each -> ProcessCommunicator.open(each, START)).orElse(null);
         } catch (IllegalArgumentException | DeepEpException refused) {
             throw UsageException.of(refused);
         }
@@ -117,13 +143,5 @@ public final class LaunchedGroup implements AutoCloseable {
         return communicator == null || communicator.rank() == 0
                 ? own
                 : new Console(new PrintWriter(Writer.nullWriter()), own.err(), false);
-    }
-
-    /** Leaves. */
-    @Override
-    public void close() {
-        if (communicator != null) {
-            communicator.close();
-        }
     }
 }

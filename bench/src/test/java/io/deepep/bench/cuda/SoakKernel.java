@@ -8,9 +8,9 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.cuda.PinnedMemory;
+import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.cuda.memory.PinnedMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 

@@ -1,7 +1,7 @@
 package io.deepep.bench.cuda;
 
-import io.deepep.cuda.KernelHeader;
-import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.kernel.KernelHeader;
+import io.deepep.cuda.kernel.KernelStruct;
 
 /** What the kernel of the soak and Java share: the definition of {@code soak_structs.cuh}. */
 final class SoakStructs {

@@ -25,7 +25,7 @@ class DoctorCommandTest {
         assertThat(outcome.exitCode()).isZero();
         assertThat(outcome.err()).isEmpty();
         assertThat(outcome.out())
-                .contains("Checks", "kernel module", "CUDA driver", "RDMA ports", "NVSHMEM")
+                .contains("Checks", "GPU", "NVSHMEM")
                 .containsPattern("host backend, any number of ranks +\\| yes");
     }
 
@@ -46,5 +46,17 @@ class DoctorCommandTest {
                 .isEqualTo(
                         "deepep: --nic-mapping: NIC mapping \"gpu0\": \"gpu0\" has no =; write GPU=HCA[:PORT],"
                                 + " as in gpu0=mlx5_0:1");
+    }
+
+    /** On any machine: what the report says can run decides. */
+    @Test
+    void requirementsGiveTheExitCode() {
+        boolean cuda =
+                run("doctor", "--no-bandwidth").out().matches("(?s).*GPUs of one node +\\| yes.*");
+        Outcome outcome = run("doctor", "--no-bandwidth", "--require", "cuda");
+        assertThat(outcome.exitCode()).isEqualTo(cuda ? 0 : 1);
+        assertThat(outcome.err().contains("deepep: --require cuda: GPUs of one node: missing: "))
+                .isEqualTo(!cuda);
+        assertThat(run("doctor", "--require", "cuda,tpu").exitCode()).isEqualTo(2);
     }
 }

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,6 +16,7 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /** {@code deepep launch} with processes that are shell scripts. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
@@ -132,7 +134,104 @@ class LaunchTest {
         assertThat(run("launch", "--", "true").err())
                 .singleElement()
                 .asString()
-                .contains("--ranks");
+                .contains("--nproc-per-node");
+    }
+
+    @Test
+    void startsAgainAfterAFailure(@TempDir Path folder) throws IOException {
+        Outcome outcome =
+                run(
+                        "launch",
+                        "-n",
+                        "2",
+                        "--max-restarts=2",
+                        "--log-dir=" + folder.resolve("logs"),
+                        "--",
+                        "sh",
+                        "-c",
+                        "echo $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 7");
+        assertThat(outcome.exitCode()).isZero();
+        assertThat(outcome.err())
+                .contains("deepep: starting all ranks again, restart 1 of at most 2")
+                .noneMatch(line -> line.contains("restart 2"));
+        for (int rank = 0; rank < 2; rank++) {
+            assertThat(outcome.out()).contains("[" + rank + "] 1");
+            assertThat(folder.resolve("logs/attempt-1/rank-" + rank + ".out"))
+                    .content()
+                    .isEqualTo("1\n");
+            assertThat(folder.resolve("logs/attempt-1/rank-" + rank + ".err")).isEmptyFile();
+        }
+    }
+
+    @Test
+    void givesUpAfterTheLastRestart() {
+        Outcome outcome =
+                run("launch", "-n", "1", "--max-restarts=1", "--", "sh", "-c", "echo x; exit 5");
+        assertThat(outcome.exitCode()).isEqualTo(5);
+        assertThat(outcome.out()).containsExactly("[0] x", "[0] x");
+    }
+
+    /** In a process of its own, whose environment has the secret. */
+    @Test
+    void hostsOfOneJobAgree(@TempDir Path folder) throws Exception {
+        Path secret =
+                Files.writeString(folder.resolve("secret"), "0123456789abcdef0123456789abcdef");
+        for (int node = 0; node < 2; node++) {
+            ProcessBuilder builder =
+                    new ProcessBuilder(
+                                    Path.of(System.getProperty("java.home"), "bin", "java")
+                                            .toString(),
+                                    "-XX:TieredStopAtLevel=1",
+                                    "-cp",
+                                    System.getProperty("java.class.path"),
+                                    Main.class.getName(),
+                                    "launch",
+                                    "--nproc-per-node=2",
+                                    "--nnodes=2",
+                                    "--node-rank=" + node,
+                                    "--master-addr=node0",
+                                    "--",
+                                    "sh",
+                                    "-c",
+                                    "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK"
+                                            + " $MASTER_ADDR:$MASTER_PORT $DEEPEP_SECRET_FILE")
+                            .redirectErrorStream(true);
+            builder.environment().put("DEEPEP_SECRET_FILE", secret.toString());
+            builder.environment().remove("MASTER_PORT");
+            Process process = builder.start();
+            List<String> lines = process.inputReader(StandardCharsets.UTF_8).lines().toList();
+            assertThat(process.waitFor()).as(lines.toString()).isZero();
+            int first = 2 * node;
+            String meeting = " " + node + " node0:29500 " + secret;
+            assertThat(lines)
+                    .containsExactlyInAnyOrder(
+                            "[" + first + "] " + first + "/4 0/2" + meeting,
+                            "[" + (first + 1) + "] " + (first + 1) + "/4 1/2" + meeting);
+            assertThat(secret).exists();
+        }
+    }
+
+    @Test
+    void severalHostsNeedMore() {
+        assertThat(run("launch", "-n", "1", "--nnodes=2", "--", "true").err())
+                .containsExactly(
+                        "deepep: --node-rank is missing; give the number of this host, from 0");
+        assertThat(run("launch", "-n", "1", "--nnodes=2", "--node-rank=2", "--", "true").err())
+                .containsExactly("deepep: --node-rank=2 is not from 0 to 1");
+        assertThat(
+                        run(
+                                        "launch",
+                                        "-n",
+                                        "1",
+                                        "--nnodes=2",
+                                        "--node-rank=1",
+                                        "--master-addr=a",
+                                        "--",
+                                        "true")
+                                .err())
+                .singleElement()
+                .asString()
+                .contains("needs a secret that all hosts share");
     }
 
     @Test

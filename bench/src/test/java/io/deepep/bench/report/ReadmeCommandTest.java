@@ -115,14 +115,34 @@ class ReadmeCommandTest {
 
     @Test
     void plotsAreDrawnBesideTheText(@TempDir Path folder) throws IOException {
-        Path root = checkout(folder, "plot records=run/r.json what=share file=docs/p.png");
+        Path root = checkout(folder, "plot records=run/r.json what=share file=docs/p.svg");
         ReportFixture.Outcome missing = run("report", "readme", "--check", "--root", root);
-        assertThat(missing.exitCode()).isEqualTo(2);
-        assertThat(missing.err()).contains("README.md", "p.png is missing");
+        assertThat(missing.exitCode()).isEqualTo(1);
+        assertThat(missing.out()).contains("p.svg is out of date");
+        assertThat(root.resolve("docs/p.svg")).doesNotExist();
         run("report", "readme", "--root", root).requirePassed();
         assertThat(Files.readString(root.resolve("README.md")))
-                .contains("![Share of the ceiling: dispatch FP8 93 %; ", "(docs/p.png)");
-        assertThat(Files.readAllBytes(root.resolve("docs/p.png"))).startsWith(0x89, 'P', 'N', 'G');
+                .contains("![Share of the ceiling: dispatch FP8 93 %; ", "(docs/p.svg)");
+        assertThat(root.resolve("docs/p.svg")).content().startsWith("<svg ");
+        run("report", "readme", "--check", "--root", root).requirePassed();
+        Files.writeString(root.resolve("docs/p.svg"), "<svg of another time/>");
+        assertThat(run("report", "readme", "--check", "--root", root).exitCode()).isEqualTo(1);
+    }
+
+    @Test
+    void figuresOfGpusOnReadmeAreOfOneCommit(@TempDir Path folder) throws IOException {
+        Path root = checkout(folder, "times records=run/r.json sms=24");
+        Path records = root.resolve("docs/measurements/run");
+        String other = Files.readString(records.resolve("r.json")).replace("2264fca0e8d8", "0123");
+        Files.writeString(records.resolve("other.json"), other);
+        Files.writeString(
+                root.resolve("README.md"),
+                Files.readString(root.resolve("README.md"))
+                        + "<!-- deepep:facts records=run/other.json -->\n<!-- deepep:end -->\n");
+        ReportFixture.Outcome outcome = run("report", "readme", "--root", root);
+        assertThat(outcome.exitCode()).isEqualTo(2);
+        assertThat(outcome.err())
+                .contains("run/other.json is of commit 0123", "are of 2264fca0e8d8");
     }
 
     @ParameterizedTest

@@ -1,88 +1,61 @@
 package io.deepep.djl.example;
 
+import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
 import com.google.gson.Gson;
 import com.google.gson.JsonParseException;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import io.deepep.djl.decoder.DecoderOptions;
+import io.deepep.djl.decoder.DecoderService;
+import io.deepep.djl.decoder.Sampler;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 
 /**
- * Serves a small mixture-of-experts transformer over 4 ranks on the CPU: {@code POST /generate}
- * with {@code {"prompts": [[1, 2, 3]], "maxNewTokens": 8}}, token numbers below 256, answers {@code
- * {"tokens": [[...]]}}. The model's weights are made up when it starts.
+ * Serves a folder of Hugging Face over 4 ranks, on the GPUs there are or on the CPU: {@code POST
+ * /generate} with {@code {"prompts": ["Prefill reads"], "maxNewTokens": 60}} answers {@code
+ * {"texts": ["..."]}}.
  */
 public final class ServeMoe implements AutoCloseable {
     private static final int NUM_RANKS = 4;
-    private static final int PORT = 8080;
-    private static final long SEED = 1;
-    private static final int MAX_TOKENS_OF_A_REQUEST = 256;
     private static final Gson JSON = new Gson();
 
-    private final MoeService service;
+    private final DecoderService service;
+    private final HuggingFaceTokenizer tokenizer;
     private final HttpServer server;
 
-    /** A plan's body. */
-    private record Generate(List<List<Long>> prompts, int maxNewTokens) {
-        void check() {
-            if (prompts == null
-                    || prompts.isEmpty()
-                    || prompts.stream().anyMatch(List::isEmpty)
-                    || maxNewTokens < 1) {
-                throw new IllegalArgumentException(
-                        "give prompts, each with at least one token, and maxNewTokens of at least"
-                                + " 1");
-            }
-            int vocabulary = ModelSize.SMALL.vocabulary();
-            prompts.stream()
-                    .flatMap(List::stream)
-                    .filter(token -> token < 0 || token >= vocabulary)
-                    .findFirst()
-                    .ifPresent(
-                            token -> {
-                                throw new IllegalArgumentException(
-                                        "token " + token + " is not in [0, " + vocabulary + ")");
-                            });
-            long tokens = prompts.stream().mapToLong(p -> p.size() + maxNewTokens).sum();
-            if (tokens > MAX_TOKENS_OF_A_REQUEST) {
-                throw new IllegalArgumentException(
-                        "prompts and new tokens are "
-                                + tokens
-                                + ", more than "
-                                + MAX_TOKENS_OF_A_REQUEST);
-            }
-        }
-    }
+    /** A request's body. */
+    private record Generate(List<String> prompts, int maxNewTokens) {}
 
-    ServeMoe(MoeService service, int port) throws IOException {
-        this.service = service;
+    ServeMoe(Path folder, Path tokenizer, int port) throws IOException {
+        this.tokenizer = HuggingFaceTokenizer.newInstance(tokenizer);
+        service = DecoderService.start(folder, NUM_RANKS, DecoderOptions.DEFAULT);
         server =
                 HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
         server.createContext("/generate", this::generate);
         server.start();
     }
 
-    /** Serves until the process is ended. The first argument, if any, is the port. */
+    /**
+     * Serves until the process is ended.
+     *
+     * @param args the port, the model's folder, and its tokenizer.json
+     */
     public static void main(String[] args) throws IOException, InterruptedException {
-        int port = args.length > 0 ? Integer.parseInt(args[0]) : PORT;
-        Path folder = Files.createTempDirectory("moe-model");
-        ModelFiles.write(folder, ModelSize.SMALL, SEED);
         ServeMoe serving =
-                new ServeMoe(new MoeService(folder, ModelSize.SMALL, NUM_RANKS, false), port);
+                new ServeMoe(Path.of(args[1]), Path.of(args[2]), Integer.parseInt(args[0]));
         System.out.printf(
-                "%d ranks serve the model in %s; try%n  curl http://localhost:%d/generate -d"
-                        + " '%s'%n",
+                "%d ranks serve %s; try%n  curl http://localhost:%d/generate -d '%s'%n",
                 NUM_RANKS,
-                folder,
+                args[1],
                 serving.port(),
-                "{\"prompts\": [[1, 2, 3]], \"maxNewTokens\": 8}");
+                "{\"prompts\": [\"Prefill reads\"], \"maxNewTokens\": 60}");
         Thread.currentThread().join();
     }
 
@@ -95,21 +68,25 @@ public final class ServeMoe implements AutoCloseable {
             try {
                 String body =
                         new String(http.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
-                Generate plan = JSON.fromJson(body, Generate.class);
-                if (plan == null) {
-                    throw new IllegalArgumentException("the plan has no body");
+                Generate request = JSON.fromJson(body, Generate.class);
+                if (request == null || request.prompts == null || request.prompts.isEmpty()) {
+                    throw new IllegalArgumentException("give prompts, and maxNewTokens");
                 }
-                plan.check();
-                answer(
-                        http,
-                        200,
-                        Map.of("tokens", service.generate(plan.prompts, plan.maxNewTokens)));
+                answer(http, 200, Map.of("texts", texts(request)));
             } catch (IllegalArgumentException | JsonParseException wrong) {
                 answer(http, 400, Map.of("error", String.valueOf(wrong.getMessage())));
             } catch (RuntimeException failure) {
                 answer(http, 500, Map.of("error", failure.toString()));
             }
         }
+    }
+
+    private List<String> texts(Generate request) {
+        List<long[]> prompts =
+                request.prompts.stream().map(text -> tokenizer.encode(text).getIds()).toList();
+        return service.generate(prompts, request.maxNewTokens, _ -> Sampler.greedy()).stream()
+                .map(tokenizer::decode)
+                .toList();
     }
 
     private static void answer(HttpExchange http, int status, Map<String, ?> json)
@@ -126,5 +103,6 @@ public final class ServeMoe implements AutoCloseable {
     public void close() {
         server.stop(0);
         service.close();
+        tokenizer.close();
     }
 }

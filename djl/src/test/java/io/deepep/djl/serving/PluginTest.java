@@ -13,6 +13,7 @@ import io.deepep.Buffer;
 import io.deepep.InProcessGroup;
 import io.deepep.NormalLimits;
 import io.deepep.djl.ExpertExchange;
+import io.deepep.djl.LocalExperts;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.Transport;
 import io.netty.bootstrap.ServerBootstrap;
@@ -119,7 +120,7 @@ class PluginTest {
                 manager.zeros(new Shape(numTokens, 1), DataType.INT64),
                 manager.ones(new Shape(numTokens, 1)),
                 4,
-                (_, rows) -> rows,
+                LocalExperts.each((_, rows) -> rows),
                 () -> {});
     }
 
@@ -190,7 +191,7 @@ class PluginTest {
                         line ->
                                 line.startsWith("# ")
                                         || line.matches(
-                                                "deepep_\\w+\\{(\\w+=\"[\\w-]+\",?)+\\} [0-9.E-]+"));
+                                                "deepep_\\w+\\{(\\w+=\"[\\w:-]+\",?)+\\} [0-9.E-]+"));
     }
 
     private static double value(List<String> lines, String start) {

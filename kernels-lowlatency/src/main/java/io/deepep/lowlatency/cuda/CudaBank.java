@@ -6,7 +6,7 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
-import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.memory.DevicePool;
 
 /**
  * Where every second dispatch of a rank puts what it receives, and how far the latest of them has

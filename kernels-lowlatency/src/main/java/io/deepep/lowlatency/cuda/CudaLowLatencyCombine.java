@@ -9,7 +9,7 @@ import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
-import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
@@ -81,6 +81,10 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
                 .set("row_parity_stride", layout.combineRows().stride0())
                 .set("row_rank_stride", layout.combineRows().stride1())
                 .set("row_stride", layout.combineRows().recordBytes())
+                .set("pack_offset", layout.combinePacks().offset())
+                .set("pack_parity_stride", layout.combinePacks().stride0())
+                .set("pack_rank_stride", layout.combinePacks().stride1())
+                .set("pack_stride", layout.combinePacks().recordBytes())
                 .set("x", x.address())
                 .set("x_expert_stride", x.stride(0) * elementBytes)
                 .set("x_row_stride", x.stride(1) * elementBytes)

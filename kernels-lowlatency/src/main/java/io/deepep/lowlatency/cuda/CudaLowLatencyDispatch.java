@@ -9,7 +9,7 @@ import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
-import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;

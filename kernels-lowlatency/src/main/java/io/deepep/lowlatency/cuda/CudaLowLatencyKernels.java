@@ -35,6 +35,8 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      *     LowLatencyLayout#headersEnd}
      * @param network null where every heap is mapped here
      * @param ranksOnDevice ranks that share this GPU
+     * @param goneRanks address of i32 [R], in host memory that the GPU sees: 1 + the rank because
+     *     of which one will not come, or 0; or 0 where nobody knows
      * @param timeoutNanos how long a kernel waits for a peer
      */
     public record Place(
@@ -44,6 +46,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
             List<Long> heaps,
             Network network,
             int ranksOnDevice,
+            long goneRanks,
             long timeoutNanos) {}
 
     /**

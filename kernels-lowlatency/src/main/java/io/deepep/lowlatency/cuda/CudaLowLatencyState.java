@@ -6,12 +6,12 @@ import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.KernelParams;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.cuda.NetworkStructs;
-import io.deepep.cuda.StatusStruct;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.cuda.kernel.NetworkStructs;
+import io.deepep.cuda.kernel.StatusStruct;
+import io.deepep.cuda.memory.DevicePool;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyErrors;
@@ -135,6 +135,7 @@ final class CudaLowLatencyState implements AutoCloseable {
                 .set("status", status.deviceAddress())
                 .set("ran", status.ranAddress())
                 .set("timed_out", mask.deviceAddress())
+                .set("gone", place.goneRanks())
                 .set("timeout_ns", timeoutNanos)
                 .set("acks_offset", layout.acks().offset())
                 .setInt("rank", topology.rank())

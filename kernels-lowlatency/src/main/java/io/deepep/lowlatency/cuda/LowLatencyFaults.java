@@ -1,9 +1,7 @@
 package io.deepep.lowlatency.cuda;
 
-import io.deepep.cuda.FaultCode;
-import io.deepep.cuda.FaultPhase;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.StatusStruct;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
@@ -12,6 +10,8 @@ import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.FaultPhase;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -37,6 +37,7 @@ record LowLatencyFaults(LowLatencyErrors errors, long timeoutNanos) {
             case HEADER_MISMATCH -> mismatch(peer, k, expected, seen);
             case TOO_MANY_ROWS -> errors.tooManyRows(peer, seen, expected, k);
             case TIMEOUT -> timeout(block, where(FaultPhase.of(intOf(block, "phase"))));
+            case PEER_GONE -> gone(block, where(FaultPhase.of(intOf(block, "phase"))));
             case OUT_OF_STEP -> timeout(block, ", which that rank has left behind");
             case OPERATION_MISMATCH -> errors.otherKind(intOf(block, "peer"));
             default ->
@@ -80,6 +81,16 @@ record LowLatencyFaults(LowLatencyErrors errors, long timeoutNanos) {
                 longOf(block, "expected"),
                 longOf(block, "seen"),
                 timeoutNanos);
+    }
+
+    private DeepEpTimeoutException gone(MemorySegment block, String where) {
+        return new DeepEpTimeoutException(
+                errors.rank(),
+                intOf(block, "peer"),
+                errors.operation() + where,
+                longOf(block, "expected"),
+                0,
+                longOf(block, "seen"));
     }
 
     private static int intOf(MemorySegment block, String field) {

@@ -4,8 +4,9 @@ import io.deepep.LowLatencyCombinePlan;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.DeviceCode;
 import io.deepep.cuda.NetworkLibrary;
-import io.deepep.cuda.PinnedSlots;
+import io.deepep.cuda.memory.PinnedSlots;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -18,7 +19,7 @@ final class LowLatencyGpu {
     /** Static shared memory and what the driver reserves stay below this. */
     private static final int RESERVED_SHARED_BYTES = 4096;
 
-    private static final String FOLDER = "/io/deepep/lowlatency/";
+    private static final String FOLDER = "io/deepep/lowlatency/";
     private static final String LIBRARY_FOLDER = FOLDER + "nvshmem/";
     private static final String LIBRARY_SUFFIX = "_nvshmem";
 
@@ -96,7 +97,7 @@ final class LowLatencyGpu {
     private static CudaModule load(CudaContext context, String name) {
         String fatbin = "lowlatency_" + name + ".fatbin";
         return CudaModule.loadResource(
-                context, fatbin, LowLatencyGpu.class.getResource(FOLDER + fatbin));
+                context, fatbin, DeviceCode.find(LowLatencyGpu.class, FOLDER + fatbin));
     }
 
     /** Those that call a library, which keeps them as long as it runs. */
@@ -109,7 +110,7 @@ final class LowLatencyGpu {
     }
 
     private static CudaModule load(NetworkLibrary library, String resource) {
-        return library.load(resource, LowLatencyGpu.class.getResource(resource));
+        return library.load(resource, DeviceCode.find(LowLatencyGpu.class, resource));
     }
 
     private static String libraryKernels(String name) {
@@ -118,6 +119,6 @@ final class LowLatencyGpu {
 
     /** Whether this build has them. */
     static boolean hasLibraryKernels() {
-        return CudaLowLatencyKernels.class.getResource(libraryKernels("dispatch")) != null;
+        return DeviceCode.find(LowLatencyGpu.class, libraryKernels("dispatch")) != null;
     }
 }

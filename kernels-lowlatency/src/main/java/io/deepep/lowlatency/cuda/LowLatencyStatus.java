@@ -1,10 +1,10 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.DevicePool;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.PinnedSlots;
-import io.deepep.cuda.StatusStruct;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.StatusStruct;
+import io.deepep.cuda.memory.DevicePool;
+import io.deepep.cuda.memory.PinnedSlots;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

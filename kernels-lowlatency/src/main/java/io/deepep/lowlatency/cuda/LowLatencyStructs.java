@@ -5,19 +5,20 @@ import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
-import io.deepep.cuda.KernelEnum;
-import io.deepep.cuda.KernelHeader;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.NetworkStructs;
-import io.deepep.cuda.StatusStruct;
+import io.deepep.cuda.kernel.KernelHeader;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.NetworkStructs;
+import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.CombineWord;
+import io.deepep.lowlatency.DispatchTrait;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.KernelEnum;
 
 /**
  * What the low-latency kernels and Java share: the definition of {@code lowlatency_structs.cuh}.
@@ -96,6 +97,9 @@ final class LowLatencyStructs {
                     .u64("status", "StatusBlock, device address of mapped host memory")
                     .u64("ran", "u64 of the operation: the launch it ran last")
                     .u64("timed_out", "i32 [num_ranks] of mapped host memory: 1 if masked")
+                    .u64(
+                            "gone",
+                            "i32 [num_ranks] in host memory: 1 + the rank because of which one will not come, or 0")
                     .u64("timeout_ns", "")
                     .u64("acks_offset", "u32 [num_ranks][kinds][parities]: a peer's received")
                     .u64("header_offset", "by Kind: u64 [epoch parity][rank][words]", KINDS)
@@ -139,6 +143,8 @@ final class LowLatencyStructs {
                     .u32("next_other", "the first combine that comes after it")
                     .u32("reached", "ranks that this rank's tokens were sent to")
                     .u32("present", "ranks whose tokens were received")
+                    .u32("few", "of these, the ranks with few tokens: see DispatchTrait")
+                    .u32("reserved", "")
                     .i32("num_selections", "from each rank", MAX_RANKS)
                     .i32("num_rows", "from each rank; for observers", MAX_RANKS)
                     .build();
@@ -212,6 +218,10 @@ final class LowLatencyStructs {
                     .u64("row_parity_stride", "bytes")
                     .u64("row_rank_stride", "bytes")
                     .u64("row_stride", "bytes")
+                    .u64("pack_offset", "[parity][source][kPackedTokens][max_topk]: packs of a row")
+                    .u64("pack_parity_stride", "bytes")
+                    .u64("pack_rank_stride", "bytes")
+                    .u64("pack_stride", "bytes, of a row")
                     .u64("x", "bf16 [local experts][num_ranks * max_tokens][hidden]")
                     .u64("x_expert_stride", "bytes")
                     .u64("x_row_stride", "bytes")
@@ -258,6 +268,9 @@ final class LowLatencyStructs {
                     .constant("kLogStageBytes", LOG_STAGE_BYTES)
                     .constant("kReduceStageBytes", REDUCE_STAGE_BYTES)
                     .constant("kPartChannels", LowLatencyLayout.PART_CHANNELS)
+                    .constant("kPackedTokens", LowLatencyLayout.PACKED_TOKENS)
+                    .constant("kUnitChannels", LowLatencyLayout.UNIT_CHANNELS)
+                    .constant("kUnitBytes", LowLatencyLayout.UNIT_BYTES)
                     .constant("kScaleChannels", Fp8E4m3.CHANNELS_PER_SCALE)
                     .constant("kLogChannels", LogFmt10.CHANNELS)
                     .constant("kLogBlockBytes", LogFmt10.BLOCK_BYTES)
@@ -273,6 +286,7 @@ final class LowLatencyStructs {
                     .enumeration("Kind", "int32_t", "", Kind.class)
                     .enumeration("Format", "int32_t", "", LowLatencyFormats.Code.class)
                     .enumeration("DispatchHeaderWord", "int32_t", "", DispatchWord.class)
+                    .enumeration("DispatchTrait", "int32_t", "", DispatchTrait.class)
                     .enumeration("CombineHeaderWord", "int32_t", "", CombineWord.class)
                     .struct(GROUP)
                     .struct(RUN)

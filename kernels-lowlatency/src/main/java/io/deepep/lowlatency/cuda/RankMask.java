@@ -1,7 +1,7 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.PinnedSlots;
+import io.deepep.cuda.memory.PinnedSlots;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

@@ -2,8 +2,8 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.cuda.CallEvent;
 import io.deepep.cuda.CudaFunction;
-import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
+import io.deepep.cuda.kernel.KernelStruct.Params;
 import java.lang.foreign.Arena;
 
 /**

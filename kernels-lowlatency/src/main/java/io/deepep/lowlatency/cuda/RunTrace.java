@@ -2,8 +2,8 @@ package io.deepep.lowlatency.cuda;
 
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaEvent;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.PinnedSlots;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.memory.PinnedSlots;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 

@@ -2,7 +2,6 @@ package io.deepep.lowlatency.host;
 
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.Tensor;
-import io.deepep.cuda.FaultCode;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
 import io.deepep.lowlatency.CallEpoch;
@@ -10,6 +9,7 @@ import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
 import io.deepep.lowlatency.LowLatencyFormats;
+import io.deepep.spi.FaultCode;
 import java.lang.foreign.ValueLayout;
 
 /**

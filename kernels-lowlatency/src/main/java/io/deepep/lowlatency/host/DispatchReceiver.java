@@ -6,6 +6,7 @@ import io.deepep.Tensor;
 import io.deepep.Ue8m0;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.DispatchTrait;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyErrors;
@@ -88,7 +89,7 @@ final class DispatchReceiver {
             if (numTopk != bank.numTopk) {
                 throw errors.numTopk(bank.numTopk, source, numTopk);
             }
-            crowded |= headers.get(call, source, DispatchWord.CROWDED) != 0;
+            crowded |= DispatchTrait.CROWDED.isIn(headers.get(call, source, DispatchWord.TRAITS));
         }
         for (int source = 0; source < peers.count(); source++) {
             if (bank.present[source]

@@ -3,15 +3,16 @@ package io.deepep.lowlatency.host;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.Tensor;
-import io.deepep.cuda.FaultCode;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowMath;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
+import io.deepep.lowlatency.DispatchTrait;
 import io.deepep.lowlatency.DispatchWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.FaultCode;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -217,7 +218,11 @@ final class DispatchSender {
             crowded |= counts[expert] > maxTokens;
             headers.put(peer, epoch, layout.ownWords() + expert, counts[expert]);
         }
-        headers.put(peer, epoch, DispatchWord.CROWDED, crowded ? 1 : 0);
+        headers.put(
+                peer,
+                epoch,
+                DispatchWord.TRAITS,
+                DispatchTrait.word(crowded, (int) plan.x().size(0)));
         for (int expert = 0; expert < numLocalExperts; expert++) {
             int count = counts[peer * numLocalExperts + expert];
             headers.put(peer, epoch, DispatchWord.COUNT + expert, count);

@@ -1,12 +1,12 @@
 package io.deepep.lowlatency.host;
 
-import io.deepep.cuda.FaultCode;
-import io.deepep.cuda.KernelEnum;
 import io.deepep.host.HostHeap;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.KernelEnum;
 import java.lang.foreign.ValueLayout;
 
 /** Headers of one kind of call: written at the peers, read here. */

@@ -13,9 +13,9 @@ import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.DevicePool;
 import io.deepep.cuda.ibgda.GpuNicMemory;
 import io.deepep.cuda.ibgda.NicGroup;
+import io.deepep.cuda.memory.DevicePool;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels.Network;
@@ -85,6 +85,7 @@ final class NicRanks implements AutoCloseable {
                             heaps(rank, byNetwork),
                             network,
                             NUM_RANKS,
+                            0,
                             timeout.toNanos());
             kernels.add(new CudaLowLatencyKernels(place, limits, false));
         }

@@ -1,7 +1,7 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.DispatchHandle;
-import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.memory.DevicePool;
 
 /** The routing of one plan's latest dispatch, in the memory of its GPU. */
 final class CudaDispatchHandle implements DispatchHandle {

@@ -14,10 +14,10 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.DevicePool;
-import io.deepep.cuda.KernelStruct.Params;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.cuda.RdmaHeaps;
+import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.cuda.memory.DevicePool;
+import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.error.RoutingException;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.NormalNvlLayout;
@@ -44,6 +44,8 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      * @param peersReachPlainMemory whether kernels of the ranks of this node can read what {@code
      *     cuMemAlloc} gives this process on its GPU
      * @param ranksOnDevice the most ranks that share a GPU; the same on all ranks
+     * @param goneRanks address of i32 [R], in host memory that the GPU sees: 1 + the rank because
+     *     of which one will not come, or 0
      * @param timeoutNanos how long a kernel waits for a peer
      */
     public record RankSetup(
@@ -54,6 +56,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
             RdmaHeaps rdmaHeaps,
             boolean peersReachPlainMemory,
             int ranksOnDevice,
+            long goneRanks,
             long timeoutNanos) {}
 
     private final CudaNormalState state;
@@ -78,6 +81,26 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     /** Whether this build has the kernels that reach other nodes through NVSHMEM. */
     public static boolean haveNetworkKernels() {
         return InternodeKernels.areBuilt();
+    }
+
+    @Override
+    public void updateMask(int rank, boolean masked) {
+        state.updateMask(rank, masked);
+    }
+
+    @Override
+    public int masked() {
+        return state.masks.bits();
+    }
+
+    @Override
+    public int epoch() {
+        return (int) state.readLong(state.wordOfState("epoch"));
+    }
+
+    @Override
+    public void startAfter(int epoch) {
+        state.startAfter(epoch);
     }
 
     @Override

@@ -6,10 +6,11 @@ import io.deepep.NormalLimits;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaStream;
-import io.deepep.cuda.DevicePool;
-import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.cuda.PinnedSlots;
+import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.cuda.memory.DevicePool;
+import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.FaultMessages;
+import io.deepep.normal.Masks;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalChecks;
 import io.deepep.normal.NormalNvlLayout;
@@ -30,6 +31,7 @@ final class CudaNormalState implements AutoCloseable {
     final Config dispatchConfig;
     final Config combineConfig;
     final long timeoutNanos;
+    private final long goneRanks;
     final boolean peersReachPlainMemory;
     final DevicePool memory;
     final PinnedSlots slots;
@@ -44,6 +46,10 @@ final class CudaNormalState implements AutoCloseable {
     final DevicePool.Block tokenOrder;
 
     final DevicePool.Block expertHist;
+
+    /** As {@code LocalState} has them. */
+    final Masks masks;
+
     private final List<Long> heaps;
     private final int ranksOnDevice;
     private final PinnedSlots.Slot readSlot;
@@ -62,8 +68,10 @@ final class CudaNormalState implements AutoCloseable {
         this.dispatchConfig = fit(dispatchConfig, Config.recommended(topology.numRanks()));
         this.combineConfig = fit(combineConfig, Config.recommended(topology.numRanks()));
         this.timeoutNanos = setup.timeoutNanos();
+        this.goneRanks = setup.goneRanks();
         this.peersReachPlainMemory = setup.peersReachPlainMemory();
         this.heaps = setup.heaps();
+        this.masks = new Masks(topology);
         this.nvlLayout = NormalNvlLayout.of(limits, topology);
         this.checks = new NormalChecks(limits, topology, context.device());
         NormalGpu gpu = NormalGpu.of(context);
@@ -141,6 +149,7 @@ final class CudaNormalState implements AutoCloseable {
         p.set("state", localState.address())
                 .set("status", status.deviceAddress())
                 .set("timeout_ns", timeoutNanos)
+                .set("gone", goneRanks)
                 .setInt("rank", topology.nvlRank())
                 .setInt("first_rank", firstRank);
     }
@@ -188,6 +197,27 @@ final class CudaNormalState implements AutoCloseable {
         stream.copy(readSlot.deviceAddress(), address, Long.BYTES);
         stream.synchronize();
         return readSlot.page().segment().get(ValueLayout.JAVA_LONG, readSlot.offset());
+    }
+
+    void startAfter(int epoch) {
+        write(wordOfState("epoch"), epoch);
+    }
+
+    void updateMask(int rank, boolean masked) {
+        masks.update(rank, masked);
+        write(wordOfState("masked"), masks.bits());
+    }
+
+    long wordOfState(String field) {
+        return localState.address() + NormalStructs.LOCAL_STATE.offset(field);
+    }
+
+    /** Writes 4 bytes of device memory after all work of the stream. */
+    private void write(long address, int value) {
+        stream.synchronize();
+        readSlot.page().segment().set(ValueLayout.JAVA_INT, readSlot.offset(), value);
+        stream.copy(address, readSlot.deviceAddress(), Integer.BYTES);
+        stream.synchronize();
     }
 
     @Override

@@ -1,7 +1,7 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.cuda.CallEvent;
-import io.deepep.cuda.PinnedSlots;
+import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 

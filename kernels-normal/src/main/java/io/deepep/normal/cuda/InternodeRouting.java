@@ -1,7 +1,7 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.EpTopology;
-import io.deepep.cuda.DevicePool;
+import io.deepep.cuda.memory.DevicePool;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 
 /**

@@ -1,7 +1,7 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.PinnedSlots;
+import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.cuda.kernels.NormalModule;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;

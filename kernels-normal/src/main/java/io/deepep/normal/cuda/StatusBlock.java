@@ -1,12 +1,12 @@
 package io.deepep.normal.cuda;
 
-import io.deepep.cuda.FaultCode;
-import io.deepep.cuda.FaultPhase;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.PinnedSlots;
-import io.deepep.cuda.StatusStruct;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.StatusStruct;
+import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.FaultPhase;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;

@@ -1,8 +1,8 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.cuda.CallEvent;
-import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.cuda.PinnedSlots;
+import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.normal.cuda.kernels.NormalStructs;
 import io.deepep.spi.RecordedFacts;

@@ -1,17 +1,18 @@
 package io.deepep.normal.host;
 
 import io.deepep.EpTopology;
-import io.deepep.cuda.FaultCode;
-import io.deepep.cuda.FaultPhase;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostWait;
 import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
+import io.deepep.normal.Masks;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Word;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -37,6 +38,7 @@ final class CallExchange {
     private final HostWait waiter;
     private final Region doneFlags;
     private final Region endings;
+    private final Masks masks;
     private FaultMessages messages;
     private Fault fault;
     private int epoch;
@@ -50,11 +52,21 @@ final class CallExchange {
         waiter = context.waiter();
         doneFlags = nvlLayout.doneFlags();
         endings = rdmaLayout.endings();
+        masks = new Masks(topology);
     }
 
-    /** Number of the call, 32 bits that wrap. */
+    /** The ranks that are left out. */
+    Masks masks() {
+        return masks;
+    }
+
+    /** Of the call, as {@link Word} counts them. */
     int epoch() {
         return epoch;
+    }
+
+    void startAfter(int lastEpoch) {
+        epoch = lastEpoch;
     }
 
     /** Enters the next call. */
@@ -62,7 +74,7 @@ final class CallExchange {
         messages = ofCall;
         fault = null;
         saidToWait = false;
-        epoch++;
+        epoch = Word.epochAfter(epoch);
     }
 
     // ---- waiting ----
@@ -92,7 +104,8 @@ final class CallExchange {
         try {
             waiter.idle(peer, messages.phase(phase), expected, seen);
         } catch (DeepEpTimeoutException late) {
-            long end = System.nanoTime() + (isSilent(late.peer()) ? 0 : waiter.timeoutNanos());
+            boolean mayTell = waiter.expired() && !isSilent(late.peer());
+            long end = System.nanoTime() + (mayTell ? waiter.timeoutNanos() : 0);
             while (System.nanoTime() < end) {
                 requireNobodyGaveUp(phase);
                 waiter.pause();
@@ -102,17 +115,18 @@ final class CallExchange {
     }
 
     /**
-     * Whether a rank has not said that it waits itself. Only those of this node, and the peers on
-     * others, can say so.
+     * Whether a rank has not said that it waits itself. One that is neither of this node nor a peer
+     * on another cannot say so here; whoever relays its header waits for it too.
      */
     boolean isSilent(int rank) {
         int node = rank / topology.numNvlRanks();
         int nvlRank = rank % topology.numNvlRanks();
-        if (node == topology.rdmaRank()) {
-            return Word.epoch(nvl.flag(doneFlags.at(nvlRank) + WAITING_OFFSET)) != epoch;
-        }
-        return nvlRank != topology.nvlRank()
-                || Word.epoch(rdma.flag(endings.at(node) + WAITING_OFFSET)) != epoch;
+        boolean peer = node != topology.rdmaRank() && nvlRank == topology.nvlRank();
+        long word =
+                peer
+                        ? rdma.flag(endings.at(node) + WAITING_OFFSET)
+                        : nvl.flag(doneFlags.at(nvlRank) + WAITING_OFFSET);
+        return Word.epoch(word) != epoch;
     }
 
     /** Pairs with isSilent. */
@@ -121,7 +135,9 @@ final class CallExchange {
         long word = Word.of(epoch, 0);
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
             long at = doneFlags.at(topology.nvlRank()) + WAITING_OFFSET;
-            nvl.signal(nodeRank(nvlRank), at, word);
+            if (!isMasked(nvlRank)) {
+                nvl.signal(nodeRank(nvlRank), at, word);
+            }
         }
         for (int node = 0; topology.isInternode() && node < topology.numRdmaRanks(); node++) {
             if (node != topology.rdmaRank()) {
@@ -140,17 +156,18 @@ final class CallExchange {
     long await(HostHeap heap, long offset, int peer, FaultPhase phase) {
         startWait();
         long flag = heap.flag(offset);
-        for (; Word.ahead(flag, epoch) < 0; flag = heap.flag(offset)) {
+        for (; Word.epoch(flag) != epoch; flag = heap.flag(offset)) {
             idle(peer, phase, Integer.toUnsignedLong(epoch), flag);
         }
-        requireInStep(flag, peer, phase);
         return flag;
     }
 
     /** Waits for a flag of every rank of this node, itself included. */
     void awaitNode(Region flags, FaultPhase phase) {
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            await(nvl, flags.at(nvlRank), nodeRank(nvlRank), phase);
+            if (!isMasked(nvlRank)) {
+                await(nvl, flags.at(nvlRank), nodeRank(nvlRank), phase);
+            }
         }
     }
 
@@ -158,12 +175,15 @@ final class CallExchange {
     void signalNode(Region flags, int value) {
         long flag = flags.at(topology.nvlRank());
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            nvl.signal(nodeRank(nvlRank), flag, Word.of(epoch, value));
+            if (!isMasked(nvlRank)) {
+                nvl.signal(nodeRank(nvlRank), flag, Word.of(epoch, value));
+            }
         }
     }
 
+    /** Ends the call if a word that {@code peer} stores in every call is of a later one. */
     void requireInStep(long word, int peer, FaultPhase phase) {
-        if (Word.ahead(word, epoch) > 0) {
+        if (Word.isLater(word, epoch)) {
             long expected = Integer.toUnsignedLong(epoch);
             long seen = Integer.toUnsignedLong(Word.epoch(word));
             throw raise(
@@ -175,7 +195,10 @@ final class CallExchange {
     /** Looks at the words by which ranks that gave up tell so. */
     private void requireNobodyGaveUp(FaultPhase phase) {
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            requireNotGivenUp(nvl, doneFlags.at(nvlRank), nodeRank(nvlRank), phase);
+            if (nvlRank != topology.nvlRank() && !isMasked(nvlRank)) {
+                requireInStep(nvl.flag(doneFlags.at(nvlRank)), nodeRank(nvlRank), phase);
+                requireNotGivenUp(nvl, doneFlags.at(nvlRank), nodeRank(nvlRank), phase);
+            }
         }
         for (int node = 0; topology.isInternode() && node < topology.numRdmaRanks(); node++) {
             requireNotGivenUp(rdma, endings.at(node), peerOn(node), phase);
@@ -184,10 +207,9 @@ final class CallExchange {
 
     private void requireNotGivenUp(HostHeap heap, long at, int peer, FaultPhase phase) {
         long flag = heap.flag(at);
-        if (peer == topology.rank() || Word.ahead(flag, epoch) < 0) {
+        if (peer == topology.rank() || Word.epoch(flag) != epoch) {
             return;
         }
-        requireInStep(flag, peer, phase);
         if (FaultMessages.isAbort(FaultCode.of(Word.value(flag)))) {
             throw raise(toldFault(heap, at, flag, peer, phase));
         }
@@ -254,7 +276,9 @@ final class CallExchange {
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
             int peer = nodeRank(nvlRank);
             long at = doneFlags.at(nvlRank);
-            noteEnd(await(nvl, at, peer, FaultPhase.DONE), nvl, at, peer);
+            if (!isMasked(nvlRank)) {
+                noteEnd(await(nvl, at, peer, FaultPhase.DONE), nvl, at, peer);
+            }
         }
     }
 
@@ -294,7 +318,9 @@ final class CallExchange {
     private void tellNode() {
         int code = toldCode();
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks() && code != 0; nvlRank++) {
-            tellMore(nvl.of(nodeRank(nvlRank)), doneFlags.at(topology.nvlRank()));
+            if (!isMasked(nvlRank)) {
+                tellMore(nvl.of(nodeRank(nvlRank)), doneFlags.at(topology.nvlRank()));
+            }
         }
         signalNode(doneFlags, code);
     }
@@ -331,6 +357,10 @@ final class CallExchange {
                 };
         memory.set(ValueLayout.JAVA_LONG, at + DETAIL_OFFSET, detail);
         memory.set(ValueLayout.JAVA_LONG, at + CULPRIT_OFFSET, fault.at());
+    }
+
+    private boolean isMasked(int nvlRank) {
+        return masks.contains(nodeRank(nvlRank));
     }
 
     private int nodeRank(int nvlRank) {

@@ -1,8 +1,6 @@
 package io.deepep.normal.host;
 
 import io.deepep.EpTopology;
-import io.deepep.cuda.FaultCode;
-import io.deepep.cuda.FaultPhase;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.normal.Fault;
@@ -12,6 +10,8 @@ import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.Word;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -148,6 +148,9 @@ final class HeaderExchange {
         long slot = slots.at(parity(), source);
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
             int peer = topology.rankOf(topology.rdmaRank(), nvlRank);
+            if (isMasked(peer)) {
+                continue;
+            }
             MemorySegment there = nvl.of(peer);
             for (int w = 1; w < numWords; w++) {
                 there.set(ValueLayout.JAVA_LONG, slot + 8L * w, Word.of(epoch, words[w]));
@@ -204,10 +207,13 @@ final class HeaderExchange {
     private boolean relay() {
         boolean worked = false;
         for (int node = 0; node < relayed.length; node++) {
-            if (!relayed[node] && isHere(rdma.flag(imageFlags.at(node, parity())))) {
+            long flag = relayed[node] ? 0 : rdma.flag(imageFlags.at(node, parity()));
+            if (!relayed[node] && isHere(flag)) {
+                int peer = topology.rankOf(node, topology.nvlRank());
+                exchange.requireInStep(flag, peer, FaultPhase.HEADER);
                 long at = images.at(node, parity());
                 MemorySegment.copy(rdma.local(), ValueLayout.JAVA_INT, at, image, 0, image.length);
-                deliver(topology.rankOf(node, topology.nvlRank()), image, numWords(image));
+                deliver(peer, image, numWords(image));
                 relayed[node] = true;
                 worked = true;
             }
@@ -216,7 +222,7 @@ final class HeaderExchange {
     }
 
     private boolean isHere(long word) {
-        return Word.ahead(word, exchange.epoch()) >= 0;
+        return Word.epoch(word) == exchange.epoch() || Word.isLater(word, exchange.epoch());
     }
 
     private boolean hasArrived(int rank) {
@@ -225,9 +231,11 @@ final class HeaderExchange {
 
     /** This rank's own slots are among those that it relays into: then all is relayed. */
     private boolean isComplete() {
-        while (numSeen < topology.numRanks() && hasArrived(numSeen)) {
-            exchange.requireInStep(
-                    nvl.flag(slots.at(parity(), numSeen)), numSeen, FaultPhase.HEADER);
+        while (numSeen < topology.numRanks() && (isMasked(numSeen) || hasArrived(numSeen))) {
+            if (!isMasked(numSeen)) {
+                exchange.requireInStep(
+                        nvl.flag(slots.at(parity(), numSeen)), numSeen, FaultPhase.HEADER);
+            }
             numSeen++;
         }
         return numSeen == topology.numRanks();
@@ -242,7 +250,7 @@ final class HeaderExchange {
     /** What all ranks conclude alike: a rank's own status first, then words that differ. */
     private void judge() {
         for (int rank = 0; rank < topology.numRanks(); rank++) {
-            int status = word(rank, HeaderWord.STATUS);
+            int status = isMasked(rank) ? 0 : word(rank, HeaderWord.STATUS);
             if (status != FaultCode.OK.value()) {
                 throw exchange.raise(
                         Fault.ofRouting(
@@ -256,18 +264,22 @@ final class HeaderExchange {
                                         HeaderWord.STATUS_VALUE_HIGH)));
             }
         }
-        for (int rank = 1; rank < topology.numRanks(); rank++) {
-            for (int w = 0; w < HeaderWord.NUM_COMPARED; w++) {
-                if (word(rank, w) != word(0, w)) {
+        int first = 0;
+        while (isMasked(first)) {
+            first++;
+        }
+        for (int rank = first + 1; rank < topology.numRanks(); rank++) {
+            for (int w = 0; w < HeaderWord.NUM_COMPARED && !isMasked(rank); w++) {
+                if (word(rank, w) != word(first, w)) {
                     throw exchange.raise(
                             new Fault(
                                     FaultCode.HEADER_MISMATCH,
                                     FaultPhase.NONE,
                                     rank,
-                                    -1,
+                                    first,
                                     -1,
                                     w,
-                                    word(0, w),
+                                    word(first, w),
                                     word(rank, w)));
                 }
             }
@@ -275,6 +287,11 @@ final class HeaderExchange {
     }
 
     // ---- headers of all ranks, once open ----
+
+    /** Whether a rank is left out: it has no header. */
+    boolean isMasked(int rank) {
+        return exchange.masks().contains(rank);
+    }
 
     /** A word of a rank's header. */
     int word(int rank, HeaderWord word) {
@@ -299,14 +316,14 @@ final class HeaderExchange {
 
     /** Dispatch: rows that {@code source} sends to {@code destination}. */
     int rows(int source, int destination) {
-        return word(source, firstCount + destination);
+        return isMasked(source) ? 0 : word(source, firstCount + destination);
     }
 
     /** Dispatch: selections by all ranks of this rank's {@code localExpert}. */
     int selections(int localExpert) {
         int selections = 0;
         for (int source = 0; source < topology.numRanks(); source++) {
-            selections += word(source, firstExpert + localExpert);
+            selections += isMasked(source) ? 0 : word(source, firstExpert + localExpert);
         }
         return selections;
     }

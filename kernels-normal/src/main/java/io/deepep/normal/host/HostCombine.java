@@ -93,7 +93,8 @@ final class HostCombine implements Operation<CombineResult> {
         headers.start(NormalCall.COMBINE);
         headers.set(HeaderWord.HIDDEN, handle.hidden());
         headers.set(HeaderWord.TOPK, weightsOut == null ? 0 : handle.numTopk());
-        headers.set(HeaderWord.HANDLE_EPOCH, handle.epoch());
+        headers.set(HeaderWord.MASKED, state.exchange.masks().bits());
+        handle.announce(headers);
         if (state.topology.isInternode()) {
             headers.set(HeaderWord.NUM_BLOCKS, config.numSms());
             headers.set(HeaderWord.NUM_SLOTS, ringShape.numSlots());

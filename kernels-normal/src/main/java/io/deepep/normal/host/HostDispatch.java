@@ -5,7 +5,6 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Event;
 import io.deepep.Tensor;
-import io.deepep.cuda.FaultCode;
 import io.deepep.normal.Fault;
 import io.deepep.normal.FaultMessages;
 import io.deepep.normal.HeaderWord;
@@ -14,6 +13,7 @@ import io.deepep.normal.NormalConfigs;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
+import io.deepep.spi.FaultCode;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
@@ -120,7 +120,7 @@ final class HostDispatch implements Operation<DispatchResult> {
             handle.requireValid();
         } else {
             handle.invalidate();
-            handle.routing().scan().scan(plan.topkIdx(), plan.layout());
+            handle.routing().scan().scan(plan.topkIdx(), plan.layout(), state.exchange.masks());
         }
         announce();
         state.headers.open(messages);
@@ -134,6 +134,7 @@ final class HostDispatch implements Operation<DispatchResult> {
     private void announce() {
         HeaderExchange headers = state.headers;
         headers.start(call);
+        headers.set(HeaderWord.MASKED, state.exchange.masks().bits());
         headers.set(HeaderWord.HIDDEN, handle.hidden());
         headers.set(HeaderWord.ROW_BYTES, (int) row.strideBytes());
         headers.set(HeaderWord.NUM_SCALES, row.numScales());
@@ -143,7 +144,7 @@ final class HostDispatch implements Operation<DispatchResult> {
             headers.set(HeaderWord.NUM_TOKENS, handle.numTokens());
         }
         if (isCached()) {
-            headers.set(HeaderWord.HANDLE_EPOCH, handle.epoch());
+            handle.announce(headers);
             return;
         }
         headers.set(HeaderWord.NUM_EXPERTS, handle.numExperts());
@@ -197,7 +198,10 @@ final class HostDispatch implements Operation<DispatchResult> {
             for (int source = 0; source < numRanks; source++) {
                 rows += state.headers.rows(source, rank);
             }
-            int limit = state.headers.word(rank, HeaderWord.ROW_LIMIT);
+            int limit =
+                    state.headers.isMasked(rank)
+                            ? 0
+                            : state.headers.word(rank, HeaderWord.ROW_LIMIT);
             if (rows > limit) {
                 throw state.exchange.abandon(
                         state.exchange.raise(

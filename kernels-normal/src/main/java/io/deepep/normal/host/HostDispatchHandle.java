@@ -2,6 +2,9 @@ package io.deepep.normal.host;
 
 import io.deepep.DispatchHandle;
 import io.deepep.EpTopology;
+import io.deepep.normal.Fault;
+import io.deepep.normal.HeaderWord;
+import io.deepep.spi.FaultCode;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.Region;
 
@@ -19,6 +22,7 @@ final class HostDispatchHandle implements DispatchHandle {
     private final Region recvWeights;
     private int numReceived;
     private int epoch;
+    private int masked;
     private boolean valid;
 
     HostDispatchHandle(
@@ -59,6 +63,7 @@ final class HostDispatchHandle implements DispatchHandle {
     /** The routing is that of the dispatch {@code atEpoch}, which had these headers. */
     void validate(int atEpoch, HeaderExchange headers) {
         epoch = atEpoch;
+        masked = owner.exchange.masks().bits();
         valid = true;
         numReceived = 0;
         for (int source = 0; source < receivedRows.length; source++) {
@@ -74,9 +79,13 @@ final class HostDispatchHandle implements DispatchHandle {
         }
     }
 
-    /** Which dispatch this is the routing of. */
-    int epoch() {
-        return epoch;
+    /** Says in a header that the routing is used; all ranks refuse it if masks have changed. */
+    void announce(HeaderExchange headers) {
+        headers.set(HeaderWord.HANDLE_EPOCH, epoch);
+        if (masked != owner.exchange.masks().bits()) {
+            headers.setStatus(
+                    Fault.ofRouting(FaultCode.HANDLE_MASKED, owner.topology.rank(), -1, -1, 0));
+        }
     }
 
     /** i32 [K] of each received row: local experts, or -1. */

@@ -14,6 +14,7 @@ import io.deepep.Tensor;
 import io.deepep.error.RoutingException;
 import io.deepep.host.HostContext;
 import io.deepep.normal.FaultMessages;
+import io.deepep.normal.Masks;
 import io.deepep.normal.NormalKernels;
 import io.deepep.spi.Operation;
 import io.deepep.spi.Region;
@@ -38,11 +39,32 @@ public final class HostNormalKernels implements NormalKernels {
     }
 
     @Override
+    public void updateMask(int rank, boolean masked) {
+        state.exchange.masks().update(rank, masked);
+        state.context.waiter().askAgain();
+    }
+
+    @Override
+    public int masked() {
+        return state.exchange.masks().bits();
+    }
+
+    @Override
+    public int epoch() {
+        return state.exchange.epoch();
+    }
+
+    @Override
+    public void startAfter(int epoch) {
+        state.exchange.startAfter(epoch);
+    }
+
+    @Override
     public DispatchLayout layout(Tensor topkIdx, int numExperts, Event event) {
         state.checks.layout(topkIdx, numExperts);
         int numTokens = (int) topkIdx.size(0);
         RoutingScan scan = new RoutingScan(state.topology, numTokens, numExperts);
-        scan.scan(topkIdx, null);
+        scan.scan(topkIdx, null, new Masks(state.topology));
         if (scan.fault() != null) {
             throw new RoutingException(
                     state.topology.rank(), FaultMessages.routing(scan.fault(), numExperts));

@@ -1,8 +1,8 @@
 package io.deepep.normal.host;
 
-import io.deepep.cuda.FaultPhase;
 import io.deepep.host.HostHeap;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -1,11 +1,11 @@
 package io.deepep.normal.host;
 
-import io.deepep.cuda.FaultCode;
-import io.deepep.cuda.FaultPhase;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowSum;
 import io.deepep.normal.Fault;
 import io.deepep.normal.HeaderWord;
+import io.deepep.spi.FaultCode;
+import io.deepep.spi.FaultPhase;
 
 /**
  * The rows that each rank of this node offers to the current combine: combine_peers.cuh in Java.
@@ -33,6 +33,9 @@ final class OfferedRows {
     void learn(HeaderExchange headers) {
         for (int nvlRank = 0; nvlRank < x.length; nvlRank++) {
             int rank = state.nodeRank(nvlRank);
+            if (headers.isMasked(rank)) {
+                continue; // no token has a row there
+            }
             x[nvlRank] = headers.longOf(rank, HeaderWord.X_LOW, HeaderWord.X_HIGH);
             xStride[nvlRank] = headers.word(rank, HeaderWord.X_STRIDE);
             weights[nvlRank] =

@@ -1,10 +1,10 @@
 package io.deepep.normal.host;
 
-import io.deepep.cuda.FaultPhase;
 import io.deepep.host.HostHeap;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.Word;
+import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 

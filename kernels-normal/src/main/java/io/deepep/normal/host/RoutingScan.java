@@ -3,8 +3,9 @@ package io.deepep.normal.host;
 import io.deepep.DispatchLayout;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
-import io.deepep.cuda.FaultCode;
 import io.deepep.normal.Fault;
+import io.deepep.normal.Masks;
+import io.deepep.spi.FaultCode;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
@@ -55,9 +56,9 @@ final class RoutingScan {
 
     /**
      * Reads {@code topkIdx}, or the mask of {@code layout}, or both and compares them. Either may
-     * be null.
+     * be null. No token goes to a masked rank.
      */
-    void scan(Tensor topkIdx, DispatchLayout layout) {
+    void scan(Tensor topkIdx, DispatchLayout layout, Masks without) {
         Arrays.fill(masks, (byte) 0);
         Arrays.fill(selectionsPerExpert, 0);
         fault = null;
@@ -75,6 +76,21 @@ final class RoutingScan {
                         layout.numTokensPerExpert(),
                         selectionsPerExpert,
                         FaultCode.LAYOUT_EXPERT_COUNT);
+            }
+        }
+        if (without.bits() != 0) {
+            leaveOut(without);
+        }
+    }
+
+    private void leaveOut(Masks without) {
+        for (int i = 0; i < masks.length; i++) {
+            masks[i] &= (byte) ~without.bits(); // masks are of one node
+        }
+        count();
+        for (int expert = 0; expert < selectionsPerExpert.length; expert++) {
+            if (without.contains(expert / (selectionsPerExpert.length / topology.numRanks()))) {
+                selectionsPerExpert[expert] = 0;
             }
         }
     }

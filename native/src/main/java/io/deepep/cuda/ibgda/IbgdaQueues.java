@@ -1,6 +1,6 @@
 package io.deepep.cuda.ibgda;
 
-import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.error.NativeCallException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -1,7 +1,7 @@
 package io.deepep.cuda.ibgda;
 
-import io.deepep.cuda.KernelHeader;
-import io.deepep.cuda.KernelStruct;
+import io.deepep.cuda.kernel.KernelHeader;
+import io.deepep.cuda.kernel.KernelStruct;
 
 /**
  * What kernels know of a rank's queue pairs: the definition of {@code deepep/ibgda_structs.cuh},

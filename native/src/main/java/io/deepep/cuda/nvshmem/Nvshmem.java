@@ -3,6 +3,7 @@ package io.deepep.cuda.nvshmem;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.deepep.Communicator;
+import io.deepep.EpTopology;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.CudaStream;
@@ -79,7 +80,12 @@ public final class Nvshmem implements AutoCloseable {
             Duration timeout) {
         NvshmemStartup startup =
                 new NvshmemStartup(
-                        NvshmemProcess.CURRENT, installation, options, peMap, HostTopology.SYSFS);
+                        NvshmemProcess.CURRENT,
+                        installation,
+                        options,
+                        peMap,
+                        NvshmemUserSettings.ofProcess(),
+                        HostTopology.SYSFS);
         return startup.start(NvshmemDevice.of(context), communicator, timeout);
     }
 
@@ -155,6 +161,37 @@ public final class Nvshmem implements AutoCloseable {
         }
         int numNvlRanks = peMap.topology().numNvlRanks();
         return split(peMap.topology().nvlRank(), numNvlRanks, peMap.topology().numRdmaRanks());
+    }
+
+    /**
+     * Meets all PEs over what carries data between them. Where the world holds several rails, they
+     * become teams, which must number their PEs as this library does. Collective.
+     *
+     * @throws IllegalStateException if they do not
+     */
+    public void meet() {
+        barrier();
+        boolean hasTeams =
+                call("nvshmemx_init_status", library::initStatus)
+                        != NvshmemLibrary.STATUS_LIMITED_SHARING;
+        if (peMap.world() != PeMap.World.GLOBAL || !hasTeams) {
+            return;
+        }
+        NvshmemTeam rail = splitRails();
+        EpTopology topology = peMap.topology();
+        if (rail.pe() != topology.rdmaRank() || rail.numPes() != topology.numRdmaRanks()) {
+            throw new IllegalStateException(
+                    "NVSHMEM numbers rank "
+                            + topology.rank()
+                            + " as PE "
+                            + rail.pe()
+                            + " of "
+                            + rail.numPes()
+                            + " in its rail, but it is rdmaRank "
+                            + topology.rdmaRank()
+                            + " of "
+                            + topology.numRdmaRanks());
+        }
     }
 
     private synchronized NvshmemTeam split(int firstPe, int stride, int numPes) {

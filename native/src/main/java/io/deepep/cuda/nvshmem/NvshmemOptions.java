@@ -87,6 +87,10 @@ public record NvshmemOptions(
         checkRange("serviceLevel", serviceLevel, 15);
         checkRange("gidIndex", gidIndex.orElse(0), 255);
         checkRange("numTeams", numTeams, MAX_TEAMS - NUM_OWN_TEAMS);
+        if (!usePeerAccess && transport == NvshmemTransport.NONE) {
+            throw new IllegalArgumentException(
+                    "transport=NONE reaches no other GPU without peer access; choose another transport");
+        }
         if (!hcas.isEmpty() && transport.usesHcaList() && hcaPrefix(hcas).isEmpty()) {
             throw new IllegalArgumentException(
                     "hcas="
@@ -146,7 +150,7 @@ public record NvshmemOptions(
         }
         if (transport.usesHcaList()) {
             putQueues(variables, ibgda);
-            putNics(variables, ibgda);
+            putNics(variables);
         } else if (transport == NvshmemTransport.UCX && !hcas.isEmpty()) {
             variables.put("UCX_NET_DEVICES", String.join(",", hcas));
         } else if (transport == NvshmemTransport.LIBFABRIC) {
@@ -161,15 +165,35 @@ public record NvshmemOptions(
         if (ibgda) {
             variables.put("NVSHMEM_IBGDA_NUM_RC_PER_PE", numQps);
             variables.put("NVSHMEM_IBGDA_NIC_HANDLER", nicHandler.name().toLowerCase(Locale.ROOT));
-        } else {
-            variables.put("NVSHMEM_IB_NUM_RC_PER_DEVICE", numQps);
         }
+        keepOrder(variables);
         gidIndex.ifPresent(index -> variables.put("NVSHMEM_IB_GID_INDEX", Integer.toString(index)));
         variables.put("NVSHMEM_IB_TRAFFIC_CLASS", Integer.toString(trafficClass));
         variables.put("NVSHMEM_IB_SL", Integer.toString(serviceLevel));
     }
 
-    private void putNics(Map<String, String> variables, boolean ibgda) {
+    /**
+     * A flag vouches for what its block has put before, so both must take one queue; see
+     * docs/networks.md.
+     */
+    private void keepOrder(Map<String, String> variables) {
+        if (transport == NvshmemTransport.IBGDA) {
+            // With several ports a block's puts would go round them.
+            variables.put("NVSHMEM_IBGDA_RC_MAP_BY", "cta");
+            variables.put("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "0");
+            return;
+        }
+        // The proxy goes round its queues. Its fence waits for all of them under IBRC, and for the
+        // first alone under IBDEVX.
+        variables.put("NVSHMEM_IB_NUM_RC_PER_DEVICE", "1");
+        if (transport == NvshmemTransport.IBRC) {
+            // IBRC's signals are writes, which may overtake data in memory registered so. Those of
+            // the others are atomics, which may not.
+            variables.put("NVSHMEM_IB_ENABLE_RELAXED_ORDERING", "0");
+        }
+    }
+
+    private void putNics(Map<String, String> variables) {
         // Otherwise the number of a PE in its host decides, which is 0 everywhere in normal mode.
         variables.put("NVSHMEM_ENABLE_NIC_PE_MAPPING", "0");
         if (hcas.isEmpty()) {
@@ -178,9 +202,6 @@ public record NvshmemOptions(
         variables.put("NVSHMEM_HCA_LIST", String.join(",", hcas));
         if (!hcaPrefix(hcas).contains(SUPPORTED_PREFIX)) {
             variables.put("NVSHMEM_HCA_PREFIX", hcaPrefix(hcas));
-        }
-        if (ibgda) {
-            variables.put("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", flag(hcas.size() > 1));
         }
     }
 

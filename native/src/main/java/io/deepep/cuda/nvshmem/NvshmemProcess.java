@@ -1,6 +1,6 @@
 package io.deepep.cuda.nvshmem;
 
-import io.deepep.cuda.NativeEnvironment;
+import io.deepep.cuda.driver.NativeEnvironment;
 import io.deepep.error.DeepEpUnavailableException;
 import java.nio.file.Path;
 import java.util.Map;

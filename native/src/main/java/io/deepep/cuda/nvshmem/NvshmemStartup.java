@@ -3,7 +3,6 @@ package io.deepep.cuda.nvshmem;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
 import io.deepep.Communicator;
-import io.deepep.cuda.NativeLibrary;
 import io.deepep.error.DeepEpUnavailableException;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -13,6 +12,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Stream;
@@ -28,6 +28,7 @@ final class NvshmemStartup {
     private final NvshmemInstallation installation;
     private final NvshmemOptions options;
     private final PeMap peMap;
+    private final NvshmemUserSettings user;
     private final Path sysfs;
 
     NvshmemStartup(
@@ -35,11 +36,13 @@ final class NvshmemStartup {
             NvshmemInstallation installation,
             NvshmemOptions options,
             PeMap peMap,
+            NvshmemUserSettings user,
             Path sysfs) {
         this.process = process;
         this.installation = installation;
         this.options = options;
         this.peMap = peMap;
+        this.user = user;
         this.sysfs = sysfs;
     }
 
@@ -56,6 +59,7 @@ final class NvshmemStartup {
                             () -> {
                                 checkPlugins();
                                 checkNumHcas();
+                                user.requireAgreement(options.environment());
                                 process.enter(installation.library(), options.environment());
                                 entered[0] = true;
                                 library[0] = NvshmemLibrary.load(installation);
@@ -87,29 +91,22 @@ final class NvshmemStartup {
         settings.put("usePeerAccess", Boolean.toString(options.usePeerAccess()));
         settings.put("numTeams", Integer.toString(options.numTeams()));
         settings.put("world", peMap.world().toString());
+        settings.putAll(user.shared());
         return settings;
     }
 
-    /** A plugin that cannot be loaded would be passed over with no more than a warning. */
     private void checkPlugins() {
-        checkPlugin(BOOTSTRAP, "libc6");
-        options.transport()
-                .plugin()
-                .ifPresent(plugin -> checkPlugin(plugin, options.transport().packages()));
+        plugin(BOOTSTRAP, "libc6").check();
+        transport().ifPresent(NvshmemPlugin::check);
     }
 
-    private void checkPlugin(String name, String packages) {
-        Path plugin = installation.libraryFolder().resolve(name).toAbsolutePath();
-        if (!Files.exists(plugin)) {
-            throw new DeepEpUnavailableException(
-                    "there is no " + plugin, NvshmemInstallation.CURE, null);
-        }
-        if (NativeLibrary.find(plugin.toString()).isEmpty()) {
-            throw new DeepEpUnavailableException(
-                    plugin + " cannot be loaded",
-                    "install the libraries it needs: sudo apt install " + packages,
-                    null);
-        }
+    private Optional<NvshmemPlugin> transport() {
+        NvshmemTransport transport = options.transport();
+        return transport.plugin().map(name -> plugin(name, transport.packages()));
+    }
+
+    private NvshmemPlugin plugin(String name, String packages) {
+        return new NvshmemPlugin(installation.libraryFolder().resolve(name), packages);
     }
 
     private void checkNumHcas() {
@@ -205,6 +202,22 @@ final class NvshmemStartup {
                             + " is below "
                             + NvshmemLibrary.STATUS_INITIALIZED,
                     "set NVSHMEM_DEBUG=WARN, with which it says why, and check the machine with deepep doctor",
+                    null);
+        }
+        checkTransport(where);
+    }
+
+    /** Where GPUs reach each other over NVLink, NVSHMEM starts without its transport too. */
+    private void checkTransport(String where) {
+        boolean started = transport().map(NvshmemPlugin::isLoaded).orElse(true);
+        if (!started) {
+            throw new DeepEpUnavailableException(
+                    "transport "
+                            + options.transport()
+                            + " was asked for, but NVSHMEM could not start it on "
+                            + where,
+                    "set NVSHMEM_DEBUG=INFO, with which it says why; where all GPUs reach each other over NVLink,"
+                            + " use transport NONE",
                     null);
         }
     }

@@ -4,6 +4,7 @@ import io.deepep.Communicator;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.CudaStream;
+import io.deepep.error.DeepEpException;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Meeting;
 import java.time.Duration;
@@ -120,13 +121,21 @@ public final class NvshmemWorld {
         try {
             Standing all = agree(slot, alone, options, peMap, meeting);
             if (all == Standing.SAME) {
-                return slot.current;
+                NvshmemWorld current = slot.current;
+                meeting.together(current::tryConnections);
+                return current;
             }
             if (all == Standing.OTHER) {
                 slot.current.nvshmem.close();
             }
             slot.current = null;
-            slot.keep(new NvshmemWorld(options, start.get()));
+            Nvshmem started = start.get();
+            slot.keep(new NvshmemWorld(options, started));
+            meeting.together(
+                    () -> {
+                        started.meet();
+                        return "";
+                    });
             return slot.current;
         } finally {
             if (alone) {
@@ -163,11 +172,25 @@ public final class NvshmemWorld {
     }
 
     static Meeting meeting(Communicator communicator, Duration timeout) {
+        // Between two meetings a rank may spend up to the timeout in a native call.
         return new Meeting(
                 communicator,
-                timeout,
+                timeout.multipliedBy(2),
                 "NVSHMEM cannot be used",
                 "check the machine with deepep doctor");
+    }
+
+    /** A queue that has failed stays so: better learnt now than by the first call's time-out. */
+    private String tryConnections() {
+        try {
+            nvshmem.barrier();
+            return "";
+        } catch (DeepEpException e) {
+            throw new DeepEpUnavailableException(
+                    "NVSHMEM's connections carry nothing any more: " + e.getMessage(),
+                    "start all processes again",
+                    e);
+        }
     }
 
     private Standing standing(NvshmemOptions wanted, PeMap peMap) {

@@ -1,8 +1,8 @@
 package io.deepep.cuda.ibgda;
 
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.CudaMemory;
-import io.deepep.cuda.PinnedMemory;
+import io.deepep.cuda.memory.CudaMemory;
+import io.deepep.cuda.memory.PinnedMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;

@@ -3,7 +3,7 @@ package io.deepep.cuda.ibgda;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 
-import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.kernel.KernelStruct.Params;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;

@@ -6,9 +6,9 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.KernelStruct.Params;
-import io.deepep.cuda.NetworkStructs;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.error.NativeCallException;
 import io.deepep.testkit.nic.NicFaults;
 import io.deepep.testkit.nic.SoftwareNic;

@@ -2,7 +2,7 @@ package io.deepep.cuda.ibgda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.cuda.KernelHeader;
+import io.deepep.cuda.kernel.KernelHeader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

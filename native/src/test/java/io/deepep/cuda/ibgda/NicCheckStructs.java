@@ -1,8 +1,8 @@
 package io.deepep.cuda.ibgda;
 
-import io.deepep.cuda.KernelHeader;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.NetworkStructs;
+import io.deepep.cuda.kernel.KernelHeader;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.NetworkStructs;
 
 /** Parameters of the kernels in {@code nic_checks.cu}. */
 final class NicCheckStructs {

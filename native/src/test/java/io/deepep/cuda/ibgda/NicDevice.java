@@ -1,6 +1,6 @@
 package io.deepep.cuda.ibgda;
 
-import io.deepep.cuda.KernelStruct.Params;
+import io.deepep.cuda.kernel.KernelStruct.Params;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 

@@ -3,10 +3,10 @@ package io.deepep.cuda.ibgda;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.NetworkStructs;
 import io.deepep.cuda.ibgda.IbgdaQueues.Peer;
 import io.deepep.cuda.ibgda.IbgdaQueues.QueuePair;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.testkit.nic.QueueMemory;
 import io.deepep.testkit.nic.RegisteredMemory;
 import io.deepep.testkit.nic.SoftwareNic;

@@ -1,6 +1,6 @@
 package io.deepep.cuda.nvshmem;
 
-import io.deepep.cuda.FakeLibraries;
+import io.deepep.cuda.driver.FakeLibraries;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;

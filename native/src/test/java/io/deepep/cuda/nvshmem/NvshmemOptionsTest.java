@@ -60,6 +60,7 @@ class NvshmemOptionsTest {
                         Map.entry("NVSHMEM_QP_DEPTH", "4096"),
                         Map.entry("NVSHMEM_IBGDA_NUM_RC_PER_PE", "24"),
                         Map.entry("NVSHMEM_IBGDA_NIC_HANDLER", "cpu_host_memory"),
+                        Map.entry("NVSHMEM_IBGDA_RC_MAP_BY", "cta"),
                         Map.entry("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "0"),
                         Map.entry("NVSHMEM_IB_GID_INDEX", "3"),
                         Map.entry("NVSHMEM_IB_TRAFFIC_CLASS", "105"),
@@ -69,13 +70,13 @@ class NvshmemOptionsTest {
     }
 
     @Test
-    void severalPortsAreSaidToBeSeveral() {
+    void blockKeepsToOneOfSeveralPorts() {
         assertThat(
                         environment(
                                 NvshmemTransport.IBGDA,
                                 b -> b.hcas(List.of("mlx5_0:1", "mlx5_1:1"))))
                 .containsEntry("NVSHMEM_HCA_LIST", "mlx5_0:1,mlx5_1:1")
-                .containsEntry("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "1")
+                .containsEntry("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "0")
                 .doesNotContainKey("NVSHMEM_HCA_PREFIX");
     }
 
@@ -90,13 +91,21 @@ class NvshmemOptionsTest {
 
     @ParameterizedTest
     @EnumSource(names = {"IBRC", "IBDEVX"})
-    void proxiedTransportsCountQueuesPerDevice(NvshmemTransport transport) {
+    void proxyHasOneQueueToEachPe(NvshmemTransport transport) {
         assertThat(environment(transport, b -> b.queues(8, 128)))
                 .containsEntry(
                         "NVSHMEM_REMOTE_TRANSPORT", transport.name().toLowerCase(Locale.ROOT))
-                .containsEntry("NVSHMEM_IB_NUM_RC_PER_DEVICE", "8")
+                .containsEntry("NVSHMEM_IB_NUM_RC_PER_DEVICE", "1")
                 .containsEntry("NVSHMEM_QP_DEPTH", "128")
                 .doesNotContainKey("NVSHMEM_IBGDA_NUM_RC_PER_PE");
+    }
+
+    @Test
+    void signalsThatAreWritesMayNotOvertakeData() {
+        assertThat(environment(NvshmemTransport.IBRC, b -> b))
+                .containsEntry("NVSHMEM_IB_ENABLE_RELAXED_ORDERING", "0");
+        assertThat(environment(NvshmemTransport.IBGDA, b -> b))
+                .doesNotContainKey("NVSHMEM_IB_ENABLE_RELAXED_ORDERING");
     }
 
     @Test

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
-import io.deepep.cuda.FakeLibraries;
+import io.deepep.cuda.driver.FakeLibraries;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.RankMismatchException;
 import java.io.IOException;
@@ -14,6 +14,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.IntFunction;
 import org.junit.jupiter.api.AfterEach;
@@ -33,6 +34,7 @@ class NvshmemStartTest {
     private static int numInstallations;
 
     @TempDir private Path sysfs;
+    private NvshmemUserSettings user = NvshmemUserSettings.NONE;
     private final List<FakeNvshmem> fakes = new ArrayList<>();
     private final List<FakeDevice> devices = new ArrayList<>();
     private final List<NvshmemProcess> processes = new ArrayList<>();
@@ -70,6 +72,7 @@ class NvshmemStartTest {
                                         fakes.get(rank).installation(),
                                         options.apply(rank),
                                         map,
+                                        user,
                                         sysfs);
                         try (Nvshmem nvshmem =
                                 startup.start(devices.get(rank), communicator, TIMEOUT)) {
@@ -151,6 +154,30 @@ class NvshmemStartTest {
                 "rank 1: ",
                 "nvshmemx_hostlib_init_attr failed",
                 "NVSHMEMX_ERROR_INTERNAL (7)");
+    }
+
+    /** NVLink would do, so NVSHMEM itself reports success. */
+    @Test
+    void transportThatDidNotStartIsAnErrorOfAll() throws Exception {
+        fakes.get(2).set("fake_transport_fails", 1);
+        start(PeMap.World.GLOBAL, rank -> OPTIONS);
+        assertAllFailed(
+                DeepEpUnavailableException.class,
+                "NVSHMEM cannot start: rank 2: transport IBGDA was asked for, but NVSHMEM could not start it on cuda:0",
+                "use transport NONE");
+        assertThat(fakes.get(0).calls()).doesNotContain("finalize");
+    }
+
+    @Test
+    void usersVariableThatContradictsIsRefusedByName() throws Exception {
+        user = new NvshmemUserSettings(Map.of("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "true"));
+        start(PeMap.World.GLOBAL, rank -> OPTIONS);
+        assertAllFailed(
+                DeepEpUnavailableException.class,
+                "NVSHMEM_IBGDA_ENABLE_MULTI_PORT=true is set in the environment, but this buffer needs"
+                        + " NVSHMEM_IBGDA_ENABLE_MULTI_PORT=0",
+                "unset it");
+        assertThat(fakes).allMatch(f -> f.calls().stream().noneMatch(c -> c.startsWith("init")));
     }
 
     @Test

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
-import io.deepep.cuda.FakeLibraries;
+import io.deepep.cuda.driver.FakeLibraries;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import java.nio.file.Path;
@@ -56,7 +56,13 @@ class NvshmemTest {
     private Nvshmem open(NvshmemOptions options, Duration timeout) {
         PeMap map = new PeMap(new EpTopology(0, 1, 1), PeMap.World.GLOBAL);
         try (InProcessGroup group = InProcessGroup.of(1)) {
-            return new NvshmemStartup(process, fake.installation(), options, map, folder)
+            return new NvshmemStartup(
+                            process,
+                            fake.installation(),
+                            options,
+                            map,
+                            NvshmemUserSettings.NONE,
+                            folder)
                     .start(device, group.communicator(0), timeout);
         }
     }

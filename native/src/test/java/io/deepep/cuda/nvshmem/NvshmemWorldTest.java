@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
-import io.deepep.cuda.FakeLibraries;
+import io.deepep.cuda.driver.FakeLibraries;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.spi.Meeting;
 import java.nio.file.Path;
@@ -36,6 +36,7 @@ class NvshmemWorldTest {
         private final NvshmemWorld.Slot slot = new NvshmemWorld.Slot();
         private final FakeDevice device = new FakeDevice();
         private FakeNvshmem fake;
+        private Duration timeout = TIMEOUT;
 
         NvshmemWorld join(NvshmemOptions options, Communicator communicator) {
             return join(options, communicator, PeMap.World.GLOBAL);
@@ -43,15 +44,21 @@ class NvshmemWorldTest {
 
         NvshmemWorld join(NvshmemOptions options, Communicator communicator, PeMap.World world) {
             PeMap map = new PeMap(new EpTopology(communicator.rank(), NUM_RANKS, 1), world);
-            Meeting meeting = NvshmemWorld.meeting(communicator, TIMEOUT);
+            Meeting meeting = NvshmemWorld.meeting(communicator, timeout);
             return NvshmemWorld.join(
                     slot,
                     options,
                     map,
                     meeting,
                     () ->
-                            new NvshmemStartup(process, fake.installation(), options, map, folder)
-                                    .start(device, communicator, TIMEOUT));
+                            new NvshmemStartup(
+                                            process,
+                                            fake.installation(),
+                                            options,
+                                            map,
+                                            NvshmemUserSettings.NONE,
+                                            folder)
+                                    .start(device, communicator, timeout));
         }
 
         List<String> calls() {
@@ -89,7 +96,7 @@ class NvshmemWorldTest {
     }
 
     private static NvshmemOptions options(int numQps) {
-        return NvshmemOptions.builder(NvshmemTransport.IBRC).queues(numQps, 1024).build();
+        return NvshmemOptions.builder(NvshmemTransport.IBGDA).queues(numQps, 1024).build();
     }
 
     @Test
@@ -100,8 +107,41 @@ class NvshmemWorldTest {
                     assertThat(rank.join(options(4), communicator)).isSameAs(first);
                     assertThat(rank.join(options(2), communicator)).isSameAs(first);
                 });
-        assertThat(ranks.getFirst().calls()).containsExactly("get_uniqueid", "init");
-        assertThat(ranks.getLast().calls()).containsExactly("init");
+        assertThat(ranks.getFirst().calls())
+                .containsExactly("get_uniqueid", "init", "barrier", "split", "barrier", "barrier");
+        assertThat(ranks.getLast().calls())
+                .containsExactly("init", "barrier", "split", "barrier", "barrier");
+    }
+
+    /** A queue has failed since: nobody waits for a call that would never end. */
+    @Test
+    void connectionsThatFailedAreAnErrorOfTheNextBuffer() throws Exception {
+        onEveryRank(
+                (rank, communicator) -> {
+                    rank.timeout = Duration.ofSeconds(4);
+                    rank.join(options(1), communicator);
+                    communicator.barrier(TIMEOUT);
+                    if (communicator.rank() == 1) {
+                        rank.fake.set("fake_hang", 1);
+                    }
+                    assertThatThrownBy(() -> rank.join(options(1), communicator))
+                            .isInstanceOf(DeepEpUnavailableException.class)
+                            .hasMessageContaining(
+                                    "rank 1: NVSHMEM's connections carry nothing any more")
+                            .hasMessageContaining("start all processes again");
+                    rank.fake.set("fake_hang", 0);
+                });
+    }
+
+    /** Before a kernel takes the wrong PE for its peer. */
+    @Test
+    void railsThatNvshmemNumbersOtherwiseAreAnErrorOfAll() throws Exception {
+        ranks.getLast().fake.set("fake_team_shift", 1);
+        onEveryRank(
+                (rank, communicator) ->
+                        assertThatThrownBy(() -> rank.join(options(1), communicator))
+                                .hasMessageContaining("NVSHMEM numbers rank")
+                                .hasMessageContaining("in its rail, but it is rdmaRank"));
     }
 
     @Test
@@ -124,7 +164,9 @@ class NvshmemWorldTest {
         ranks.forEach(
                 rank ->
                         assertThat(rank.calls())
-                                .endsWith("init", "align", "align", "free", "align"));
+                                .endsWith(
+                                        "init", "barrier", "split", "align", "align", "free",
+                                        "align"));
     }
 
     @Test
@@ -144,11 +186,15 @@ class NvshmemWorldTest {
                 .containsExactly(
                         "get_uniqueid",
                         "init",
+                        "barrier",
+                        "split",
                         "align",
                         "free",
+                        "destroy",
                         "finalize",
                         "get_uniqueid",
-                        "init");
+                        "init",
+                        "barrier");
     }
 
     /** Buffers that need more queues come too late: NVSHMEM reads its environment once. */
@@ -158,7 +204,7 @@ class NvshmemWorldTest {
                 (rank, communicator) -> {
                     rank.join(options(1), communicator);
                     assertThatThrownBy(() -> rank.join(options(2), communicator))
-                            .hasMessageContaining("NVSHMEM_IB_NUM_RC_PER_DEVICE=2 comes too late");
+                            .hasMessageContaining("NVSHMEM_IBGDA_NUM_RC_PER_PE=2 comes too late");
                 });
     }
 
@@ -194,10 +240,10 @@ class NvshmemWorldTest {
         onEveryRank((rank, communicator) -> rank.join(options(1), communicator));
         ranks.getFirst().slot.end();
         ranks.getFirst().slot.end();
-        assertThat(ranks.getFirst().calls()).endsWith("init", "global_exit");
+        assertThat(ranks.getFirst().calls()).endsWith("init", "barrier", "split", "global_exit");
         ranks.getLast().device.lost = true;
         ranks.getLast().slot.end();
-        assertThat(ranks.getLast().calls()).endsWith("init");
+        assertThat(ranks.getLast().calls()).endsWith("init", "barrier", "split");
         assertThatThrownBy(
                         () ->
                                 onEveryRank(

@@ -13,7 +13,8 @@ import org.junit.jupiter.api.extension.ExtendWith;
 /**
  * A class of tests that runs once for each backend that is here, which its constructor may take as
  * a {@link TestBackend}. Cases that do not apply to a backend are not in its list: see {@link
- * Cases}.
+ * Cases}. A case whose last parameter is a {@link RankContext} is run by every rank of its {@link
+ * RankGroup}.
  */
 @Target(ElementType.TYPE)
 @Retention(RetentionPolicy.RUNTIME)

@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance;
 
 import io.deepep.EpTopology;
 import io.deepep.testkit.TestBackend;
+import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.extension.ExtensionContext;
@@ -18,7 +19,18 @@ final class GroupArguments extends AnnotationBasedArgumentsProvider<GroupSource>
         return Arrays.stream(source.value())
                 .map(line -> line.split(",\\s*"))
                 .filter(values -> Ranks.fit(backend, topology(values)))
-                .map(Arguments::of);
+                .map(values -> arguments(context.getRequiredTestMethod(), backend, values));
+    }
+
+    /** A case that each rank runs learns its group from its context. */
+    private static Arguments arguments(Method method, TestBackend backend, String[] values) {
+        Class<?>[] parameters = method.getParameterTypes();
+        if (parameters.length == 0 || parameters[parameters.length - 1] != RankContext.class) {
+            return Arguments.of((Object[]) values);
+        }
+        Object[] more = Arrays.copyOfRange(values, 2, values.length + 1, Object[].class);
+        more[more.length - 1] = RankContext.of(backend, topology(values));
+        return Arguments.of(more);
     }
 
     private static EpTopology topology(String[] values) {

@@ -8,8 +8,8 @@ import org.junit.jupiter.params.provider.ArgumentsSource;
 
 /**
  * Arguments of {@link Cases}, each {@code "nodes, ranksPerNode"} and, after these, what else the
- * case takes: those whose group the suite's backend has. A method that is about one group need not
- * take its size.
+ * case takes: those whose group the suite's backend has. A method that is about one group, or that
+ * each rank runs with its {@link RankContext}, does not take the two numbers.
  */
 @Target(ElementType.METHOD)
 @Retention(RetentionPolicy.RUNTIME)

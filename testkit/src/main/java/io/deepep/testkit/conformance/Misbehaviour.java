@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
-import io.deepep.Communicator;
 import io.deepep.EpTopology;
+import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
 import io.deepep.error.RoutingException;
@@ -57,6 +57,15 @@ public final class Misbehaviour {
         assertThat(error).hasMessageContaining("rank " + CULPRIT).hasMessageContainingAll(mentions);
     }
 
+    public static void requireTooMany(ThrowingCallable call, int rank, int needed, int capacity) {
+        CapacityExceededException error =
+                catchThrowableOfType(CapacityExceededException.class, call);
+        assertThat(error).as("an exception on every rank").isNotNull();
+        assertThat(error.rank()).isEqualTo(rank);
+        assertThat(error.needed()).isEqualTo(needed);
+        assertThat(error.capacity()).isEqualTo(capacity);
+    }
+
     public static void requireTimeout(int rank, String phase, ThrowingCallable call) {
         DeepEpTimeoutException error = catchThrowableOfType(DeepEpTimeoutException.class, call);
         assertThat(error).as("a DeepEpTimeoutException on rank " + rank).isNotNull();
@@ -74,36 +83,19 @@ public final class Misbehaviour {
                 .hasMessageContaining("failed");
     }
 
-    /** What the ranks do of which one does not come; {@code meet} waits for all of them. */
-    public interface Act {
-        void run(RankContext context, Runnable meet);
-    }
-
     /**
-     * Runs {@code act} on all ranks but one, over a buffer with a short timeout; another buffer of
-     * the group must still work afterwards.
+     * Runs {@code act} over a buffer with a short timeout, of which the rank that errs stays away
+     * until the others have given up. Other buffers of the group must still work afterwards.
      */
     public static void withoutOneRank(
-            TestBackend backend,
-            EpTopology topology,
-            Consumer<Buffer.Builder> modes,
-            Act act,
-            Ranks.Body afterwards) {
-        Ranks.run(
-                backend,
-                topology,
-                modes,
-                context -> {
-                    Communicator communicator = context.communicator();
-                    Buffer.Builder builder = Ranks.builder(backend, communicator, topology);
-                    modes.accept(builder);
-                    try (Buffer hasty = builder.timeout(SHORT).open()) {
-                        act.run(context.with(hasty), () -> communicator.barrier(Ranks.TIMEOUT));
-                        // The absent rank stays away until the others have given up.
-                        communicator.barrier(Ranks.TIMEOUT);
-                    }
-                    afterwards.run(context);
-                });
+            RankContext context, RankGroup group, Consumer<RankContext> act) {
+        Buffer.Builder builder =
+                Ranks.builder(context.backend(), context.communicator(), context.topology());
+        group.limit(builder);
+        try (Buffer hasty = builder.timeout(SHORT).open()) {
+            act.accept(context.with(hasty));
+            context.meet();
+        }
     }
 
     /** How ranks fill in their options. */
@@ -112,13 +104,13 @@ public final class Misbehaviour {
     }
 
     /**
-     * Ranks that want different buffers all learn it; afterwards the group can open one, given to
-     * {@code afterwards}.
+     * Ranks that want different buffers all learn it; afterwards they can open those of {@code
+     * group}, given to {@code afterwards}.
      */
     public static void requireOpenMismatch(
             TestBackend backend,
             Options options,
-            Consumer<Buffer.Builder> good,
+            RankGroup group,
             Ranks.Body afterwards,
             String... mentions) {
         EpTopology topology = Ranks.four(backend);
@@ -135,7 +127,7 @@ public final class Misbehaviour {
                             .hasMessageContainingAll(mentions)
                             .hasMessageContaining("rank 1");
                     Buffer.Builder agreed = Ranks.builder(backend, communicator, topology);
-                    good.accept(agreed);
+                    group.limit(agreed);
                     try (Buffer buffer = agreed.open()) {
                         afterwards.run(new RankContext(backend, communicator, buffer));
                     }

@@ -68,7 +68,7 @@ final class OnEachBackend implements ClassTemplateInvocationContextProvider {
 
         @Override
         public List<Extension> getAdditionalExtensions() {
-            return List.of(new Resolver(backend));
+            return List.of(new Resolver(backend), new OnEachRank(backend));
         }
     }
 

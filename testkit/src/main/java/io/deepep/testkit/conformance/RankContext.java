@@ -8,25 +8,56 @@ import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.function.Function;
 
 /**
  * What one rank's thread of a test has at hand.
  *
  * @param backend under test
+ * @param topology of the group, with this rank in it
  * @param communicator of the rank
  * @param buffer open, closed by the test's frame
+ * @param common what the ranks of this process share
  */
-public record RankContext(TestBackend backend, Communicator communicator, Buffer buffer) {
+public record RankContext(
+        TestBackend backend,
+        EpTopology topology,
+        Communicator communicator,
+        Buffer buffer,
+        ConcurrentMap<Object, Object> common) {
+    public RankContext(TestBackend backend, Communicator communicator, Buffer buffer) {
+        this(backend, buffer.topology(), communicator, buffer, new ConcurrentHashMap<>());
+    }
+
+    /** Stands for the ranks of a group that is still to be made. */
+    static RankContext of(TestBackend backend, EpTopology topology) {
+        return new RankContext(backend, topology, null, null, null);
+    }
+
     public int rank() {
         return communicator.rank();
     }
 
-    public EpTopology topology() {
-        return buffer.topology();
+    /** Whether this is the rank that errs, in cases of bad input. */
+    public boolean isCulprit() {
+        return rank() == Misbehaviour.CULPRIT;
+    }
+
+    /** What the first rank of this process that asks for it makes, for all of them. */
+    @SuppressWarnings("unchecked") // a key belongs to one kind of values
+    public <K, V> V shared(K key, Function<K, V> make) {
+        return (V) common.computeIfAbsent(key, _ -> make.apply(key));
     }
 
     public Device device() {
         return backend.device(rank(), communicator.size());
+    }
+
+    /** Waits for all ranks of the group. */
+    public void meet() {
+        communicator.barrier(Ranks.TIMEOUT);
     }
 
     public Tensor upload(Tensor hostTensor) {
@@ -44,6 +75,12 @@ public record RankContext(TestBackend backend, Communicator communicator, Buffer
 
     /** The same rank with another buffer. */
     public RankContext with(Buffer other) {
-        return new RankContext(backend, communicator, other);
+        return new RankContext(backend, topology, communicator, other, common);
+    }
+
+    /** The group, for names of cases. */
+    @Override
+    public String toString() {
+        return topology == null ? "" : topology.numRdmaRanks() + "x" + topology.numNvlRanks();
     }
 }

@@ -7,6 +7,8 @@ import io.deepep.InProcessGroup;
 import io.deepep.RankFailedException;
 import io.deepep.testkit.TestBackend;
 import java.time.Duration;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import java.util.function.Consumer;
 
 /**
@@ -33,6 +35,7 @@ public final class Ranks {
     /** Opens a buffer on every rank, runs {@code body} and closes the buffers. */
     public static void run(
             TestBackend backend, EpTopology topology, Consumer<Buffer.Builder> options, Body body) {
+        ConcurrentMap<Object, Object> common = new ConcurrentHashMap<>();
         runBare(
                 backend,
                 topology,
@@ -40,7 +43,9 @@ public final class Ranks {
                     Buffer.Builder builder = builder(backend, communicator, topology);
                     options.accept(builder);
                     try (Buffer buffer = builder.open()) {
-                        body.run(new RankContext(backend, communicator, buffer));
+                        body.run(
+                                new RankContext(
+                                        backend, buffer.topology(), communicator, buffer, common));
                     }
                 });
     }

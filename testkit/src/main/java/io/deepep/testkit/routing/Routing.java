@@ -102,6 +102,20 @@ public final class Routing {
                 .toArray(float[][][]::new);
     }
 
+    /** The same without the tokens of a rank, and without selections of its experts. */
+    public Routing without(int rank) {
+        long[][][] left = copy(topkIdx);
+        for (int source = 0; source < numRanks(); source++) {
+            for (long[] row : left[source]) {
+                for (int k = 0; k < row.length; k++) {
+                    boolean absent = source == rank || (row[k] >= 0 && ownerOf(row[k]) == rank);
+                    row[k] = absent ? -1 : row[k];
+                }
+            }
+        }
+        return new Routing(numExperts, numTopk, left, weights);
+    }
+
     /** R. */
     public int numRanks() {
         return topkIdx.length;

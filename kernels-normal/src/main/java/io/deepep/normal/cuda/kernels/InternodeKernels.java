@@ -2,11 +2,13 @@ package io.deepep.normal.cuda.kernels;
 
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.DeviceCode;
 import io.deepep.cuda.NetworkLibrary;
+import java.net.URL;
 
 /** The kernels of normal mode across nodes, for one way to reach them. */
 public record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
-    private static final String FOLDER = "/io/deepep/normal/nvshmem/";
+    private static final String FOLDER = "io/deepep/normal/nvshmem/";
 
     /** Those that call a library. */
     public static InternodeKernels over(NetworkLibrary library, int sharedBytes) {
@@ -20,15 +22,17 @@ public record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
     }
 
     private static CudaFunction load(NetworkLibrary library, String name) {
-        CudaModule module =
-                library.load(name, InternodeKernels.class.getResource(FOLDER + name + ".fatbin"));
+        CudaModule module = library.load(name, find(name));
         InternodeStructs.HEADER.requireSame(module);
         return module.function("deepep_" + name);
     }
 
-    /** Whether this build has them. */
+    private static URL find(String name) {
+        return DeviceCode.find(InternodeKernels.class, FOLDER + name + ".fatbin");
+    }
+
+    /** Whether there are any here. */
     public static boolean areBuilt() {
-        return InternodeKernels.class.getResource(FOLDER + "internode_dispatch_nvshmem.fatbin")
-                != null;
+        return find("internode_dispatch_nvshmem") != null;
     }
 }

@@ -1,8 +1,8 @@
 package io.deepep.normal.cuda.kernels;
 
-import io.deepep.cuda.KernelHeader;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.NetworkStructs;
+import io.deepep.cuda.kernel.KernelHeader;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.NetworkStructs;
 
 /**
  * What the normal kernels across nodes and Java share: the definition of {@code

@@ -2,11 +2,12 @@ package io.deepep.normal.cuda.kernels;
 
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
-import io.deepep.cuda.KernelEnum;
-import io.deepep.cuda.KernelHeader;
+import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.Word;
+import io.deepep.spi.KernelEnum;
 import io.deepep.spi.Layout;
 
 /**
@@ -102,6 +103,7 @@ public final class KernelConstants {
                 .constant("kMaxBlocks", MAX_BLOCKS)
                 .constant("kThreads", THREADS)
                 .constant("kMaxThreads", MAX_THREADS)
+                .constant("kFirstEpoch", Word.FIRST_EPOCH)
                 .constant("kFlagStrideBytes", (int) Layout.LINE_BYTES)
                 .constant("kHeaderWords", HeaderWord.HEADER_WORDS)
                 .constant("kHeaderCounts", HeaderWord.HEADER_COUNTS)

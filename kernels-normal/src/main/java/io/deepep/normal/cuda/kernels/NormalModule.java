@@ -3,7 +3,8 @@ package io.deepep.normal.cuda.kernels;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
-import io.deepep.cuda.KernelHeader;
+import io.deepep.cuda.DeviceCode;
+import io.deepep.cuda.kernel.KernelHeader;
 import java.net.URL;
 
 /**
@@ -45,7 +46,7 @@ public final class NormalModule {
     }
 
     private static CudaFunction load(CudaContext context, String name, KernelHeader header) {
-        URL code = NormalModule.class.getResource("/io/deepep/normal/" + name + ".fatbin");
+        URL code = DeviceCode.find(NormalModule.class, "io/deepep/normal/" + name + ".fatbin");
         CudaModule module = CudaModule.loadResource(context, name, code);
         header.requireSame(module);
         return module.function("deepep_" + name);

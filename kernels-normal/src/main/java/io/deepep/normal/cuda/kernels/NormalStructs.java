@@ -1,9 +1,9 @@
 package io.deepep.normal.cuda.kernels;
 
 import io.deepep.EpTopology;
-import io.deepep.cuda.KernelHeader;
-import io.deepep.cuda.KernelStruct;
-import io.deepep.cuda.StatusStruct;
+import io.deepep.cuda.kernel.KernelHeader;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.StatusStruct;
 
 /**
  * What the normal kernels and Java share: the definition of {@code normal_structs.cuh}. Every
@@ -22,10 +22,13 @@ public final class NormalStructs {
                     .u64("header_parity_stride", "bytes")
                     .u64("header_rank_stride", "bytes")
                     .u64("meta_flag_offset", "u64 per source, kFlagStrideBytes apart")
-                    .u64("done_flag_offset", "three u64 per source, kFlagStrideBytes apart")
+                    .u64("done_flag_offset", "four u64 per source, kFlagStrideBytes apart")
                     .u64(
                             "waits",
-                            "u64 [all ranks][kWaitsPerRank], ns, by WaitIdx, in host memory; 0: nobody observes")
+                            "u64 [all ranks][kWaitsPerRank], ns, by WaitIdx, in host memory; or 0")
+                    .u64(
+                            "gone",
+                            "i32 [all ranks] in host memory: 1 + who is to blame for its absence, or 0")
                     .i32("rank", "within the node")
                     .i32("num_ranks", "of the node")
                     .i32("first_rank", "of the node, among all ranks")
@@ -47,6 +50,8 @@ public final class NormalStructs {
                     .u32("meta_arrivals", "")
                     .u32("exit_arrivals", "")
                     .u32("barrier_arrivals", "")
+                    .u32("waiting_epoch", "the epoch in which this rank has said that it waits")
+                    .u32("masked", "bit r: rank r of the node is neither sent to nor waited for")
                     .u32("reserved", "")
                     .i32(
                             "block_counts",
@@ -75,7 +80,9 @@ public final class NormalStructs {
                     .u64("token_rows", "i32 [num_tokens][num_ranks], -1: not sent; read if cached")
                     .u64("token_order", "i32 [num_tokens][num_ranks] workspace, 0 if cached")
                     .u64("expert_hist", "u32 [num_experts] workspace, zeroed once by the host")
-                    .u64("handle_epoch", "u64: epoch of the routing, 0: none; read if cached")
+                    .u64(
+                            "handle_epoch",
+                            "u64: epoch of the routing | masked << 32, 0: none; read if cached")
                     .u64("out_topk_idx", "i64 [num_rows or num_worst_rows][topk], or 0")
                     .u64("out_topk_weights", "f32 [num_rows or num_worst_rows][topk], or 0")
                     .u64("out_src_idx", "i32 [num_rows], or 0")
@@ -83,7 +90,7 @@ public final class NormalStructs {
                     .u64("out_raw_expert_counts", "i32 [experts per rank], or 0")
                     .u64(
                             "out_source_rows",
-                            "i32 [num_ranks + 1]: s owns [s] .. [s + 1]; [num_ranks][2]: first row sent to a rank, count; or 0")
+                            "i32 [num_ranks + 1]; [num_ranks][2]: first row to a rank, count; or 0")
                     .u64("out_num_rows", "i32, or 0")
                     .u64("host_expert_counts", "i32 [experts per rank] in host memory, or 0")
                     .i32("num_tokens", "")
@@ -119,14 +126,13 @@ public final class NormalStructs {
                             "source_rows",
                             "out_source_rows of the dispatch; read if a rank has stage_x")
                     .u64("token_rows", "i32 [num_tokens][num_ranks] of the dispatch")
-                    .u64("handle_epoch", "u64: epoch of the routing, 0: none")
+                    .u64("handle_epoch", "u64: epoch of the routing | masked << 32, 0: none")
                     .u64("bias", "bf16 [num_tokens][hidden], or 0", 2)
                     .u64("bias_stride", "bytes", 2)
                     .u64("out", "bf16 [num_tokens][hidden]")
                     .u64("out_stride", "bytes")
                     .u64("out_weights", "f32 [num_tokens][topk], or 0")
                     .i32("x_absolute", "")
-                    .i32("weights_absolute", "")
                     .i32("num_rows", "rows of x that peers may read")
                     .i32("num_tokens", "")
                     .i32("hidden", "")
@@ -138,7 +144,6 @@ public final class NormalStructs {
                     .i32("num_stage_blocks", "blocks that stage, fewer than the launch has; or 0")
                     .i32("room", "rows of the region at x, if stage_x")
                     .i32("rings_offset", "several nodes: in dynamic shared memory")
-                    .i32("reserved", "")
                     .build();
 
     public static final KernelStruct EXPAND =

@@ -3,7 +3,7 @@ package io.deepep.normal.cuda.kernels;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.deepep.cuda.KernelHeader;
+import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.error.AbiMismatchException;
 import java.io.IOException;
 import java.nio.file.Files;

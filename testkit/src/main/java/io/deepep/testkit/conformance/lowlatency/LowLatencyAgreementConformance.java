@@ -1,15 +1,13 @@
 package io.deepep.testkit.conformance.lowlatency;
 
-import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static io.deepep.testkit.conformance.Misbehaviour.requireTooMany;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
 import io.deepep.DType;
-import io.deepep.Event;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
@@ -17,12 +15,11 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
-import io.deepep.error.CapacityExceededException;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.routing.Routing;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
@@ -36,12 +33,13 @@ import org.junit.jupiter.params.provider.ValueSource;
  * learns it, after which the buffer still works.
  */
 @BackendSuite
-public record LowLatencyAgreementConformance(TestBackend backend) {
+public record LowLatencyAgreementConformance(TestBackend backend) implements RankGroup {
     private static final LowLatencyShape SHAPE = LowLatencyMisuses.SHAPE;
     private static final LowLatencyFormat FP8 = LowLatencyFormat.FP8;
 
-    private void run(Ranks.Body body) {
-        Ranks.run(backend(), Ranks.four(backend()), b -> b.lowLatency(SHAPE.limits()), body);
+    @Override
+    public void limit(Buffer.Builder builder) {
+        builder.lowLatency(SHAPE.limits());
     }
 
     private static void requireOrder(ThrowingCallable call, String why) {
@@ -52,75 +50,54 @@ public record LowLatencyAgreementConformance(TestBackend backend) {
 
     /** A hook that has run, a third dispatch or combine before the first of them is received. */
     @Test
-    public void halvesOutOfOrder() {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    Buffer buffer = context.buffer();
-                    LowLatencyDispatchPlan plan = rank.plan(FP8).receiveHook(true).build();
-                    LowLatencyDispatchResult first = buffer.lowLatencyDispatch(plan);
-                    LowLatencyDispatchResult second = buffer.lowLatencyDispatch(plan);
-                    requireOrder(() -> buffer.lowLatencyDispatch(plan), "receive hook");
-                    requireOrder(() -> rank.dispatch(FP8), "receive hook");
-                    first.receiveHook().run();
-                    rank.verify(first, FP8);
-                    second.receiveHook().run();
-                    requireOrder(() -> second.receiveHook().run(), "nothing is left to receive");
-                    rank.verify(second, FP8);
-                    LowLatencyCombinePlan home =
-                            rank.home(second.handle()).receiveHook(true).build();
-                    LowLatencyCombineResult one = buffer.lowLatencyCombine(home);
-                    LowLatencyCombineResult two = buffer.lowLatencyCombine(home);
-                    requireOrder(() -> buffer.lowLatencyCombine(home), "receive hook");
-                    requireOrder(() -> rank.combine(second.handle()), "receive hook");
-                    one.receiveHook().run();
-                    rank.verify(one);
-                    two.receiveHook().run();
-                    requireOrder(() -> two.receiveHook().run(), "nothing is left to receive");
-                    rank.verify(two);
-                    rank.roundTrip(FP8);
-                });
+    public void halvesOutOfOrder(RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        Buffer buffer = context.buffer();
+        LowLatencyDispatchPlan plan = rank.plan(FP8).receiveHook(true).build();
+        LowLatencyDispatchResult first = buffer.lowLatencyDispatch(plan);
+        LowLatencyDispatchResult second = buffer.lowLatencyDispatch(plan);
+        requireOrder(() -> buffer.lowLatencyDispatch(plan), "receive hook");
+        requireOrder(() -> rank.dispatch(FP8), "receive hook");
+        first.receiveHook().run();
+        rank.verify(first, FP8);
+        second.receiveHook().run();
+        requireOrder(() -> second.receiveHook().run(), "nothing is left to receive");
+        rank.verify(second, FP8);
+        LowLatencyCombinePlan home = rank.home(second.handle()).receiveHook(true).build();
+        LowLatencyCombineResult one = buffer.lowLatencyCombine(home);
+        LowLatencyCombineResult two = buffer.lowLatencyCombine(home);
+        requireOrder(() -> buffer.lowLatencyCombine(home), "receive hook");
+        requireOrder(() -> rank.combine(second.handle()), "receive hook");
+        one.receiveHook().run();
+        rank.verify(one);
+        two.receiveHook().run();
+        requireOrder(() -> two.receiveHook().run(), "nothing is left to receive");
+        rank.verify(two);
+        rank.roundTrip(FP8);
     }
 
     @ParameterizedTest
     @EnumSource(LowLatencyFormat.class)
-    public void differentFormats(LowLatencyFormat others) {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    for (LowLatencyFormat own : LowLatencyFormat.values()) {
-                        if (own != others) {
-                            LowLatencyFormat format = context.rank() == CULPRIT ? own : others;
-                            LowLatencyDispatchPlan plan = rank.plan(format).build();
-                            requireMismatch(
-                                    () -> finish(context.buffer().lowLatencyDispatch(plan)),
-                                    "has " + own,
-                                    "has " + others);
-                        }
-                        rank.roundTrip(own);
-                    }
-                });
+    public void differentFormats(LowLatencyFormat others, RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        for (LowLatencyFormat own : LowLatencyFormat.values()) {
+            if (own != others) {
+                LowLatencyFormat format = context.isCulprit() ? own : others;
+                LowLatencyDispatchPlan plan = rank.plan(format).build();
+                requireMismatch(() -> rank.call(plan), "has " + own, "has " + others);
+            }
+            rank.roundTrip(own);
+        }
     }
 
     @Test
-    public void differentNumbersOfSelections() {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    Tensor two = context.upload(HostTensors.allocate(DType.I64, 10, 2));
-                    Tensor idx = context.rank() == CULPRIT ? two : rank.topkIdx();
-                    LowLatencyDispatchPlan plan =
-                            LowLatencyDispatchPlan.builder(rank.x(), idx).build();
-                    requireMismatch(
-                            () -> finish(context.buffer().lowLatencyDispatch(plan)),
-                            "numTopk",
-                            "2",
-                            "3");
-                    rank.roundTrip(FP8);
-                });
+    public void differentNumbersOfSelections(RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        Tensor two = context.upload(HostTensors.allocate(DType.I64, 10, 2));
+        Tensor idx = context.isCulprit() ? two : rank.topkIdx();
+        LowLatencyDispatchPlan plan = LowLatencyDispatchPlan.builder(rank.x(), idx).build();
+        requireMismatch(() -> rank.call(plan), "numTopk", "2", "3");
+        rank.roundTrip(FP8);
     }
 
     /**
@@ -128,28 +105,17 @@ public record LowLatencyAgreementConformance(TestBackend backend) {
      * however few ranks, and one more is refused by all instead of spilling over.
      */
     @Test
-    public void expertSelectedMoreOftenThanItHasRows() {
-        LowLatencyWorld full = LowLatencyWorld.of(crowded(0), SHAPE.limits());
-        Routing spills = crowded(1);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, full);
-                    Tensor idx = HostTensors.i64(spills.topkIdx(context.rank()), 3);
-                    LowLatencyDispatchPlan tooMany =
-                            LowLatencyDispatchPlan.builder(rank.x(), context.upload(idx)).build();
-                    for (int round = 0; round < 2; round++) {
-                        rank.roundTrip(FP8);
-                        CapacityExceededException error =
-                                catchThrowableOfType(
-                                        CapacityExceededException.class,
-                                        () -> finish(context.buffer().lowLatencyDispatch(tooMany)));
-                        assertThat(error).as("an exception on every rank").isNotNull();
-                        assertThat(error.rank()).isEqualTo(2);
-                        assertThat(error.needed()).isEqualTo(41);
-                        assertThat(error.capacity()).isEqualTo(40);
-                    }
-                    rank.roundTrip(FP8);
-                });
+    public void expertSelectedMoreOftenThanItHasRows(RankContext context) {
+        LowLatencyRank rank =
+                new LowLatencyRank(context, LowLatencyWorld.of(crowded(0), SHAPE.limits()));
+        Tensor idx = HostTensors.i64(crowded(1).topkIdx(context.rank()), 3);
+        LowLatencyDispatchPlan tooMany =
+                LowLatencyDispatchPlan.builder(rank.x(), context.upload(idx)).build();
+        for (int round = 0; round < 2; round++) {
+            rank.roundTrip(FP8);
+            requireTooMany(() -> rank.call(tooMany), 2, 41, 40);
+        }
+        rank.roundTrip(FP8);
     }
 
     /** 40 selections of expert 5, two for each token of ranks 0 and 1, and some from rank 2. */
@@ -172,61 +138,39 @@ public record LowLatencyAgreementConformance(TestBackend backend) {
     }
 
     @Test
-    public void differentCombineFormats() {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyHandle handle = rank.dispatch(FP8).handle();
-                    boolean logFmt = context.rank() == CULPRIT;
-                    LowLatencyCombinePlan plan = rank.home(handle).logFmt(logFmt).build();
-                    requireMismatch(
-                            () -> finish(context.buffer().lowLatencyCombine(plan)),
-                            "LogFMT",
-                            "BF16");
-                    rank.combine(handle);
-                });
+    public void differentCombineFormats(RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        LowLatencyHandle handle = rank.dispatch(FP8).handle();
+        boolean logFmt = context.isCulprit();
+        LowLatencyCombinePlan plan = rank.home(handle).logFmt(logFmt).build();
+        requireMismatch(() -> rank.call(plan), "LogFMT", "BF16");
+        rank.combine(handle);
     }
 
     /** Some ranks sum before they send, the others do not. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    public void differentReductions(boolean culpritReduces) {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
-                    boolean reduces = (context.rank() == CULPRIT) == culpritReduces;
-                    LowLatencyCombinePlan plan =
-                            (reduces ? rank.preReduced(handle) : rank.home(handle)).build();
-                    for (int i = 0; i < 2; i++) {
-                        requireMismatch(
-                                () -> finish(context.buffer().lowLatencyCombine(plan)),
-                                "has pre-reduced BF16",
-                                "has BF16");
-                    }
-                    rank.combine(handle);
-                    rank.combinePreReduced(handle);
-                });
+    public void differentReductions(boolean culpritReduces, RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
+        boolean reduces = context.isCulprit() == culpritReduces;
+        LowLatencyCombinePlan plan =
+                (reduces ? rank.preReduced(handle) : rank.home(handle)).build();
+        for (int i = 0; i < 2; i++) {
+            requireMismatch(() -> rank.call(plan), "has pre-reduced BF16", "has BF16");
+        }
+        rank.combine(handle);
+        rank.combinePreReduced(handle);
     }
 
     @ParameterizedTest
     @EnumSource(LowLatencyFormat.class)
-    public void weightsOfSomeRanksOnly(LowLatencyFormat format) {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyDispatchPlan plan =
-                            (context.rank() == CULPRIT ? rank.plan(format) : rank.weighted(format))
-                                    .build();
-                    requireMismatch(
-                            () -> finish(context.buffer().lowLatencyDispatch(plan)),
-                            "has " + format,
-                            "has " + format + " with weights");
-                    rank.combinePreReduced(rank.dispatchWeighted(format).handle());
-                });
+    public void weightsOfSomeRanksOnly(LowLatencyFormat format, RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        LowLatencyDispatchPlan plan =
+                (context.isCulprit() ? rank.plan(format) : rank.weighted(format)).build();
+        requireMismatch(() -> rank.call(plan), "has " + format, "has " + format + " with weights");
+        rank.combinePreReduced(rank.dispatchWeighted(format).handle());
     }
 
     /**
@@ -235,31 +179,24 @@ public record LowLatencyAgreementConformance(TestBackend backend) {
      */
     @ParameterizedTest
     @CsvSource({"-1, false", "-1, true", "0, false", "8, false", "-9223372036854775808, true"})
-    public void preReducedCombineOfOtherSelections(long expert, boolean hook) {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
-                    Tensor idx = context.download(rank.topkIdx());
-                    if (context.rank() == CULPRIT) {
-                        // Another expert than before, or none.
-                        idx.setLong(expert == 0 ? (idx.getLong(9, 2) + 1) % 8 : expert, 9, 2);
-                    }
-                    LowLatencyCombinePlan plan =
-                            LowLatencyCombinePlan.preReduced(
-                                            rank.outputs(), context.upload(idx), handle)
-                                    .receiveHook(hook)
-                                    .build();
-                    for (int i = 0; i < 2; i++) {
-                        requireRouting(
-                                () -> finish(context.buffer().lowLatencyCombine(plan)),
-                                "topkIdx[9][2]=" + (expert == 0 ? "" : expert));
-                    }
-                    rank.combinePreReduced(handle);
-                    rank.roundTrip(FP8);
-                    rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
-                });
+    public void preReducedCombineOfOtherSelections(long expert, boolean hook, RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
+        Tensor idx = context.download(rank.topkIdx());
+        if (context.isCulprit()) {
+            // Another expert than before, or none.
+            idx.setLong(expert == 0 ? (idx.getLong(9, 2) + 1) % 8 : expert, 9, 2);
+        }
+        LowLatencyCombinePlan plan =
+                LowLatencyCombinePlan.preReduced(rank.outputs(), context.upload(idx), handle)
+                        .receiveHook(hook)
+                        .build();
+        for (int i = 0; i < 2; i++) {
+            requireRouting(() -> rank.call(plan), "topkIdx[9][2]=" + (expert == 0 ? "" : expert));
+        }
+        rank.combinePreReduced(handle);
+        rank.roundTrip(FP8);
+        rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
     }
 
     /**
@@ -268,52 +205,39 @@ public record LowLatencyAgreementConformance(TestBackend backend) {
      */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    public void combineOfOtherSelections(boolean hook) {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyHandle handle = rank.dispatch(FP8).handle();
-                    Tensor idx = context.download(rank.topkIdx());
-                    if (context.rank() == CULPRIT) {
-                        idx.setLong((idx.getLong(9, 2) + 1) % 8, 9, 2);
-                    }
-                    LowLatencyCombinePlan request =
-                            LowLatencyCombinePlan.builder(
-                                            rank.outputs(),
-                                            context.upload(idx),
-                                            rank.weights(),
-                                            handle)
-                                    .receiveHook(hook)
-                                    .build();
-                    for (int i = 0; i < 2; i++) {
-                        requireRouting(
-                                () -> finish(context.buffer().lowLatencyCombine(request)),
-                                "topkIdx[9][2]=",
-                                "is not what was dispatched");
-                    }
-                    rank.combine(handle);
-                    rank.roundTrip(FP8);
-                });
+    public void combineOfOtherSelections(boolean hook, RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        LowLatencyHandle handle = rank.dispatch(FP8).handle();
+        Tensor idx = context.download(rank.topkIdx());
+        if (context.isCulprit()) {
+            idx.setLong((idx.getLong(9, 2) + 1) % 8, 9, 2);
+        }
+        LowLatencyCombinePlan request =
+                LowLatencyCombinePlan.builder(
+                                rank.outputs(), context.upload(idx), rank.weights(), handle)
+                        .receiveHook(hook)
+                        .build();
+        for (int i = 0; i < 2; i++) {
+            requireRouting(
+                    () -> rank.call(request), "topkIdx[9][2]=", "is not what was dispatched");
+        }
+        rank.combine(handle);
+        rank.roundTrip(FP8);
     }
 
     /** A selection that a combine leaves out counts as one without weight. */
     @Test
-    public void combineThatLeavesASelectionOut() {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyHandle handle = rank.dispatch(FP8).handle();
-                    Tensor weights = context.download(rank.weights());
-                    Tensor idx = context.download(rank.topkIdx());
-                    weights.setFloat(0, 9, 2);
-                    idx.setLong(-1, 9, 2);
-                    Tensor weightless = combine(rank, rank.topkIdx(), weights, handle);
-                    Tensor leftOut = combine(rank, context.upload(idx), weights, handle);
-                    assertThat(HostTensors.firstDifference(weightless, leftOut)).isEqualTo(-1);
-                    rank.combine(handle);
-                });
+    public void combineThatLeavesASelectionOut(RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        LowLatencyHandle handle = rank.dispatch(FP8).handle();
+        Tensor weights = context.download(rank.weights());
+        Tensor idx = context.download(rank.topkIdx());
+        weights.setFloat(0, 9, 2);
+        idx.setLong(-1, 9, 2);
+        Tensor weightless = combine(rank, rank.topkIdx(), weights, handle);
+        Tensor leftOut = combine(rank, context.upload(idx), weights, handle);
+        assertThat(HostTensors.firstDifference(weightless, leftOut)).isEqualTo(-1);
+        rank.combine(handle);
     }
 
     private static Tensor combine(
@@ -324,109 +248,75 @@ public record LowLatencyAgreementConformance(TestBackend backend) {
                                 rank.outputs(), topkIdx, context.upload(weights), handle)
                         .build();
         LowLatencyCombineResult result = context.buffer().lowLatencyCombine(request);
-        finish(result);
+        result.event().synchronize();
         return context.download(result.x());
     }
 
     @Test
-    public void combinesOfDifferentDispatches() {
-        LowLatencyWorld a = SHAPE.world(9);
-        LowLatencyWorld b = SHAPE.world(10);
-        run(
-                context -> {
-                    LowLatencyRank rankA = new LowLatencyRank(context, a);
-                    LowLatencyRank rankB = new LowLatencyRank(context, b);
-                    LowLatencyHandle handleA = rankA.dispatch(FP8).handle();
-                    LowLatencyHandle handleB = rankB.dispatch(FP8).handle();
-                    boolean wrong = context.rank() == CULPRIT;
-                    requireMismatch(
-                            () -> {
-                                if (wrong) {
-                                    rankA.combine(handleA);
-                                } else {
-                                    rankB.combine(handleB);
-                                }
-                            },
-                            "dispatch 1",
-                            "dispatch 2");
-                    rankA.combine(handleA);
-                    rankB.combine(handleB);
-                });
+    public void combinesOfDifferentDispatches(RankContext context) {
+        LowLatencyRank rankA = SHAPE.rank(context, 9);
+        LowLatencyRank rankB = SHAPE.rank(context, 10);
+        LowLatencyHandle handleA = rankA.dispatch(FP8).handle();
+        LowLatencyHandle handleB = rankB.dispatch(FP8).handle();
+        boolean wrong = context.isCulprit();
+        requireMismatch(
+                () -> {
+                    if (wrong) {
+                        rankA.combine(handleA);
+                    } else {
+                        rankB.combine(handleB);
+                    }
+                },
+                "dispatch 1",
+                "dispatch 2");
+        rankA.combine(handleA);
+        rankB.combine(handleB);
     }
 
     /** Selections of a combine that are no experts, on one rank, are reported on every rank. */
     @ParameterizedTest
     @ValueSource(longs = {8, -2, 1L << 32, Long.MAX_VALUE, Long.MIN_VALUE})
-    public void combineOfExpertsOutOfRange(long expert) {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyHandle handle = rank.dispatch(FP8).handle();
-                    Tensor idx = context.download(rank.topkIdx());
-                    if (context.rank() == CULPRIT) {
-                        idx.setLong(expert, 9, 2);
-                    }
-                    LowLatencyCombinePlan plan =
-                            LowLatencyCombinePlan.builder(
-                                            rank.outputs(),
-                                            context.upload(idx),
-                                            rank.weights(),
-                                            handle)
-                                    .build();
-                    for (int i = 0; i < 2; i++) {
-                        requireRouting(
-                                () -> finish(context.buffer().lowLatencyCombine(plan)),
-                                "=" + expert);
-                    }
-                    rank.combine(handle);
-                    rank.roundTrip(FP8);
-                });
+    public void combineOfExpertsOutOfRange(long expert, RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        LowLatencyHandle handle = rank.dispatch(FP8).handle();
+        Tensor idx = context.download(rank.topkIdx());
+        if (context.isCulprit()) {
+            idx.setLong(expert, 9, 2);
+        }
+        LowLatencyCombinePlan plan =
+                LowLatencyCombinePlan.builder(
+                                rank.outputs(), context.upload(idx), rank.weights(), handle)
+                        .build();
+        for (int i = 0; i < 2; i++) {
+            requireRouting(() -> rank.call(plan), "=" + expert);
+        }
+        rank.combine(handle);
+        rank.roundTrip(FP8);
     }
 
     /** Some ranks combine while the others dispatch, with and without hooks. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    public void differentOperations(boolean hook) {
-        LowLatencyWorld world = SHAPE.world(9);
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    Buffer buffer = context.buffer();
-                    // Every set of ranks but none and all.
-                    for (int combining = 1; combining < 15; combining++) {
-                        boolean combines = (combining >> context.rank() & 1) == 1;
-                        LowLatencyHandle handle = rank.dispatch(FP8).handle();
-                        LowLatencyDispatchPlan dispatch = rank.plan(FP8).receiveHook(hook).build();
-                        LowLatencyCombinePlan combine = rank.home(handle).receiveHook(hook).build();
-                        requireMismatch(
-                                () -> {
-                                    if (combines) {
-                                        finish(buffer.lowLatencyCombine(combine));
-                                    } else {
-                                        finish(buffer.lowLatencyDispatch(dispatch));
-                                    }
-                                },
-                                "dispatch",
-                                "combine");
-                        rank.combine(handle);
-                        rank.roundTrip(FP8);
-                    }
-                });
-    }
-
-    private static void finish(LowLatencyDispatchResult result) {
-        finish(result.event(), result.receiveHook());
-    }
-
-    private static void finish(LowLatencyCombineResult result) {
-        finish(result.event(), result.receiveHook());
-    }
-
-    private static void finish(Event sent, Runnable receiveHook) {
-        sent.synchronize();
-        if (receiveHook != null) {
-            receiveHook.run();
+    public void differentOperations(boolean hook, RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 9);
+        // Every set of ranks but none and all.
+        for (int combining = 1; combining < 15; combining++) {
+            boolean combines = (combining >> context.rank() & 1) == 1;
+            LowLatencyHandle handle = rank.dispatch(FP8).handle();
+            LowLatencyDispatchPlan dispatch = rank.plan(FP8).receiveHook(hook).build();
+            LowLatencyCombinePlan combine = rank.home(handle).receiveHook(hook).build();
+            requireMismatch(
+                    () -> {
+                        if (combines) {
+                            rank.call(combine);
+                        } else {
+                            rank.call(dispatch);
+                        }
+                    },
+                    "dispatch",
+                    "combine");
+            rank.combine(handle);
+            rank.roundTrip(FP8);
         }
     }
 }

@@ -7,6 +7,7 @@ import io.deepep.Buffer;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
@@ -14,14 +15,17 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.normal.NormalMisuses;
 import io.deepep.testkit.conformance.normal.NormalRank;
-import io.deepep.testkit.conformance.normal.NormalWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -30,75 +34,106 @@ import org.junit.jupiter.params.provider.MethodSource;
  * rounding of fp32 sums.
  */
 @BackendSuite
-public record LowLatencyConformance(TestBackend backend) implements LowLatencySuite {
+public record LowLatencyConformance(TestBackend backend) implements LowLatencySuite, RankGroup {
     private static final int CHAINED_PAIRS = 300;
     private static final int DIFFERENT_PAIRS = 23;
+
+    /** The most tokens of which GPUs of one node send results in packs. */
+    private static final int FEW_TOKENS = 16;
+
+    @Override
+    public void limit(Buffer.Builder builder) {
+        builder.lowLatency(new LowLatencyLimits(8, 256, 8, 4)).normal(NormalMisuses.LIMITS);
+    }
 
     /** Pairs of dispatch and combine of all kinds, one after the other over one buffer. */
     @Tag("manyCalls")
     @Cases
     @GroupSource({"1, 4", "2, 2"})
-    public void chainedPairs(int nodes, int ranksPerNode) {
-        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, 256, 4, 8);
-        List<LowLatencyWorld> worlds = new ArrayList<>();
-        for (int i = 0; i < DIFFERENT_PAIRS; i++) {
-            RoutingSpec spec =
-                    (i % 2 == 0 ? shape.spec().withVaryingTokens(true) : shape.raggedSpec());
-            worlds.add(shape.world(spec.withSeed(i)));
-        }
+    public void chainedPairs(RankContext context) {
+        List<LowLatencyRank> ranks =
+                IntStream.range(0, DIFFERENT_PAIRS)
+                        .mapToObj(
+                                i -> {
+                                    LowLatencyShape shape = shape(context);
+                                    RoutingSpec spec =
+                                            i % 2 == 0
+                                                    ? shape.spec().withVaryingTokens(true)
+                                                    : shape.raggedSpec();
+                                    return shape.rank(context, spec.withSeed(i));
+                                })
+                        .toList();
         LowLatencyFormat[] formats = LowLatencyFormat.values();
-        run(
-                shape,
-                context -> {
-                    List<LowLatencyRank> ranks =
-                            worlds.stream()
-                                    .map(world -> new LowLatencyRank(context, world))
-                                    .toList();
-                    for (int i = 0; i < CHAINED_PAIRS; i++) {
-                        ranks.get(i % ranks.size()).roundTrip(formats[i / 3 % formats.length]);
-                    }
-                });
+        for (int i = 0; i < CHAINED_PAIRS; i++) {
+            ranks.get(i % ranks.size()).roundTrip(formats[i / 3 % formats.length]);
+        }
+    }
+
+    private static LowLatencyShape shape(RankContext context) {
+        EpTopology topology = context.topology();
+        return new LowLatencyShape(topology.numRdmaRanks(), topology.numNvlRanks(), 8, 256, 4, 8);
     }
 
     /** Dispatches whose combine never comes do no harm. */
     @Cases
     @MethodSource(FEW)
-    public void dispatchesWithoutCombine(LowLatencyShape shape) {
-        LowLatencyWorld world = shape.world(shape.spec());
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    for (int i = 0; i < 5; i++) {
-                        rank.dispatch(LowLatencyFormat.FP8);
-                    }
-                    rank.roundTrip(LowLatencyFormat.FP8);
-                });
+    public void dispatchesWithoutCombine(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rank = shape.rank(context);
+        for (int i = 0; i < 5; i++) {
+            rank.dispatch(LowLatencyFormat.FP8);
+        }
+        rank.roundTrip(LowLatencyFormat.FP8);
     }
 
     /** Both modes share a buffer and need no cleaning in between. */
     @Tag("manyCalls")
     @Cases
     @GroupSource({"1, 4", "2, 2"})
-    public void alternatingWithNormalMode(int nodes, int ranksPerNode) {
-        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, 256, 4, 8);
-        LowLatencyWorld world = shape.world(shape.raggedSpec());
-        NormalWorld normal =
-                NormalWorld.bf16(RoutingSpec.of(nodes * ranksPerNode, 20, 16, 4).withSeed(1), 136);
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                builder -> builder.lowLatency(shape.limits()).normal(normal.limits()),
+    public void alternatingWithNormalMode(RankContext context) {
+        LowLatencyRank rank = shape(context).raggedRank(context);
+        NormalRank normal = NormalMisuses.rank(context);
+        for (int i = 0; i < 8; i++) {
+            normal.roundTrip();
+            LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
+            normal.roundTrip();
+            rank.combine(result.handle());
+        }
+    }
+
+    /**
+     * Ranks with few tokens beside ranks with many, each in turn: results come home in packs or in
+     * parts with flags, by the owner.
+     */
+    @Cases
+    @GroupSource("1, 4")
+    public void fewTokensAndMany() {
+        LowLatencyShape shape = new LowLatencyShape(1, 4, 24, 896, 6, 8);
+        List<LowLatencyWorld> worlds =
+                Stream.of(4L, 6L, 13L)
+                        .map(
+                                seed ->
+                                        shape.world(
+                                                shape.spec()
+                                                        .withVaryingTokens(true)
+                                                        .withSeed(seed)))
+                        .toList();
+        assertThat(worlds)
+                .allMatch(world -> tokens(world).anyMatch(number -> number <= FEW_TOKENS));
+        assertThat(worlds).allMatch(world -> tokens(world).anyMatch(number -> number > FEW_TOKENS));
+        run(
+                shape,
                 context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    NormalRank normalRank = new NormalRank(context, normal);
-                    for (int i = 0; i < 8; i++) {
-                        normalRank.roundTrip();
-                        LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
-                        normalRank.roundTrip();
-                        rank.combine(result.handle());
+                    for (LowLatencyWorld world : worlds) {
+                        LowLatencyRank rank = new LowLatencyRank(context, world);
+                        rank.roundTrip(LowLatencyFormat.FP8);
+                        rank.combinePreReduced(
+                                rank.dispatchWeighted(LowLatencyFormat.BF16).handle());
                     }
                 });
+    }
+
+    private static IntStream tokens(LowLatencyWorld world) {
+        return IntStream.range(0, world.routing().numRanks()).map(world.routing()::numTokens);
     }
 
     /** Two runs with new buffers give the same bits. */

@@ -12,6 +12,7 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.RankContext;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -28,23 +29,17 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
      */
     @Cases
     @MethodSource(FEW)
-    public void twoInFlight(LowLatencyShape shape) {
-        LowLatencyWorld a = shape.world(31);
-        LowLatencyWorld b = shape.world(32);
+    public void twoInFlight(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rankA = shape.rank(context, 31);
+        LowLatencyRank rankB = shape.rank(context, 32);
         LowLatencyFormat format = LowLatencyFormat.FP8;
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rankA = new LowLatencyRank(context, a);
-                    LowLatencyRank rankB = new LowLatencyRank(context, b);
-                    LowLatencyDispatchPlan planA = rankA.plan(format).receiveHook(true).build();
-                    LowLatencyDispatchPlan planB = rankB.plan(format).receiveHook(true).build();
-                    Batch first = new Batch(rankA, planA, rankA::home, rankA::verify);
-                    Batch second = new Batch(rankB, planB, rankB::home, rankB::verify);
-                    for (int round = 0; round < 5; round++) {
-                        fly(context.buffer(), format, first, second);
-                    }
-                });
+        LowLatencyDispatchPlan planA = rankA.plan(format).receiveHook(true).build();
+        LowLatencyDispatchPlan planB = rankB.plan(format).receiveHook(true).build();
+        Batch first = new Batch(rankA, planA, rankA::home, rankA::verify);
+        Batch second = new Batch(rankB, planB, rankB::home, rankB::verify);
+        for (int round = 0; round < 5; round++) {
+            fly(context.buffer(), format, first, second);
+        }
     }
 
     /**
@@ -87,112 +82,85 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
      */
     @Cases
     @MethodSource(FEW)
-    public void receivedInAnyOrder(LowLatencyShape shape) {
-        LowLatencyWorld a = shape.world(35);
-        LowLatencyWorld b = shape.world(36);
+    public void receivedInAnyOrder(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rankA = shape.rank(context, 35);
+        LowLatencyRank rankB = shape.rank(context, 36);
         LowLatencyFormat format = LowLatencyFormat.BF16;
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rankA = new LowLatencyRank(context, a);
-                    LowLatencyRank rankB = new LowLatencyRank(context, b);
-                    LowLatencyDispatchPlan planA = rankA.plan(format).receiveHook(true).build();
-                    LowLatencyDispatchPlan planB = rankB.plan(format).receiveHook(true).build();
-                    Buffer buffer = context.buffer();
-                    for (int round = 0; round < 20; round++) {
-                        boolean swap = (round + context.rank()) % 3 != 0;
-                        LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(planA);
-                        LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(planB);
-                        (swap ? outB : outA).receiveHook().run();
-                        (swap ? outA : outB).receiveHook().run();
-                        rankA.verify(outA, format);
-                        rankB.verify(outB, format);
-                        LowLatencyCombineResult homeA =
-                                buffer.lowLatencyCombine(
-                                        rankA.home(outA.handle()).receiveHook(true).build());
-                        LowLatencyCombineResult homeB =
-                                buffer.lowLatencyCombine(
-                                        rankB.home(outB.handle()).receiveHook(true).build());
-                        (swap ? homeB : homeA).receiveHook().run();
-                        (swap ? homeA : homeB).receiveHook().run();
-                        rankA.verify(homeA);
-                        rankB.verify(homeB);
-                    }
-                });
+        LowLatencyDispatchPlan planA = rankA.plan(format).receiveHook(true).build();
+        LowLatencyDispatchPlan planB = rankB.plan(format).receiveHook(true).build();
+        Buffer buffer = context.buffer();
+        for (int round = 0; round < 20; round++) {
+            boolean swap = (round + context.rank()) % 3 != 0;
+            LowLatencyDispatchResult outA = buffer.lowLatencyDispatch(planA);
+            LowLatencyDispatchResult outB = buffer.lowLatencyDispatch(planB);
+            (swap ? outB : outA).receiveHook().run();
+            (swap ? outA : outB).receiveHook().run();
+            rankA.verify(outA, format);
+            rankB.verify(outB, format);
+            LowLatencyCombineResult homeA =
+                    buffer.lowLatencyCombine(rankA.home(outA.handle()).receiveHook(true).build());
+            LowLatencyCombineResult homeB =
+                    buffer.lowLatencyCombine(rankB.home(outB.handle()).receiveHook(true).build());
+            (swap ? homeB : homeA).receiveHook().run();
+            (swap ? homeA : homeB).receiveHook().run();
+            rankA.verify(homeA);
+            rankB.verify(homeB);
+        }
     }
 
     /** The later of two is received first, and the next call of the kind follows at once. */
     @Cases
     @MethodSource(FEW)
-    public void sentAgainAfterReceivingTheLaterFirst(LowLatencyShape shape) {
-        LowLatencyWorld world = shape.world(39);
+    public void sentAgainAfterReceivingTheLaterFirst(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rank = shape.rank(context, 39);
         LowLatencyFormat format = LowLatencyFormat.FP8;
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    Buffer buffer = context.buffer();
-                    LowLatencyDispatchPlan plan = rank.plan(format).receiveHook(true).build();
-                    LowLatencyDispatchPlan another = rank.plan(format).receiveHook(true).build();
-                    for (int round = 0; round < 3; round++) {
-                        LowLatencyDispatchResult first = buffer.lowLatencyDispatch(plan);
-                        LowLatencyDispatchResult second = buffer.lowLatencyDispatch(another);
-                        second.receiveHook().run();
-                        first.receiveHook().run();
-                        LowLatencyDispatchResult next = rank.dispatch(format);
-                        LowLatencyCombineResult one =
-                                buffer.lowLatencyCombine(
-                                        rank.home(next.handle()).receiveHook(true).build());
-                        LowLatencyCombineResult two =
-                                buffer.lowLatencyCombine(
-                                        rank.home(next.handle()).receiveHook(true).build());
-                        two.receiveHook().run();
-                        one.receiveHook().run();
-                        rank.combine(next.handle());
-                    }
-                });
+        Buffer buffer = context.buffer();
+        LowLatencyDispatchPlan plan = rank.plan(format).receiveHook(true).build();
+        LowLatencyDispatchPlan another = rank.plan(format).receiveHook(true).build();
+        for (int round = 0; round < 3; round++) {
+            LowLatencyDispatchResult first = buffer.lowLatencyDispatch(plan);
+            LowLatencyDispatchResult second = buffer.lowLatencyDispatch(another);
+            second.receiveHook().run();
+            first.receiveHook().run();
+            LowLatencyDispatchResult next = rank.dispatch(format);
+            LowLatencyCombineResult one =
+                    buffer.lowLatencyCombine(rank.home(next.handle()).receiveHook(true).build());
+            LowLatencyCombineResult two =
+                    buffer.lowLatencyCombine(rank.home(next.handle()).receiveHook(true).build());
+            two.receiveHook().run();
+            one.receiveHook().run();
+            rank.combine(next.handle());
+        }
     }
 
     /** A combine is received after its dispatch's memory has been used again. */
     @Cases
     @MethodSource(FEW)
-    public void combineReceivedAfterTheSecondNextDispatch(LowLatencyShape shape) {
-        LowLatencyWorld a = shape.world(37);
-        LowLatencyWorld b = shape.world(38);
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rankA = new LowLatencyRank(context, a);
-                    LowLatencyRank rankB = new LowLatencyRank(context, b);
-                    LowLatencyDispatchResult out = rankA.dispatch(LowLatencyFormat.FP8);
-                    LowLatencyCombineResult home =
-                            context.buffer()
-                                    .lowLatencyCombine(
-                                            rankA.home(out.handle()).receiveHook(true).build());
-                    rankB.dispatch(LowLatencyFormat.FP8);
-                    rankB.dispatch(LowLatencyFormat.FP8);
-                    home.receiveHook().run();
-                    rankA.verify(home);
-                });
+    public void combineReceivedAfterTheSecondNextDispatch(
+            LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rankA = shape.rank(context, 37);
+        LowLatencyRank rankB = shape.rank(context, 38);
+        LowLatencyDispatchResult out = rankA.dispatch(LowLatencyFormat.FP8);
+        LowLatencyCombineResult home =
+                context.buffer()
+                        .lowLatencyCombine(rankA.home(out.handle()).receiveHook(true).build());
+        rankB.dispatch(LowLatencyFormat.FP8);
+        rankB.dispatch(LowLatencyFormat.FP8);
+        home.receiveHook().run();
+        rankA.verify(home);
     }
 
     /** Results and handle of a dispatch survive one more dispatch; the second next ends them. */
     @Cases
     @MethodSource(FEW)
-    public void resultsLiveForTwoDispatches(LowLatencyShape shape) {
-        LowLatencyWorld a = shape.world(33);
-        LowLatencyWorld b = shape.world(34);
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rankA = new LowLatencyRank(context, a);
-                    LowLatencyRank rankB = new LowLatencyRank(context, b);
-                    LowLatencyDispatchResult first = rankA.dispatch(LowLatencyFormat.BF16);
-                    LowLatencyDispatchResult second = rankB.dispatch(LowLatencyFormat.FP8);
-                    rankA.verify(first, LowLatencyFormat.BF16);
-                    rankB.combine(second.handle());
-                    rankA.combine(first.handle());
-                });
+    public void resultsLiveForTwoDispatches(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rankA = shape.rank(context, 33);
+        LowLatencyRank rankB = shape.rank(context, 34);
+        LowLatencyDispatchResult first = rankA.dispatch(LowLatencyFormat.BF16);
+        LowLatencyDispatchResult second = rankB.dispatch(LowLatencyFormat.FP8);
+        rankA.verify(first, LowLatencyFormat.BF16);
+        rankB.combine(second.handle());
+        rankA.combine(first.handle());
     }
 
     /**
@@ -201,38 +169,28 @@ public record LowLatencyFlightConformance(TestBackend backend) implements LowLat
      */
     @Cases
     @MethodSource(FEW)
-    public void cleaning(LowLatencyShape shape) {
-        LowLatencyWorld world = shape.world(41);
-        LowLatencyWorld abandoned = shape.world(42);
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyRank loser = new LowLatencyRank(context, abandoned);
-                    Buffer buffer = context.buffer();
-                    LowLatencyDispatchPlan plan =
-                            loser.plan(LowLatencyFormat.FP8).receiveHook(true).build();
-                    for (int round = 0; round < 3; round++) {
-                        rank.roundTrip(LowLatencyFormat.FP8);
-                        LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
-                        LowLatencyCombineResult home =
-                                buffer.lowLatencyCombine(
-                                        rank.home(result.handle()).receiveHook(true).build());
-                        LowLatencyDispatchResult lost = buffer.lowLatencyDispatch(plan);
-                        buffer.cleanLowLatencyBuffer();
-                        refuseHook(home.receiveHook());
-                        refuseHook(lost.receiveHook());
-                        LowLatencyCombinePlan late = loser.home(lost.handle()).build();
-                        assertThatThrownBy(() -> buffer.lowLatencyCombine(late))
-                                .isInstanceOfAny(
-                                        IllegalArgumentException.class,
-                                        IllegalStateException.class);
-                        LowLatencyDispatchResult again = buffer.lowLatencyDispatch(plan);
-                        again.receiveHook().run();
-                        loser.verify(again, LowLatencyFormat.FP8);
-                        rank.roundTrip(LowLatencyFormat.BF16);
-                    }
-                });
+    public void cleaning(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rank = shape.rank(context, 41);
+        LowLatencyRank loser = shape.rank(context, 42);
+        Buffer buffer = context.buffer();
+        LowLatencyDispatchPlan plan = loser.plan(LowLatencyFormat.FP8).receiveHook(true).build();
+        for (int round = 0; round < 3; round++) {
+            rank.roundTrip(LowLatencyFormat.FP8);
+            LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
+            LowLatencyCombineResult home =
+                    buffer.lowLatencyCombine(rank.home(result.handle()).receiveHook(true).build());
+            LowLatencyDispatchResult lost = buffer.lowLatencyDispatch(plan);
+            buffer.cleanLowLatencyBuffer();
+            refuseHook(home.receiveHook());
+            refuseHook(lost.receiveHook());
+            LowLatencyCombinePlan late = loser.home(lost.handle()).build();
+            assertThatThrownBy(() -> buffer.lowLatencyCombine(late))
+                    .isInstanceOfAny(IllegalArgumentException.class, IllegalStateException.class);
+            LowLatencyDispatchResult again = buffer.lowLatencyDispatch(plan);
+            again.receiveHook().run();
+            loser.verify(again, LowLatencyFormat.FP8);
+            rank.roundTrip(LowLatencyFormat.BF16);
+        }
     }
 
     private static void refuseHook(Runnable hook) {

@@ -1,6 +1,5 @@
 package io.deepep.testkit.conformance.lowlatency;
 
-import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -23,6 +22,7 @@ import io.deepep.testkit.TestStream;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -40,7 +40,7 @@ import org.junit.jupiter.params.provider.CsvSource;
  * For backends that can record.
  */
 @BackendSuite(recording = true)
-public record LowLatencyGraphConformance(TestBackend backend) {
+public record LowLatencyGraphConformance(TestBackend backend) implements RankGroup {
     private static final int NUM_EXPERTS = 8;
     private static final int NUM_WORLDS = 5;
     private static final int NUM_REPLAYS = Integer.getInteger("deepep.replays", 21);
@@ -154,13 +154,17 @@ public record LowLatencyGraphConformance(TestBackend backend) {
                 four.numRdmaRanks(), four.numNvlRanks(), 12, 256, 6, NUM_EXPERTS);
     }
 
+    @Override
+    public void limit(Buffer.Builder builder) {
+        shape().limit(builder);
+    }
+
     private List<LowLatencyWorld> worlds() {
         return IntStream.range(0, NUM_WORLDS).mapToObj(shape()::world).toList();
     }
 
-    private void run(Ranks.Body body) {
-        LowLatencyShape shape = shape();
-        Ranks.run(backend(), shape.topology(), b -> b.lowLatency(shape.limits()), body);
+    private List<LowLatencyWorld> worlds(RankContext context) {
+        return context.shared("worlds", _ -> worlds());
     }
 
     /** An odd number of pairs in a graph: each replay begins with the other parity of slots. */
@@ -179,111 +183,95 @@ public record LowLatencyGraphConformance(TestBackend backend) {
             boolean hook,
             boolean onEngineStream,
             int pairs,
-            boolean preReduced) {
-        List<LowLatencyWorld> worlds = worlds();
-        run(
-                context -> {
-                    Stream stream =
-                            onEngineStream
-                                    ? backend.newStream(context.device()).stream()
-                                    : context.buffer().communicationStream();
-                    CallOptions options =
-                            onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
-                    context.communicator().barrier(Ranks.TIMEOUT);
-                    Rounds rounds =
-                            new Rounds(
-                                    context, worlds.getFirst(), format, options, hook, preReduced);
-                    rounds.prepare();
-                    try (Recording recording =
-                            backend.record(
-                                    stream,
-                                    () ->
-                                            IntStream.range(0, pairs)
-                                                    .forEach(i -> rounds.enqueue()))) {
-                        context.communicator().barrier(Ranks.TIMEOUT);
-                        for (int i = 1; i <= NUM_REPLAYS; i++) {
-                            rounds.load(worlds.get(i % NUM_WORLDS));
-                            recording.replay();
-                            rounds.verify();
-                        }
-                    }
-                    // What is not recorded goes on as before.
-                    new LowLatencyRank(context, worlds.getLast()).roundTrip(format);
-                    rounds.load(worlds.getFirst());
-                    rounds.prepare();
-                });
+            boolean preReduced,
+            RankContext context) {
+        List<LowLatencyWorld> worlds = worlds(context);
+        Stream stream =
+                onEngineStream
+                        ? backend.newStream(context.device()).stream()
+                        : context.buffer().communicationStream();
+        CallOptions options = onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
+        context.meet();
+        Rounds rounds = new Rounds(context, worlds.getFirst(), format, options, hook, preReduced);
+        rounds.prepare();
+        try (Recording recording =
+                backend.record(
+                        stream, () -> IntStream.range(0, pairs).forEach(i -> rounds.enqueue()))) {
+            context.meet();
+            for (int i = 1; i <= NUM_REPLAYS; i++) {
+                rounds.load(worlds.get(i % NUM_WORLDS));
+                recording.replay();
+                rounds.verify();
+            }
+        }
+        // What is not recorded goes on as before.
+        new LowLatencyRank(context, worlds.getLast()).roundTrip(format);
+        rounds.load(worlds.getFirst());
+        rounds.prepare();
     }
 
     /** A layer in a graph: what is combined is made, between the two calls, of what came. */
     @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
     @Test
-    public void expertsInTheGraph() {
+    public void expertsInTheGraph(RankContext context) {
         List<LowLatencyWorld> worlds =
-                IntStream.range(0, NUM_WORLDS)
-                        .mapToObj(seed -> shape().world(seed).withIdentityExperts())
-                        .toList();
-        run(
-                context -> {
-                    TestStream engine = backend.newStream(context.device());
-                    CallOptions options = CallOptions.sync().on(engine.stream());
-                    context.communicator().barrier(Ranks.TIMEOUT);
-                    Rounds rounds =
-                            new Rounds(
-                                    context,
-                                    worlds.getFirst(),
-                                    LowLatencyFormat.BF16,
-                                    options,
-                                    false,
-                                    false);
-                    rounds.experts = engine::copy;
-                    rounds.prepare();
-                    try (Recording recording = backend.record(engine.stream(), rounds::enqueue)) {
-                        context.communicator().barrier(Ranks.TIMEOUT);
-                        for (int i = 1; i <= NUM_REPLAYS; i++) {
-                            rounds.load(worlds.get(i % NUM_WORLDS));
-                            rounds.poisonOutputs();
-                            recording.replay();
-                            rounds.verify();
-                        }
-                    }
-                });
+                context.shared(
+                        "worlds",
+                        _ -> {
+                            List<LowLatencyWorld> all = worlds();
+                            all.forEach(LowLatencyWorld::withIdentityExperts);
+                            return all;
+                        });
+        TestStream engine = backend.newStream(context.device());
+        CallOptions options = CallOptions.sync().on(engine.stream());
+        context.meet();
+        Rounds rounds =
+                new Rounds(
+                        context, worlds.getFirst(), LowLatencyFormat.BF16, options, false, false);
+        rounds.experts = engine::copy;
+        rounds.prepare();
+        try (Recording recording = backend.record(engine.stream(), rounds::enqueue)) {
+            context.meet();
+            for (int i = 1; i <= NUM_REPLAYS; i++) {
+                rounds.load(worlds.get(i % NUM_WORLDS));
+                rounds.poisonOutputs();
+                recording.replay();
+                rounds.verify();
+            }
+        }
     }
 
     /** A replay with a bad index fails on every rank, in both calls; the next one is good again. */
     @Test
-    public void replayOfABadRouting() {
-        List<LowLatencyWorld> worlds = worlds();
-        run(
-                context -> {
-                    Rounds rounds =
-                            new Rounds(
-                                    context,
-                                    worlds.getFirst(),
-                                    LowLatencyFormat.FP8,
-                                    CallOptions.async(),
-                                    false,
-                                    false);
-                    rounds.prepare();
-                    try (Recording recording =
-                            backend.record(
-                                    context.buffer().communicationStream(), rounds::enqueue)) {
-                        context.communicator().barrier(Ranks.TIMEOUT);
-                        for (int i = 0; i < 3; i++) {
-                            rounds.load(worlds.get(i));
-                            if (context.rank() == CULPRIT) {
-                                rounds.loadBadExpert();
-                            }
-                            recording.replay();
-                            String bad = "topkIdx[3][1]=" + NUM_EXPERTS;
-                            requireRouting(rounds.received.event()::synchronize, bad);
-                            requireRouting(rounds.received.event()::synchronize, bad);
-                            requireRouting(rounds.home.event()::synchronize, bad);
-                            rounds.load(worlds.get(i + 1));
-                            recording.replay();
-                            rounds.verify();
-                        }
-                    }
-                });
+    public void replayOfABadRouting(RankContext context) {
+        List<LowLatencyWorld> worlds = worlds(context);
+        Rounds rounds =
+                new Rounds(
+                        context,
+                        worlds.getFirst(),
+                        LowLatencyFormat.FP8,
+                        CallOptions.async(),
+                        false,
+                        false);
+        rounds.prepare();
+        try (Recording recording =
+                backend.record(context.buffer().communicationStream(), rounds::enqueue)) {
+            context.meet();
+            for (int i = 0; i < 3; i++) {
+                rounds.load(worlds.get(i));
+                if (context.isCulprit()) {
+                    rounds.loadBadExpert();
+                }
+                recording.replay();
+                String bad = "topkIdx[3][1]=" + NUM_EXPERTS;
+                requireRouting(rounds.received.event()::synchronize, bad);
+                requireRouting(rounds.received.event()::synchronize, bad);
+                requireRouting(rounds.home.event()::synchronize, bad);
+                rounds.load(worlds.get(i + 1));
+                recording.replay();
+                rounds.verify();
+            }
+        }
     }
 
     /**
@@ -307,14 +295,14 @@ public record LowLatencyGraphConformance(TestBackend backend) {
                                     CallOptions.async(),
                                     false,
                                     false);
-                    context.communicator().barrier(Ranks.TIMEOUT);
+                    context.meet();
                     rounds.prepare();
                     try (Recording recording =
                             backend.record(
                                     context.buffer().communicationStream(), rounds::enqueue)) {
                         for (int i = 0; i < 3; i++) {
-                            context.communicator().barrier(Ranks.TIMEOUT);
-                            if (context.rank() != CULPRIT) {
+                            context.meet();
+                            if (!context.isCulprit()) {
                                 recording.replay();
                                 requireTimeout(
                                         context.rank(),
@@ -326,66 +314,52 @@ public record LowLatencyGraphConformance(TestBackend backend) {
                                         rounds.home.event()::synchronize);
                             }
                         }
-                        context.communicator().barrier(Ranks.TIMEOUT);
+                        context.meet();
                     }
                 });
     }
 
     /** Calls in the order of the buffer's stream alone: replays record no event. */
     @Test
-    public void replayInTheOrderOfTheStream() {
-        List<LowLatencyWorld> worlds = worlds();
-        run(
-                context -> {
-                    Stream stream = context.buffer().communicationStream();
-                    CallOptions options = CallOptions.sync().on(stream);
-                    LowLatencyFormat format = LowLatencyFormat.FP8;
-                    Rounds rounds =
-                            new Rounds(context, worlds.getFirst(), format, options, false, false);
-                    rounds.prepare();
-                    try (Recording recording = backend.record(stream, rounds::enqueue)) {
-                        context.communicator().barrier(Ranks.TIMEOUT);
-                        for (int i = 1; i <= NUM_REPLAYS; i++) {
-                            rounds.load(worlds.get(i % NUM_WORLDS));
-                            boolean bad = i % 4 == 0;
-                            if (bad && context.rank() == CULPRIT) {
-                                rounds.loadBadExpert();
-                            }
-                            recording.replay();
-                            if (bad) {
-                                String mention = "topkIdx[3][1]=" + NUM_EXPERTS;
-                                requireRouting(rounds.received.event()::synchronize, mention);
-                                requireRouting(rounds.home.event()::synchronize, mention);
-                            } else {
-                                rounds.verify();
-                            }
-                        }
-                    }
-                });
+    public void replayInTheOrderOfTheStream(RankContext context) {
+        List<LowLatencyWorld> worlds = worlds(context);
+        Stream stream = context.buffer().communicationStream();
+        CallOptions options = CallOptions.sync().on(stream);
+        LowLatencyFormat format = LowLatencyFormat.FP8;
+        Rounds rounds = new Rounds(context, worlds.getFirst(), format, options, false, false);
+        rounds.prepare();
+        try (Recording recording = backend.record(stream, rounds::enqueue)) {
+            context.meet();
+            for (int i = 1; i <= NUM_REPLAYS; i++) {
+                rounds.load(worlds.get(i % NUM_WORLDS));
+                boolean bad = i % 4 == 0;
+                if (bad && context.isCulprit()) {
+                    rounds.loadBadExpert();
+                }
+                recording.replay();
+                if (bad) {
+                    String mention = "topkIdx[3][1]=" + NUM_EXPERTS;
+                    requireRouting(rounds.received.event()::synchronize, mention);
+                    requireRouting(rounds.home.event()::synchronize, mention);
+                } else {
+                    rounds.verify();
+                }
+            }
+        }
     }
 
     /** What waits on the CPU or allocates cannot be recorded, and says so. */
     @Test
-    public void refusals() {
-        LowLatencyWorld world = worlds().getFirst();
-        run(
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    Buffer buffer = context.buffer();
-                    LowLatencyFormat format = LowLatencyFormat.FP8;
-                    LowLatencyDispatchPlan used = rank.plan(format).build();
-                    LowLatencyDispatchPlan fresh = rank.plan(format).build();
-                    rank.verify(buffer.lowLatencyDispatch(used), format);
-                    refuse(
-                            context,
-                            "without a compute stream",
-                            () -> buffer.lowLatencyDispatch(used));
-                    refuse(
-                            context,
-                            "once before",
-                            () -> buffer.lowLatencyDispatch(fresh, CallOptions.async()));
-                    rank.roundTrip(format);
-                });
+    public void refusals(RankContext context) {
+        LowLatencyRank rank = shape().rank(context, 0);
+        Buffer buffer = context.buffer();
+        LowLatencyFormat format = LowLatencyFormat.FP8;
+        LowLatencyDispatchPlan used = rank.plan(format).build();
+        LowLatencyDispatchPlan fresh = rank.plan(format).build();
+        rank.verify(buffer.lowLatencyDispatch(used), format);
+        refuse(context, "without a compute stream", () -> buffer.lowLatencyDispatch(used));
+        refuse(context, "once before", () -> buffer.lowLatencyDispatch(fresh, CallOptions.async()));
+        rank.roundTrip(format);
     }
 
     private void refuse(RankContext context, String mention, Runnable call) {

@@ -10,7 +10,6 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
-import io.deepep.testkit.conformance.Ranks;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.provider.Arguments;
@@ -91,11 +90,11 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         final int late;
         final LowLatencyRank whole;
 
-        Exchanges(RankContext context, LowLatencyShape shape, LowLatencyWorld whole) {
+        Exchanges(RankContext context, LowLatencyShape shape) {
             this.context = context;
             this.shape = shape;
             this.late = shape.topology().numRanks() - 1;
-            this.whole = new LowLatencyRank(context, whole);
+            this.whole = shape.rank(context, 81);
         }
 
         boolean isLate() {
@@ -103,7 +102,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         }
 
         void meet() {
-            context.communicator().barrier(Ranks.TIMEOUT);
+            context.meet();
         }
 
         /** Another exchange, without the late rank. */
@@ -112,6 +111,16 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
                     context,
                     LowLatencyWorld.without(
                             Set.of(late), shape.spec().withSeed(seed), shape.limits()));
+        }
+
+        /** The first exchange, without what the late rank owes. */
+        LowLatencyRank owing() {
+            return new LowLatencyRank(
+                    context,
+                    LowLatencyWorld.losing(
+                            (src, rank) -> rank == late,
+                            shape.spec().withSeed(81),
+                            shape.limits()));
         }
 
         /** Takes the late rank back. */
@@ -126,73 +135,57 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
 
     @Cases
     @MethodSource(HOMES)
-    public void rowsOfALateCombine(LowLatencyShape shape, Home home) {
-        LowLatencyWorld first = shape.world(81);
-        int late = shape.topology().numRanks() - 1;
-        LowLatencyWorld owing =
-                LowLatencyWorld.losing(
-                        (src, rank) -> rank == late, shape.spec().withSeed(81), shape.limits());
-        run(
-                shape,
-                context -> {
-                    Exchanges all = new Exchanges(context, shape, first);
-                    all.whole.roundTrip(BF16);
-                    all.whole.roundTrip(BF16);
-                    LowLatencyHandle handle = home.dispatch(all.whole).handle();
-                    if (all.isLate()) {
-                        all.meet();
-                        home.send(all.whole, handle);
-                        all.meet();
-                    } else {
-                        context.buffer().lowLatencyUpdateMask(late, true);
-                        home.combine(new LowLatencyRank(context, owing), handle);
-                        LowLatencyRank second = all.without(82);
-                        home.combine(second, home.dispatch(second).handle());
-                        LowLatencyRank third = all.without(83);
-                        LowLatencyCombineResult sent =
-                                home.send(third, home.dispatch(third).handle());
-                        all.meet();
-                        // Now the late rank stores.
-                        all.meet();
-                        sent.receiveHook().run();
-                        home.verify(third, sent);
-                    }
-                    all.rejoin();
-                });
+    public void rowsOfALateCombine(LowLatencyShape shape, Home home, RankContext context) {
+        Exchanges all = new Exchanges(context, shape);
+        all.whole.roundTrip(BF16);
+        all.whole.roundTrip(BF16);
+        LowLatencyHandle handle = home.dispatch(all.whole).handle();
+        if (all.isLate()) {
+            all.meet();
+            home.send(all.whole, handle);
+            all.meet();
+        } else {
+            context.buffer().lowLatencyUpdateMask(all.late, true);
+            home.combine(all.owing(), handle);
+            LowLatencyRank second = all.without(82);
+            home.combine(second, home.dispatch(second).handle());
+            LowLatencyRank third = all.without(83);
+            LowLatencyCombineResult sent = home.send(third, home.dispatch(third).handle());
+            all.meet();
+            // Now the late rank stores.
+            all.meet();
+            sent.receiveHook().run();
+            home.verify(third, sent);
+        }
+        all.rejoin();
     }
 
     @Cases
     @MethodSource(FEW)
-    public void rowsOfALateDispatch(LowLatencyShape shape) {
-        LowLatencyWorld first = shape.world(81);
-        int late = shape.topology().numRanks() - 1;
-        run(
-                shape,
-                context -> {
-                    Exchanges all = new Exchanges(context, shape, first);
-                    Buffer buffer = context.buffer();
-                    all.whole.roundTrip(BF16);
-                    all.whole.roundTrip(BF16);
-                    LowLatencyRank third = all.isLate() ? all.whole : all.without(83);
-                    if (!all.isLate()) {
-                        buffer.lowLatencyUpdateMask(late, true);
-                        all.without(81).roundTrip(BF16);
-                        all.without(82).roundTrip(BF16);
-                    } else {
-                        all.meet();
-                    }
-                    LowLatencyDispatchResult sent =
-                            buffer.lowLatencyDispatch(third.plan(BF16).receiveHook(true).build());
-                    sent.event().synchronize();
-                    all.meet();
-                    if (!all.isLate()) {
-                        // Now the late rank stores.
-                        all.meet();
-                        sent.receiveHook().run();
-                        third.verify(sent, BF16);
-                        third.combine(sent.handle());
-                    }
-                    all.rejoin();
-                });
+    public void rowsOfALateDispatch(LowLatencyShape shape, RankContext context) {
+        Exchanges all = new Exchanges(context, shape);
+        Buffer buffer = context.buffer();
+        all.whole.roundTrip(BF16);
+        all.whole.roundTrip(BF16);
+        LowLatencyRank third = all.isLate() ? all.whole : all.without(83);
+        if (!all.isLate()) {
+            buffer.lowLatencyUpdateMask(all.late, true);
+            all.without(81).roundTrip(BF16);
+            all.without(82).roundTrip(BF16);
+        } else {
+            all.meet();
+        }
+        LowLatencyDispatchResult sent =
+                buffer.lowLatencyDispatch(third.plan(BF16).receiveHook(true).build());
+        sent.event().synchronize();
+        all.meet();
+        if (!all.isLate()) {
+            // Now the late rank stores.
+            all.meet();
+            sent.receiveHook().run();
+            third.verify(sent, BF16);
+            third.combine(sent.handle());
+        }
+        all.rejoin();
     }
 }

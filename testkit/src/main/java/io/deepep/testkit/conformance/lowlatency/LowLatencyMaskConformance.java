@@ -12,6 +12,7 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.oracle.LowLatencyOracle;
 import java.time.Duration;
@@ -21,14 +22,29 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Ranks that are masked, dead or late. */
 @BackendSuite
-public record LowLatencyMaskConformance(TestBackend backend) implements LowLatencySuite {
+public record LowLatencyMaskConformance(TestBackend backend) implements LowLatencySuite, RankGroup {
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 6, 128, 4, 8);
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
     private static final int DEAD = 2;
     private static final Set<Integer> OTHERS = Set.of(0, 1, 3);
 
-    private static LowLatencyWorld losing(LowLatencyOracle.Lost lost) {
-        return LowLatencyWorld.losing(lost, SHAPE.spec(), SHAPE.limits());
+    @Override
+    public void limit(Buffer.Builder builder) {
+        SHAPE.limit(builder);
+    }
+
+    private static LowLatencyRank losing(RankContext context, LowLatencyOracle.Lost lost) {
+        return new LowLatencyRank(
+                context,
+                context.shared(
+                        "losing", _ -> LowLatencyWorld.losing(lost, SHAPE.spec(), SHAPE.limits())));
+    }
+
+    private static LowLatencyRank without(RankContext context, Set<Integer> absent) {
+        return new LowLatencyRank(
+                context,
+                context.shared(
+                        absent, key -> LowLatencyWorld.without(key, SHAPE.spec(), SHAPE.limits())));
     }
 
     /**
@@ -36,37 +52,33 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
      */
     @Cases
     @MethodSource(FEW)
-    public void maskedRank(LowLatencyShape shape) {
-        leaveOutTheLast(this, shape, rank -> rank.roundTrip(LowLatencyFormat.FP8));
+    public void maskedRank(LowLatencyShape shape, RankContext context) {
+        leaveOutTheLast(shape, context, rank -> rank.roundTrip(LowLatencyFormat.FP8));
     }
 
     /** Pairs of all ranks, of all but the last, then of all again. */
     static void leaveOutTheLast(
-            LowLatencySuite suite, LowLatencyShape shape, Consumer<LowLatencyRank> pair) {
+            LowLatencyShape shape, RankContext context, Consumer<LowLatencyRank> pair) {
         int dead = shape.topology().numRanks() - 1;
-        LowLatencyWorld whole = shape.world(51);
-        LowLatencyWorld rest =
-                LowLatencyWorld.without(Set.of(dead), shape.spec().withSeed(52), shape.limits());
-        suite.run(
-                shape,
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, whole);
-                    Buffer buffer = context.buffer();
-                    pair.accept(rank);
-                    pair.accept(rank);
-                    if (context.rank() != dead) {
-                        buffer.lowLatencyUpdateMask(dead, true);
-                        assertThat(buffer.lowLatencyQueryMask()[dead]).isEqualTo(1);
-                        LowLatencyRank survivor = new LowLatencyRank(context, rest);
-                        for (int i = 0; i < 3; i++) {
-                            pair.accept(survivor);
-                        }
-                        buffer.lowLatencyCleanMask();
-                    }
-                    assertThat(buffer.lowLatencyQueryMask()).containsOnly(0);
-                    buffer.cleanLowLatencyBuffer();
-                    pair.accept(rank);
-                });
+        LowLatencyRank rank = shape.rank(context, 51);
+        Buffer buffer = context.buffer();
+        pair.accept(rank);
+        pair.accept(rank);
+        if (context.rank() != dead) {
+            buffer.lowLatencyUpdateMask(dead, true);
+            assertThat(buffer.lowLatencyQueryMask()[dead]).isEqualTo(1);
+            LowLatencyWorld rest =
+                    LowLatencyWorld.without(
+                            Set.of(dead), shape.spec().withSeed(52), shape.limits());
+            LowLatencyRank survivor = new LowLatencyRank(context, rest);
+            for (int i = 0; i < 3; i++) {
+                pair.accept(survivor);
+            }
+            buffer.lowLatencyCleanMask();
+        }
+        assertThat(buffer.lowLatencyQueryMask()).containsOnly(0);
+        buffer.cleanLowLatencyBuffer();
+        pair.accept(rank);
     }
 
     /**
@@ -76,57 +88,44 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
      */
     @Cases
     @GroupSource("1, 4")
-    public void unmaskedBetweenDispatchAndCombine() {
-        LowLatencyWorld whole = SHAPE.world(53);
-        LowLatencyWorld rest = LowLatencyWorld.without(Set.of(DEAD), SHAPE.spec(), SHAPE.limits());
-        LowLatencyWorld alone = LowLatencyWorld.without(OTHERS, SHAPE.spec(), SHAPE.limits());
-        run(
-                SHAPE,
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, whole);
-                    boolean dead = context.rank() == DEAD;
-                    LowLatencyRank masking = new LowLatencyRank(context, dead ? alone : rest);
-                    Set<Integer> unheard = dead ? OTHERS : Set.of(DEAD);
-                    Buffer buffer = context.buffer();
-                    for (int round = 0; round < 3; round++) {
-                        // Leaves rows in the slots of both parities.
-                        rank.roundTrip(BF16);
-                        rank.roundTrip(BF16);
-                        unheard.forEach(peer -> buffer.lowLatencyUpdateMask(peer, true));
-                        LowLatencyDispatchResult result = masking.dispatch(BF16);
-                        unheard.forEach(peer -> buffer.lowLatencyUpdateMask(peer, false));
-                        masking.combine(result.handle());
-                    }
-                    rank.roundTrip(BF16);
-                });
+    public void unmaskedBetweenDispatchAndCombine(RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 53);
+        boolean dead = context.rank() == DEAD;
+        Set<Integer> unheard = dead ? OTHERS : Set.of(DEAD);
+        LowLatencyRank masking = without(context, unheard);
+        Buffer buffer = context.buffer();
+        for (int round = 0; round < 3; round++) {
+            // Leaves rows in the slots of both parities.
+            rank.roundTrip(BF16);
+            rank.roundTrip(BF16);
+            unheard.forEach(peer -> buffer.lowLatencyUpdateMask(peer, true));
+            LowLatencyDispatchResult result = masking.dispatch(BF16);
+            unheard.forEach(peer -> buffer.lowLatencyUpdateMask(peer, false));
+            masking.combine(result.handle());
+        }
+        rank.roundTrip(BF16);
     }
 
     /** Only a receiver had masked: the source sent its tokens, but nobody computed on them. */
     @Cases
     @GroupSource("1, 4")
-    public void tokensThatTheReceiverDidNotTake() {
-        LowLatencyWorld whole = SHAPE.world(54);
-        LowLatencyWorld partly = losing((src, rank) -> src == DEAD && rank == 0);
-        run(
-                SHAPE,
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, whole);
-                    LowLatencyRank some = new LowLatencyRank(context, partly);
-                    LowLatencyDispatchPlan plan = some.plan(BF16).receiveHook(true).build();
-                    Buffer buffer = context.buffer();
-                    for (int round = 0; round < 3; round++) {
-                        // Leaves rows in the slots of both parities.
-                        rank.roundTrip(BF16);
-                        rank.roundTrip(BF16);
-                        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan);
-                        buffer.lowLatencyUpdateMask(DEAD, context.rank() == 0);
-                        result.receiveHook().run();
-                        buffer.lowLatencyUpdateMask(DEAD, false);
-                        some.verify(result, BF16);
-                        some.combine(result.handle());
-                    }
-                    rank.roundTrip(BF16);
-                });
+    public void tokensThatTheReceiverDidNotTake(RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 54);
+        LowLatencyRank some = losing(context, (src, peer) -> src == DEAD && peer == 0);
+        LowLatencyDispatchPlan plan = some.plan(BF16).receiveHook(true).build();
+        Buffer buffer = context.buffer();
+        for (int round = 0; round < 3; round++) {
+            // Leaves rows in the slots of both parities.
+            rank.roundTrip(BF16);
+            rank.roundTrip(BF16);
+            LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan);
+            buffer.lowLatencyUpdateMask(DEAD, context.rank() == 0);
+            result.receiveHook().run();
+            buffer.lowLatencyUpdateMask(DEAD, false);
+            some.verify(result, BF16);
+            some.combine(result.handle());
+        }
+        rank.roundTrip(BF16);
     }
 
     private void runMaskingTimedOut(Ranks.Body body) {
@@ -142,7 +141,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
 
     /** Takes back a rank that is out of step: once all have met, a clean, then the mask. */
     private static void rejoin(RankContext context) {
-        context.communicator().barrier(Ranks.TIMEOUT);
+        context.meet();
         context.buffer().cleanLowLatencyBuffer();
         context.buffer().lowLatencyCleanMask();
         assertThat(context.buffer().lowLatencyQueryMask()).containsOnly(0);
@@ -155,52 +154,47 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     @Cases
     @GroupSource("1, 4")
     public void timedOutRankIsMasked() {
-        LowLatencyWorld whole = SHAPE.world(55);
-        LowLatencyWorld rest = LowLatencyWorld.without(Set.of(DEAD), SHAPE.spec(), SHAPE.limits());
-        runMaskingTimedOut(
-                context -> {
-                    for (int round = 0; round < 7; round++) {
-                        new LowLatencyRank(context, whole).roundTrip(BF16);
-                    }
-                    if (context.rank() != DEAD) {
-                        LowLatencyRank survivor = new LowLatencyRank(context, rest);
-                        survivor.dispatch(BF16);
-                        assertThat(context.buffer().lowLatencyQueryMask())
-                                .containsExactly(0, 0, 1, 0);
-                        for (int round = 0; round < 5; round++) {
-                            survivor.roundTrip(LowLatencyFormat.FP8);
-                        }
-                    }
-                    rejoin(context);
-                    new LowLatencyRank(context, whole).roundTrip(LowLatencyFormat.FP8);
-                });
+        runMaskingTimedOut(LowLatencyMaskConformance::goOnWithoutTheDead);
+    }
+
+    private static void goOnWithoutTheDead(RankContext context) {
+        for (int round = 0; round < 7; round++) {
+            SHAPE.rank(context, 55).roundTrip(BF16);
+        }
+        if (context.rank() != DEAD) {
+            LowLatencyRank survivor = without(context, Set.of(DEAD));
+            survivor.dispatch(BF16);
+            assertThat(context.buffer().lowLatencyQueryMask()).containsExactly(0, 0, 1, 0);
+            for (int round = 0; round < 5; round++) {
+                survivor.roundTrip(LowLatencyFormat.FP8);
+            }
+        }
+        rejoin(context);
+        SHAPE.rank(context, 55).roundTrip(LowLatencyFormat.FP8);
     }
 
     /** A rank dies with tokens on it: they are combined without what its experts owe. */
     @Cases
     @GroupSource("1, 4")
     public void timedOutInCombine() {
-        LowLatencyWorld whole = SHAPE.world(56);
-        LowLatencyWorld owing = losing((src, rank) -> rank == DEAD);
-        LowLatencyWorld rest = LowLatencyWorld.without(Set.of(DEAD), SHAPE.spec(), SHAPE.limits());
-        runMaskingTimedOut(
-                context -> {
-                    new LowLatencyRank(context, whole).roundTrip(BF16);
-                    LowLatencyRank rank = new LowLatencyRank(context, owing);
-                    if (context.rank() == DEAD) {
-                        context.buffer().lowLatencyDispatch(rank.plan(BF16).build());
-                    } else {
-                        LowLatencyHandle handle = rank.dispatch(BF16).handle();
-                        rank.combine(handle);
-                        assertThat(context.buffer().lowLatencyQueryMask())
-                                .containsExactly(0, 0, 1, 0);
-                        LowLatencyRank survivor = new LowLatencyRank(context, rest);
-                        for (int round = 0; round < 3; round++) {
-                            survivor.roundTrip(BF16);
-                        }
-                    }
-                    rejoin(context);
-                    new LowLatencyRank(context, whole).roundTrip(LowLatencyFormat.FP8);
-                });
+        runMaskingTimedOut(LowLatencyMaskConformance::combineWithoutTheDead);
+    }
+
+    private static void combineWithoutTheDead(RankContext context) {
+        SHAPE.rank(context, 56).roundTrip(BF16);
+        LowLatencyRank rank = losing(context, (src, peer) -> peer == DEAD);
+        if (context.rank() == DEAD) {
+            context.buffer().lowLatencyDispatch(rank.plan(BF16).build());
+        } else {
+            LowLatencyHandle handle = rank.dispatch(BF16).handle();
+            rank.combine(handle);
+            assertThat(context.buffer().lowLatencyQueryMask()).containsExactly(0, 0, 1, 0);
+            LowLatencyRank survivor = without(context, Set.of(DEAD));
+            for (int round = 0; round < 3; round++) {
+                survivor.roundTrip(BF16);
+            }
+        }
+        rejoin(context);
+        SHAPE.rank(context, 56).roundTrip(LowLatencyFormat.FP8);
     }
 }

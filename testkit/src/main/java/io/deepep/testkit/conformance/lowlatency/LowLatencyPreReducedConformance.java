@@ -12,15 +12,15 @@ import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
-import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyFlightConformance.Batch;
 import io.deepep.testkit.routing.Gate;
+import io.deepep.testkit.routing.RoutingSpec;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Combines in which ranks sum a token's rows before they send them, bit for bit. */
@@ -32,161 +32,114 @@ public record LowLatencyPreReducedConformance(TestBackend backend) implements Lo
     /** All ways to combine one dispatch, then a pair without weights. */
     @Cases
     @MethodSource(ALL)
-    public void preReduced(LowLatencyShape shape) {
-        LowLatencyWorld ragged = shape.world(shape.raggedSpec());
-        LowLatencyWorld full = shape.world(shape.spec());
-        run(
-                shape,
-                context -> {
-                    for (LowLatencyWorld world : new LowLatencyWorld[] {ragged, full}) {
-                        LowLatencyRank rank = new LowLatencyRank(context, world);
-                        LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
-                        rank.combinePreReduced(handle);
-                        rank.verifyPreReducedLogFmt(
-                                context.buffer()
-                                        .lowLatencyCombine(
-                                                rank.preReduced(handle).logFmt(true).build()));
-                        rank.combine(handle);
-                        rank.roundTrip(BF16);
-                        rank.combinePreReduced(rank.dispatchWeighted(BF16).handle());
-                    }
-                });
+    public void preReduced(LowLatencyShape shape, RankContext context) {
+        for (RoutingSpec spec : new RoutingSpec[] {shape.raggedSpec(), shape.spec()}) {
+            LowLatencyRank rank = shape.rank(context, spec);
+            LowLatencyHandle handle = rank.dispatchWeighted(FP8).handle();
+            rank.combinePreReduced(handle);
+            rank.verifyPreReducedLogFmt(
+                    context.buffer()
+                            .lowLatencyCombine(rank.preReduced(handle).logFmt(true).build()));
+            rank.combine(handle);
+            rank.roundTrip(BF16);
+            rank.combinePreReduced(rank.dispatchWeighted(BF16).handle());
+        }
     }
 
     /** All rows of a token at one rank; more of them than are read at once. */
     @Cases
-    @GroupSource({"1, 2, 32", "1, 4, 7", "2, 2, 32", "2, 2, 5"})
-    public void preReducedAtOneRank(int nodes, int ranksPerNode, int topk) {
-        int numRanks = nodes * ranksPerNode;
-        LowLatencyShape shape =
-                new LowLatencyShape(nodes, ranksPerNode, 9, 2176, topk, topk * numRanks);
-        Gate atOneRank = new Gate.GroupLimited(numRanks, 1, false);
-        LowLatencyWorld crowded = shape.world(shape.spec().withGate(atOneRank));
-        LowLatencyWorld spread = shape.world(shape.raggedSpec());
-        run(
-                shape,
-                context -> {
-                    for (LowLatencyWorld world : new LowLatencyWorld[] {crowded, spread}) {
-                        LowLatencyRank rank = new LowLatencyRank(context, world);
-                        rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
-                    }
-                });
+    @MethodSource("io.deepep.testkit.conformance.lowlatency.LowLatencyShape#selectionsOfOneRank")
+    public void preReducedAtOneRank(LowLatencyShape shape, RankContext context) {
+        Gate atOneRank = new Gate.GroupLimited(shape.topology().numRanks(), 1, false);
+        RoutingSpec crowded = shape.spec().withGate(atOneRank);
+        for (RoutingSpec spec : new RoutingSpec[] {crowded, shape.raggedSpec()}) {
+            LowLatencyRank rank = shape.rank(context, spec);
+            rank.combinePreReduced(rank.dispatchWeighted(FP8).handle());
+        }
     }
 
     /** As many tokens as the mode allows, and any number of multiprocessors. */
     @Cases
-    @GroupSource({"1, 2", "2, 1"})
-    public void preReducedWithMostTokens(int nodes, int ranksPerNode) {
-        LowLatencyShape shape =
-                new LowLatencyShape(nodes, ranksPerNode, LowLatencyLimits.MAX_TOKENS, 128, 4, 8);
-        LowLatencyWorld world = shape.world(shape.raggedSpec());
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    for (int sms = 1; sms < 8; sms += 3) {
-                        LowLatencyDispatchResult received =
-                                rank.verify(
-                                        context.buffer()
-                                                .lowLatencyDispatch(
-                                                        rank.weighted(BF16).numSms(sms).build()),
-                                        BF16);
-                        rank.verifyPreReduced(
-                                context.buffer()
-                                        .lowLatencyCombine(
-                                                rank.preReduced(received.handle())
-                                                        .numSms(8 - sms)
-                                                        .build()));
-                    }
-                });
+    @MethodSource(MOST_TOKENS)
+    public void preReducedWithMostTokens(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rank = shape.raggedRank(context);
+        for (int sms = 1; sms < 8; sms += 3) {
+            LowLatencyDispatchPlan plan = rank.weighted(BF16).numSms(sms).build();
+            LowLatencyDispatchResult received =
+                    rank.verify(context.buffer().lowLatencyDispatch(plan), BF16);
+            LowLatencyCombinePlan home = rank.preReduced(received.handle()).numSms(8 - sms).build();
+            rank.verifyPreReduced(context.buffer().lowLatencyCombine(home));
+        }
     }
 
     /** Two batches in flight, one combined by selections and one by ranks. */
     @Cases
     @MethodSource(FEW)
-    public void preReducedWithHooks(LowLatencyShape shape) {
-        LowLatencyWorld a = shape.world(61);
-        LowLatencyWorld b = shape.world(shape.raggedSpec());
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rankA = new LowLatencyRank(context, a);
-                    LowLatencyRank rankB = new LowLatencyRank(context, b);
-                    LowLatencyDispatchPlan planA = rankA.weighted(FP8).receiveHook(true).build();
-                    LowLatencyDispatchPlan planB = rankB.weighted(FP8).receiveHook(true).build();
-                    Batch first =
-                            new Batch(rankA, planA, rankA::preReduced, rankA::verifyPreReduced);
-                    Batch second = new Batch(rankB, planB, rankB::home, rankB::verify);
-                    for (int round = 0; round < 4; round++) {
-                        LowLatencyHandle handle = fly(context.buffer(), FP8, first, second);
-                        rankB.combinePreReduced(handle);
-                    }
-                });
+    public void preReducedWithHooks(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rankA = shape.rank(context, 61);
+        LowLatencyRank rankB = shape.raggedRank(context);
+        LowLatencyDispatchPlan planA = rankA.weighted(FP8).receiveHook(true).build();
+        LowLatencyDispatchPlan planB = rankB.weighted(FP8).receiveHook(true).build();
+        Batch first = new Batch(rankA, planA, rankA::preReduced, rankA::verifyPreReduced);
+        Batch second = new Batch(rankB, planB, rankB::home, rankB::verify);
+        for (int round = 0; round < 4; round++) {
+            LowLatencyHandle handle = fly(context.buffer(), FP8, first, second);
+            rankB.combinePreReduced(handle);
+        }
     }
 
     /** A weight of no selection is of no account, not even one that is no number. */
     @Cases
     @MethodSource(FEW)
-    public void weightsOfNoSelection(LowLatencyShape shape) {
-        LowLatencyWorld world = shape.world(shape.raggedSpec());
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    Tensor weights = context.download(rank.weights());
-                    for (int token = 0; token < weights.size(0); token++) {
-                        for (int k = 0; k < shape.topk(); k++) {
-                            if (world.routing().expert(context.rank(), token, k) < 0) {
-                                weights.setFloat(Float.NaN, token, k);
-                            }
-                        }
-                    }
-                    context.backend().write(weights, rank.weights());
-                    rank.combinePreReduced(rank.dispatchWeighted(BF16).handle());
-                });
+    public void weightsOfNoSelection(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rank = shape.raggedRank(context);
+        Tensor weights = context.download(rank.weights());
+        for (int token = 0; token < weights.size(0); token++) {
+            for (int k = 0; k < shape.topk(); k++) {
+                if (rank.world().routing().expert(context.rank(), token, k) < 0) {
+                    weights.setFloat(Float.NaN, token, k);
+                }
+            }
+        }
+        context.backend().write(weights, rank.weights());
+        rank.combinePreReduced(rank.dispatchWeighted(BF16).handle());
     }
 
     /** Rows in the buffer's own memory, rows that begin anywhere, an output that is given. */
     @Cases
     @MethodSource(FEW)
-    public void preReducedFromAndToOtherMemory(LowLatencyShape shape) {
-        LowLatencyWorld world = shape.world(shape.raggedSpec());
-        run(
-                shape,
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    Buffer buffer = context.buffer();
-                    Tensor outputs = world.outputs().get(context.rank());
-                    Tensor strided = context.upload(HostTensors.withRowGap(outputs, 3));
-                    Tensor home =
-                            context.upload(
-                                    HostTensors.withRowGap(
-                                            HostTensors.poison(
-                                                    HostTensors.allocate(
-                                                            DType.BF16,
-                                                            world.routing()
-                                                                    .numTokens(context.rank()),
-                                                            shape.hidden())),
-                                            5));
-                    for (boolean zeroCopy : new boolean[] {true, false, true}) {
-                        LowLatencyHandle handle = rank.dispatchWeighted(BF16).handle();
-                        Tensor x = zeroCopy ? rank.filledCombineBuffer(handle) : strided;
-                        LowLatencyCombinePlan plan =
-                                LowLatencyCombinePlan.preReduced(x, rank.topkIdx(), handle)
-                                        .out(home)
-                                        .build();
-                        LowLatencyCombineResult result = buffer.lowLatencyCombine(plan);
-                        rank.verifyPreReduced(result);
-                        assertThat(result.x().address()).isEqualTo(home.address());
-                    }
-                });
+    public void preReducedFromAndToOtherMemory(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rank = shape.raggedRank(context);
+        Buffer buffer = context.buffer();
+        Tensor outputs = rank.world().outputs().get(context.rank());
+        Tensor strided = context.upload(HostTensors.withRowGap(outputs, 3));
+        Tensor home =
+                context.upload(
+                        HostTensors.withRowGap(
+                                HostTensors.poison(
+                                        HostTensors.allocate(
+                                                DType.BF16,
+                                                rank.world().routing().numTokens(context.rank()),
+                                                shape.hidden())),
+                                5));
+        for (boolean zeroCopy : new boolean[] {true, false, true}) {
+            LowLatencyHandle handle = rank.dispatchWeighted(BF16).handle();
+            Tensor x = zeroCopy ? rank.filledCombineBuffer(handle) : strided;
+            LowLatencyCombinePlan plan =
+                    LowLatencyCombinePlan.preReduced(x, rank.topkIdx(), handle).out(home).build();
+            LowLatencyCombineResult result = buffer.lowLatencyCombine(plan);
+            rank.verifyPreReduced(result);
+            assertThat(result.x().address()).isEqualTo(home.address());
+        }
     }
 
     /** What a masked rank owes is left out; it sums for nobody. */
     @Cases
     @MethodSource(FEW)
-    public void preReducedWithoutAMaskedRank(LowLatencyShape shape) {
+    public void preReducedWithoutAMaskedRank(LowLatencyShape shape, RankContext context) {
         leaveOutTheLast(
-                this, shape, rank -> rank.combinePreReduced(rank.dispatchWeighted(FP8).handle()));
+                shape,
+                context,
+                rank -> rank.combinePreReduced(rank.dispatchWeighted(FP8).handle()));
     }
 }

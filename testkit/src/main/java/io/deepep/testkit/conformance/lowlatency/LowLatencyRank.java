@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.lowlatency;
 
 import io.deepep.Buffer;
+import io.deepep.Event;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchPlan;
@@ -39,6 +40,10 @@ public final class LowLatencyRank {
 
     public RankContext context() {
         return context;
+    }
+
+    public LowLatencyWorld world() {
+        return world;
     }
 
     public Tensor x() {
@@ -90,8 +95,33 @@ public final class LowLatencyRank {
         return result;
     }
 
+    /** Combines the expert outputs and compares. */
     public Tensor combine(LowLatencyHandle handle) {
-        return verify(context.buffer().lowLatencyCombine(home(handle).build()));
+        return combine(home(handle));
+    }
+
+    /** Combines the expert outputs as {@code plan} says and compares. */
+    public Tensor combine(LowLatencyCombinePlan.Builder plan) {
+        return verify(context.buffer().lowLatencyCombine(plan.build()));
+    }
+
+    /** Makes both halves of a call and waits for their end. */
+    public void call(LowLatencyDispatchPlan plan) {
+        LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
+        finish(result.event(), result.receiveHook());
+    }
+
+    /** Makes both halves of a call and waits for their end. */
+    public void call(LowLatencyCombinePlan plan) {
+        LowLatencyCombineResult result = context.buffer().lowLatencyCombine(plan);
+        finish(result.event(), result.receiveHook());
+    }
+
+    private static void finish(Event sent, Runnable receiveHook) {
+        sent.synchronize();
+        if (receiveHook != null) {
+            receiveHook.run();
+        }
     }
 
     /** Compares a combine of the expert outputs and returns it on the host. */

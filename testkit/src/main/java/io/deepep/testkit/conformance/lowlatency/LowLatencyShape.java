@@ -1,9 +1,12 @@
 package io.deepep.testkit.conformance.lowlatency;
 
+import io.deepep.Buffer;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
 import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.Arrays;
@@ -12,7 +15,8 @@ import org.junit.jupiter.params.provider.Arguments;
 
 /** Shapes of low-latency cases. */
 public record LowLatencyShape(
-        int nodes, int ranksPerNode, int tokens, int hidden, int topk, int experts) {
+        int nodes, int ranksPerNode, int tokens, int hidden, int topk, int experts)
+        implements RankGroup {
     /** Those that the backend has groups for. */
     public static Stream<LowLatencyShape> all(TestBackend backend) {
         return fitting(
@@ -36,6 +40,36 @@ public record LowLatencyShape(
                 new LowLatencyShape(2, 2, 10, 384, 3, 12));
     }
 
+    /** Nodes of sizes that no other shape has. */
+    static Stream<LowLatencyShape> otherNodeSizes(TestBackend backend) {
+        return fitting(
+                backend,
+                new LowLatencyShape(1, 3, 9, 256, 5, 6),
+                new LowLatencyShape(1, 5, 9, 256, 5, 10),
+                new LowLatencyShape(1, 6, 9, 256, 5, 12),
+                new LowLatencyShape(1, 7, 9, 256, 5, 14),
+                new LowLatencyShape(2, 3, 9, 256, 5, 12),
+                new LowLatencyShape(3, 2, 9, 256, 5, 12));
+    }
+
+    /** As many tokens as the mode allows. */
+    static Stream<LowLatencyShape> mostTokens(TestBackend backend) {
+        return fitting(
+                backend,
+                new LowLatencyShape(1, 2, LowLatencyLimits.MAX_TOKENS, 128, 4, 8),
+                new LowLatencyShape(2, 1, LowLatencyLimits.MAX_TOKENS, 128, 4, 8));
+    }
+
+    /** Each rank has as many experts as a token selects. */
+    static Stream<LowLatencyShape> selectionsOfOneRank(TestBackend backend) {
+        return fitting(
+                backend,
+                new LowLatencyShape(1, 2, 9, 2176, 32, 64),
+                new LowLatencyShape(1, 4, 9, 2176, 7, 28),
+                new LowLatencyShape(2, 2, 9, 2176, 32, 128),
+                new LowLatencyShape(2, 2, 9, 2176, 5, 20));
+    }
+
     private static Stream<LowLatencyShape> fitting(TestBackend backend, LowLatencyShape... shapes) {
         return Stream.of(shapes).filter(shape -> Ranks.fit(backend, shape.topology()));
     }
@@ -50,6 +84,16 @@ public record LowLatencyShape(
 
     public EpTopology topology() {
         return Ranks.topology(nodes, ranksPerNode);
+    }
+
+    @Override
+    public EpTopology topology(TestBackend backend) {
+        return topology();
+    }
+
+    @Override
+    public void limit(Buffer.Builder builder) {
+        builder.lowLatency(limits());
     }
 
     public LowLatencyLimits limits() {
@@ -72,6 +116,29 @@ public record LowLatencyShape(
 
     public LowLatencyWorld world(RoutingSpec spec) {
         return LowLatencyWorld.of(spec, limits());
+    }
+
+    /** The exchange of a routing of this shape, which its ranks share. */
+    LowLatencyWorld world(RankContext context, RoutingSpec spec) {
+        return context.shared(spec, this::world);
+    }
+
+    /** The rank's share of an exchange. */
+    LowLatencyRank rank(RankContext context, RoutingSpec spec) {
+        return new LowLatencyRank(context, world(context, spec));
+    }
+
+    LowLatencyRank rank(RankContext context) {
+        return rank(context, spec());
+    }
+
+    public LowLatencyRank raggedRank(RankContext context) {
+        return rank(context, raggedSpec());
+    }
+
+    /** The rank's share of another exchange of the same shape. */
+    public LowLatencyRank rank(RankContext context, long seed) {
+        return rank(context, spec().withSeed(seed));
     }
 
     /** Another exchange of the same shape. */

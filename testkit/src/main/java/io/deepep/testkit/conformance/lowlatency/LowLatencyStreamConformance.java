@@ -1,6 +1,5 @@
 package io.deepep.testkit.conformance.lowlatency;
 
-import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -23,6 +22,7 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -31,20 +31,20 @@ import org.junit.jupiter.params.provider.MethodSource;
  * between them but that order.
  */
 @BackendSuite
-public record LowLatencyStreamConformance(TestBackend backend) {
+public record LowLatencyStreamConformance(TestBackend backend) implements RankGroup {
     private static final LowLatencyFormat FORMAT = LowLatencyFormat.FP8;
     private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 12, 256, 6, 8);
+
+    @Override
+    public void limit(Buffer.Builder builder) {
+        builder.lowLatency(SHAPE.limits());
+    }
 
     /** Several pairs that nobody waits for; the tensors of the last two dispatches are alive. */
     @Cases
     @MethodSource(LowLatencySuite.FEW)
-    public void chainOnTheBuffersStream(LowLatencyShape shape) {
-        LowLatencyWorld world = shape.world(shape.raggedSpec());
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()),
-                context -> chain(new LowLatencyRank(context, world)));
+    public void chainOnTheBuffersStream(LowLatencyShape shape, RankContext context) {
+        chain(shape.raggedRank(context));
     }
 
     private static void chain(LowLatencyRank rank) {
@@ -125,34 +125,24 @@ public record LowLatencyStreamConformance(TestBackend backend) {
     /** What went wrong is told when the event is asked for, and the ranks go on in step. */
     @Cases
     @GroupSource("1, 4")
-    public void aBadRoutingInTheChain() {
-        LowLatencyWorld world = SHAPE.world(7);
-        Ranks.run(
-                backend(),
-                SHAPE.topology(),
-                b -> b.lowLatency(SHAPE.limits()),
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    Buffer buffer = context.buffer();
-                    CallOptions options = CallOptions.sync().on(buffer.communicationStream());
-                    Tensor good = context.download(rank.topkIdx());
-                    Tensor idx = context.download(rank.topkIdx());
-                    if (context.rank() == CULPRIT) {
-                        idx.setLong(SHAPE.experts(), 3, 1);
-                    }
-                    LowLatencyDispatchPlan plan = rank.plan(FORMAT).build();
-                    for (int i = 0; i < 2; i++) {
-                        context.backend().write(idx, rank.topkIdx());
-                        requireRouting(
-                                () ->
-                                        buffer.lowLatencyDispatch(plan, options)
-                                                .event()
-                                                .synchronize(),
-                                "topkIdx[3][1]=" + SHAPE.experts());
-                        context.backend().write(good, rank.topkIdx());
-                        chain(rank);
-                    }
-                });
+    public void aBadRoutingInTheChain(RankContext context) {
+        LowLatencyRank rank = SHAPE.rank(context, 7);
+        Buffer buffer = context.buffer();
+        CallOptions options = CallOptions.sync().on(buffer.communicationStream());
+        Tensor good = context.download(rank.topkIdx());
+        Tensor idx = context.download(rank.topkIdx());
+        if (context.isCulprit()) {
+            idx.setLong(SHAPE.experts(), 3, 1);
+        }
+        LowLatencyDispatchPlan plan = rank.plan(FORMAT).build();
+        for (int i = 0; i < 2; i++) {
+            context.backend().write(idx, rank.topkIdx());
+            requireRouting(
+                    () -> buffer.lowLatencyDispatch(plan, options).event().synchronize(),
+                    "topkIdx[3][1]=" + SHAPE.experts());
+            context.backend().write(good, rank.topkIdx());
+            chain(rank);
+        }
     }
 
     /** A stream of another device is refused on all ranks before they wait for each other. */

@@ -7,6 +7,7 @@ import io.deepep.testkit.conformance.Ranks;
 interface LowLatencySuite {
     String ALL = "io.deepep.testkit.conformance.lowlatency.LowLatencyShape#all";
     String ALL_FORMATS = "io.deepep.testkit.conformance.lowlatency.LowLatencyShape#allFormats";
+    String MOST_TOKENS = "io.deepep.testkit.conformance.lowlatency.LowLatencyShape#mostTokens";
     String FEW = "io.deepep.testkit.conformance.lowlatency.LowLatencyShape#few";
 
     /** The backend under test. */

@@ -1,6 +1,5 @@
 package io.deepep.testkit.conformance.mutation;
 
-import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
@@ -132,7 +131,7 @@ public record MutatedRequestConformance(TestBackend backend) {
                     default -> lowLatencyCombine(step, random);
                 }
             } catch (Throwable failure) {
-                String what = context.rank() == CULPRIT ? damage.toString() : "good calls";
+                String what = context.isCulprit() ? damage.toString() : "good calls";
                 throw new AssertionError("seed " + seed + ", " + what, failure);
             }
         }
@@ -237,7 +236,7 @@ public record MutatedRequestConformance(TestBackend backend) {
          * the culprit. Whether all have made the good one.
          */
         private boolean meet(int step, Runnable damaged, Call good) {
-            if (context.rank() == CULPRIT) {
+            if (context.isCulprit()) {
                 try {
                     damaged.run();
                     return false;

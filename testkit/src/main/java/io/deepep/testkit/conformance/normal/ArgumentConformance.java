@@ -1,6 +1,5 @@
 package io.deepep.testkit.conformance.normal;
 
-import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireClosed;
 import static io.deepep.testkit.conformance.Misbehaviour.requireForeign;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRefused;
@@ -9,10 +8,10 @@ import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
-import io.deepep.EpTopology;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Misuse;
+import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -23,71 +22,49 @@ import org.junit.jupiter.params.provider.MethodSource;
  * the ranks out of step and fails in the good calls that follow.
  */
 @BackendSuite
-public record ArgumentConformance(TestBackend backend) {
+public record ArgumentConformance(TestBackend backend) implements MisusedGroup {
     @ParameterizedTest
     @MethodSource("io.deepep.testkit.conformance.normal.NormalMisuses#all")
-    public void normalMisuse(Misuse<NormalMisuses.Rank> misuse) {
-        NormalWorld world = NormalMisuses.world(4);
-        Ranks.run(
-                backend(),
-                Ranks.four(backend()),
-                b -> b.normal(NormalMisuses.LIMITS),
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    DispatchHandle handle = rank.dispatch(rank.plan(), world.check()).handle();
-                    if (context.rank() == CULPRIT) {
-                        requireRefused(misuse, new NormalMisuses.Rank(rank, handle));
-                    }
-                    rank.combine(handle, world.check());
-                    rank.roundTrip();
-                });
+    public void normalMisuse(Misuse<NormalMisuses.Rank> misuse, RankContext context) {
+        NormalRank rank = NormalMisuses.rank(context);
+        DispatchHandle handle = rank.dispatch(rank.plan(), rank.world().check()).handle();
+        if (context.isCulprit()) {
+            requireRefused(misuse, new NormalMisuses.Rank(rank, handle));
+        }
+        rank.combine(handle, rank.world().check());
+        rank.roundTrip();
     }
 
     /** A handle is its buffer's: another buffer refuses it, of the same shape or not. */
     @Test
-    public void foreignHandle() {
-        NormalWorld world = NormalMisuses.world(4);
-        EpTopology topology = Ranks.four(backend());
-        Ranks.run(
-                backend(),
-                topology,
-                b -> b.normal(NormalMisuses.LIMITS),
-                context -> {
-                    Buffer.Builder second =
-                            Ranks.builder(backend(), context.communicator(), topology);
-                    NormalRank rank = new NormalRank(context, world);
-                    try (Buffer other = second.normal(NormalMisuses.LIMITS).open()) {
-                        NormalRank stranger = new NormalRank(context.with(other), world);
-                        DispatchHandle handle =
-                                stranger.dispatch(stranger.plan(), world.check()).handle();
-                        DispatchPlan cached = rank.bare().cached(handle).build();
-                        requireForeign(() -> rank.combine(handle, world.check()));
-                        requireForeign(() -> context.buffer().dispatch(cached));
-                        requireForeign(() -> context.buffer().getCombineBuffer(handle));
-                    }
-                    rank.roundTrip();
-                });
+    public void foreignHandle(RankContext context) {
+        NormalRank rank = NormalMisuses.rank(context);
+        NormalWorld world = rank.world();
+        Buffer.Builder second =
+                Ranks.builder(backend(), context.communicator(), context.topology());
+        try (Buffer other = second.normal(NormalMisuses.LIMITS).open()) {
+            NormalRank stranger = new NormalRank(context.with(other), world);
+            DispatchHandle handle = stranger.dispatch(stranger.plan(), world.check()).handle();
+            DispatchPlan cached = rank.bare().cached(handle).build();
+            requireForeign(() -> rank.combine(handle, world.check()));
+            requireForeign(() -> context.buffer().dispatch(cached));
+            requireForeign(() -> context.buffer().getCombineBuffer(handle));
+        }
+        rank.roundTrip();
     }
 
     @Test
-    public void closedBuffer() {
-        NormalWorld world = NormalMisuses.world(4);
-        Ranks.run(
-                backend(),
-                Ranks.four(backend()),
-                b -> b.normal(NormalMisuses.LIMITS),
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    DispatchHandle handle = rank.dispatch(rank.plan(), world.check()).handle();
-                    Buffer buffer = context.buffer();
-                    buffer.close();
-                    buffer.close();
-                    requireClosed(() -> rank.roundTrip());
-                    requireClosed(() -> rank.combine(handle, world.check()));
-                    requireClosed(() -> buffer.getCombineBuffer(handle));
-                    requireClosed(() -> buffer.getDispatchLayout(rank.topkIdx(), 16));
-                    requireClosed(buffer::communicationStream);
-                    requireClosed(() -> buffer.getLocalBufferTensor(DType.BF16, 1, 0, false));
-                });
+    public void closedBuffer(RankContext context) {
+        NormalRank rank = NormalMisuses.rank(context);
+        DispatchHandle handle = rank.dispatch(rank.plan(), rank.world().check()).handle();
+        Buffer buffer = context.buffer();
+        buffer.close();
+        buffer.close();
+        requireClosed(() -> rank.roundTrip());
+        requireClosed(() -> rank.combine(handle, rank.world().check()));
+        requireClosed(() -> buffer.getCombineBuffer(handle));
+        requireClosed(() -> buffer.getDispatchLayout(rank.topkIdx(), 16));
+        requireClosed(buffer::communicationStream);
+        requireClosed(() -> buffer.getLocalBufferTensor(DType.BF16, 1, 0, false));
     }
 }

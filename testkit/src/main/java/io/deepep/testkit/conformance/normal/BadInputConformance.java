@@ -4,6 +4,7 @@ import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.SHORT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireFailed;
 import static io.deepep.testkit.conformance.Misbehaviour.requireTimeout;
+import static io.deepep.testkit.conformance.Misbehaviour.withoutOneRank;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
@@ -19,7 +20,9 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.Misbehaviour;
+import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
 import java.util.concurrent.CountDownLatch;
@@ -32,85 +35,70 @@ import org.junit.jupiter.params.provider.MethodSource;
  * error on every rank concerned, and nothing hangs.
  */
 @BackendSuite
-public record BadInputConformance(TestBackend backend) {
-    private void withoutOneRank(EpTopology topology, NormalWorld world, Misbehaviour.Act act) {
-        Misbehaviour.withoutOneRank(
-                backend(),
-                topology,
-                b -> b.normal(NormalMisuses.LIMITS),
-                act,
-                context -> new NormalRank(context, world).roundTrip());
-    }
-
+public record BadInputConformance(TestBackend backend) implements MisusedGroup {
     @Cases
     @GroupSource({"1, 4", "2, 2", "4, 1"})
-    public void absentFromDispatch(int nodes, int ranksPerNode) {
-        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
-        NormalWorld world = NormalMisuses.world(topology.numRanks());
+    public void absentFromDispatch(RankContext context) {
         withoutOneRank(
-                topology,
-                world,
-                (context, meet) -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    meet.run();
-                    if (context.rank() != CULPRIT) {
-                        requireTimeout(context.rank(), "dispatch", rank::roundTrip);
+                context,
+                this,
+                hasty -> {
+                    NormalRank rank = NormalMisuses.rank(hasty);
+                    hasty.meet();
+                    if (!hasty.isCulprit()) {
+                        requireTimeout(hasty.rank(), "dispatch", rank::roundTrip);
                         requireFailed(rank::roundTrip);
                     }
                 });
+        NormalMisuses.rank(context).roundTrip();
     }
 
     @Cases
     @GroupSource({"1, 4", "2, 2", "4, 1"})
-    public void absentFromCombine(int nodes, int ranksPerNode) {
-        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
-        NormalWorld world = NormalMisuses.world(topology.numRanks());
+    public void absentFromCombine(RankContext context) {
         withoutOneRank(
-                topology,
-                world,
-                (context, meet) -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    meet.run();
-                    DispatchHandle handle = rank.dispatch(rank.plan(), world.check()).handle();
-                    meet.run();
-                    if (context.rank() != CULPRIT) {
-                        requireTimeout(
-                                context.rank(),
-                                "combine",
-                                () -> rank.combine(handle, world.check()));
-                        requireFailed(() -> rank.combine(handle, world.check()));
+                context,
+                this,
+                hasty -> {
+                    NormalRank rank = NormalMisuses.rank(hasty);
+                    NormalDispatchCheck check = rank.world().check();
+                    hasty.meet();
+                    DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
+                    hasty.meet();
+                    if (!hasty.isCulprit()) {
+                        requireTimeout(hasty.rank(), "combine", () -> rank.combine(handle, check));
+                        requireFailed(() -> rank.combine(handle, check));
                     }
                 });
+        NormalMisuses.rank(context).roundTrip();
     }
 
     /** A rank that comes when the others have given up learns it, soon. */
     @Cases
     @GroupSource("1, 4")
-    public void cameTooLate() {
-        EpTopology topology = Ranks.topology(1, 4);
-        NormalWorld world = NormalMisuses.world(4);
-        CountDownLatch over = new CountDownLatch(topology.numRanks() - 1);
+    public void cameTooLate(RankContext context) {
+        CountDownLatch over =
+                context.shared("over", _ -> new CountDownLatch(context.topology().numRanks() - 1));
         withoutOneRank(
-                topology,
-                world,
-                (context, meet) -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    meet.run();
-                    if (context.rank() != CULPRIT) {
-                        requireTimeout(context.rank(), "dispatch", rank::roundTrip);
+                context,
+                this,
+                hasty -> {
+                    NormalRank rank = NormalMisuses.rank(hasty);
+                    hasty.meet();
+                    if (!hasty.isCulprit()) {
+                        requireTimeout(hasty.rank(), "dispatch", rank::roundTrip);
                         over.countDown();
-                    } else {
-                        awaitQuietly(over);
-                        DeepEpTimeoutException error =
-                                catchThrowableOfType(DeepEpTimeoutException.class, rank::roundTrip);
-                        assertThat(error)
-                                .as("a DeepEpTimeoutException on the late rank")
-                                .isNotNull();
-                        assertThat(error.rank()).isEqualTo(CULPRIT);
-                        assertThat(error.peer()).isNotEqualTo(CULPRIT);
-                        requireFailed(rank::roundTrip);
+                        return;
                     }
+                    awaitQuietly(over);
+                    DeepEpTimeoutException error =
+                            catchThrowableOfType(DeepEpTimeoutException.class, rank::roundTrip);
+                    assertThat(error).as("a DeepEpTimeoutException on the late rank").isNotNull();
+                    assertThat(error.rank()).isEqualTo(CULPRIT);
+                    assertThat(error.peer()).isNotEqualTo(CULPRIT);
+                    requireFailed(rank::roundTrip);
                 });
+        NormalMisuses.rank(context).roundTrip();
     }
 
     private static void awaitQuietly(CountDownLatch latch) {
@@ -173,12 +161,11 @@ public record BadInputConformance(TestBackend backend) {
     }
 
     private void requireOpenMismatch(Misbehaviour.Options options, String... mentions) {
-        NormalWorld world = NormalMisuses.world(4);
         Misbehaviour.requireOpenMismatch(
                 backend(),
                 options,
-                b -> b.normal(NormalMisuses.LIMITS),
-                context -> new NormalRank(context, world).roundTrip(),
+                this,
+                context -> NormalMisuses.rank(context).roundTrip(),
                 mentions);
     }
 

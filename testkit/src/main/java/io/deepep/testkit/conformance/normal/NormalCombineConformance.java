@@ -16,9 +16,9 @@ import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.SourceRow;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Normal-mode combine in all its forms. */
@@ -54,32 +54,21 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
 
     @Cases
     @MethodSource(ALL)
-    public void biases(NormalShape shape) {
-        NormalWorld world = shape.raggedWorld();
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    combineWithBiases(rank, world, rank.dispatch(rank.plan(), world.check()));
-                });
+    public void biases(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        combineWithBiases(rank, rank.world(), rank.dispatch(rank.plan(), rank.world().check()));
     }
 
     @Cases
     @MethodSource(ALL)
-    public void combinedWeights(NormalShape shape) {
-        NormalWorld world = shape.raggedWorld();
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    NormalDispatchCheck plain = world.check();
-                    checkWeights(rank, world, plain, rank.dispatch(rank.plan(), plain));
-                    NormalDispatchCheck expanded = world.check().expanded(4);
-                    DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
-                    checkWeights(rank, world, expanded, rank.dispatch(plan, expanded));
-                });
+    public void combinedWeights(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        NormalWorld world = rank.world();
+        NormalDispatchCheck plain = world.check();
+        checkWeights(rank, world, plain, rank.dispatch(rank.plan(), plain));
+        NormalDispatchCheck expanded = world.check().expanded(4);
+        DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
+        checkWeights(rank, world, expanded, rank.dispatch(plan, expanded));
     }
 
     private static void checkWeights(
@@ -96,102 +85,74 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     /** What was received with a token comes back as it was sent. */
     @Cases
     @MethodSource(FEW)
-    public void receivedWeightsComeHome(NormalShape shape) {
-        NormalWorld world = shape.world();
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    NormalDispatchCheck check = world.check();
-                    DispatchResult result = rank.dispatch(rank.plan(), check);
-                    CombineResult combined =
-                            combine(
-                                    rank,
-                                    check,
-                                    result,
-                                    b -> b.topkWeights(result.recvTopkWeights()));
-                    rank.verify(combined, check);
-                    Tensor home = context.download(combined.topkWeights());
-                    Tensor sent = context.download(rank.weights());
-                    assertThat(HostTensors.firstDifference(sent, home)).isEqualTo(-1);
-                });
+    public void receivedWeightsComeHome(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        CombineResult combined =
+                combine(rank, check, result, b -> b.topkWeights(result.recvTopkWeights()));
+        rank.verify(combined, check);
+        Tensor home = context.download(combined.topkWeights());
+        Tensor sent = context.download(rank.weights());
+        assertThat(HostTensors.firstDifference(sent, home)).isEqualTo(-1);
     }
 
     @Cases
     @MethodSource(FEW)
-    public void outTensor(NormalShape shape) {
-        NormalWorld world = shape.raggedWorld();
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    NormalDispatchCheck check = world.check();
-                    DispatchResult result = rank.dispatch(rank.plan(), check);
-                    int tokens = world.routing().numTokens(context.rank());
-                    Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
-                    CombineResult combined = combine(rank, check, result, b -> b.out(out));
-                    rank.verify(combined, check);
-                    assertThat(combined.x().address()).isEqualTo(out.address());
-                    Tensor gap = HostTensors.withRowGap(context.download(out), 8);
-                    Tensor strided =
-                            context.upload(
-                                    HostTensors.withRowGap(
-                                            HostTensors.poison(
-                                                    HostTensors.allocate(DType.BF16, gap.shape())),
-                                            8));
-                    rank.verify(combine(rank, check, result, b -> b.out(strided)), check);
-                });
+    public void outTensor(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        int tokens = rank.world().routing().numTokens(context.rank());
+        Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
+        CombineResult combined = combine(rank, check, result, b -> b.out(out));
+        rank.verify(combined, check);
+        assertThat(combined.x().address()).isEqualTo(out.address());
+        Tensor gap = HostTensors.withRowGap(context.download(out), 8);
+        Tensor strided =
+                context.upload(
+                        HostTensors.withRowGap(
+                                HostTensors.poison(HostTensors.allocate(DType.BF16, gap.shape())),
+                                8));
+        rank.verify(combine(rank, check, result, b -> b.out(strided)), check);
     }
 
     /** What is computed into the buffer's own memory is combined from there. */
     @Cases
     @MethodSource(FEW)
-    public void combineBuffer(NormalShape shape) {
-        NormalWorld world = shape.raggedWorld();
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    NormalDispatchCheck check = world.check();
-                    DispatchResult result = rank.dispatch(rank.plan(), check);
-                    Buffer buffer = context.buffer();
-                    for (int round = 0; round < 2; round++) {
-                        Tensor x = buffer.getCombineBuffer(result.handle());
-                        assertThat(x.shape())
-                                .containsExactly(check.numRows(context.rank()), shape.hidden());
-                        context.backend().write(world.outputs(check).get(context.rank()), x);
-                        CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
-                        rank.verify(buffer.combine(plan), check);
-                    }
-                });
+    public void combineBuffer(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        Buffer buffer = context.buffer();
+        for (int round = 0; round < 2; round++) {
+            Tensor x = buffer.getCombineBuffer(result.handle());
+            assertThat(x.shape()).containsExactly(check.numRows(context.rank()), shape.hidden());
+            context.backend().write(rank.world().outputs(check).get(context.rank()), x);
+            CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
+            rank.verify(buffer.combine(plan), check);
+        }
     }
 
     /** An engine whose experts do nothing may hand back the received view itself. */
     @Cases
     @MethodSource(FEW_BF16)
-    public void combineOfTheReceivedView(NormalShape shape) {
-        NormalWorld world = shape.world();
-        List<Tensor> received = new ArrayList<>();
-        for (int rank = 0; rank < world.routing().numRanks(); rank++) {
-            received.add(gather(world, rank));
+    public void combineOfTheReceivedView(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        List<Tensor> received =
+                context.shared(
+                        "received",
+                        _ ->
+                                IntStream.range(0, context.topology().numRanks())
+                                        .mapToObj(peer -> gather(rank.world(), peer))
+                                        .toList());
+        NormalDispatchCheck check = rank.world().check();
+        for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
+            DispatchResult result = rank.dispatch(rank.plan().receive(how), check);
+            CombinePlan plan = CombinePlan.builder(result.recvX(), result.handle()).build();
+            rank.verifySums(context.buffer().combine(plan), check, received);
+            rank.verifySums(context.buffer().combine(plan), check, received);
         }
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    NormalDispatchCheck check = world.check();
-                    for (DispatchPlan.Receive how : DispatchPlan.Receive.values()) {
-                        DispatchResult result = rank.dispatch(rank.plan().receive(how), check);
-                        CombinePlan plan =
-                                CombinePlan.builder(result.recvX(), result.handle()).build();
-                        rank.verifySums(context.buffer().combine(plan), check, received);
-                        rank.verifySums(context.buffer().combine(plan), check, received);
-                    }
-                });
     }
 
     private static Tensor gather(NormalWorld world, int rank) {
@@ -207,24 +168,16 @@ public record NormalCombineConformance(TestBackend backend) implements NormalSui
     /** One plan combines again and again, each time what its tensors hold then. */
     @Cases
     @MethodSource(FEW)
-    public void combinePlanReuse(NormalShape shape) {
-        NormalWorld world = shape.world();
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    NormalDispatchCheck check = world.check();
-                    DispatchResult result = rank.dispatch(rank.plan(), check);
-                    Tensor x =
-                            context.poisoned(
-                                    DType.BF16, check.numRows(context.rank()), shape.hidden());
-                    CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
-                    context.buffer().combine(plan).event().synchronize();
-                    context.backend().write(world.outputs(check).get(context.rank()), x);
-                    Tensor once = rank.verify(context.buffer().combine(plan), check);
-                    Tensor twice = rank.verify(context.buffer().combine(plan), check);
-                    assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
-                });
+    public void combinePlanReuse(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        Tensor x = context.poisoned(DType.BF16, check.numRows(context.rank()), shape.hidden());
+        CombinePlan plan = CombinePlan.builder(x, result.handle()).build();
+        rank.call(plan);
+        context.backend().write(rank.world().outputs(check).get(context.rank()), x);
+        Tensor once = rank.verify(context.buffer().combine(plan), check);
+        Tensor twice = rank.verify(context.buffer().combine(plan), check);
+        assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
     }
 }

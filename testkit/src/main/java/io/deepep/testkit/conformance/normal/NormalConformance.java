@@ -20,6 +20,7 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.RoutingSpec;
@@ -36,71 +37,65 @@ import org.junit.jupiter.params.provider.MethodSource;
  * arithmetic admits.
  */
 @BackendSuite
-public record NormalConformance(TestBackend backend) implements NormalSuite {
+public record NormalConformance(TestBackend backend) implements NormalSuite, RankGroup {
+    private static final NormalShape TWICE = new NormalShape(2, 2, 24, 136, DType.BF16, 4, 16);
     private static final int SOAK_ITERATIONS = 200;
     private static final Config TINY = new Config(2, 1, 2);
+
+    @Override
+    public void limit(Buffer.Builder builder) {
+        TWICE.limit(builder);
+    }
 
     /** Each call starts after the one before it, and nobody waits on the way. */
     @Cases
     @MethodSource(FEW)
-    public void asynchronousChain(NormalShape shape) {
-        NormalWorld world = shape.world();
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    NormalDispatchCheck check = world.check();
-                    Buffer buffer = context.buffer();
-                    Tensor outputs = rank.outputs(check);
-                    CallOptions options = CallOptions.async();
-                    for (int round = 0; round < 3; round++) {
-                        DispatchResult result = buffer.dispatch(rank.plan().build(), options);
-                        CombinePlan plan = CombinePlan.builder(outputs, result.handle()).build();
-                        CombineResult combined =
-                                buffer.combine(plan, options.after(result.event()));
-                        rank.verify(combined, check);
-                        assertThat(combined.event().isDone()).isTrue();
-                        options = CallOptions.async().after(combined.event());
-                    }
-                    rank.verify(buffer.dispatch(rank.plan().build(), CallOptions.async()), check);
-                });
+    public void asynchronousChain(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check();
+        Buffer buffer = context.buffer();
+        Tensor outputs = rank.outputs(check);
+        CallOptions options = CallOptions.async();
+        for (int round = 0; round < 3; round++) {
+            DispatchResult result = buffer.dispatch(rank.plan().build(), options);
+            CombinePlan plan = CombinePlan.builder(outputs, result.handle()).build();
+            CombineResult combined = buffer.combine(plan, options.after(result.event()));
+            rank.verify(combined, check);
+            assertThat(combined.event().isDone()).isTrue();
+            options = CallOptions.async().after(combined.event());
+        }
+        rank.verify(buffer.dispatch(rank.plan().build(), CallOptions.async()), check);
     }
 
     /** Two micro-batches in flight: both are dispatched before either is combined. */
     @Cases
     @MethodSource(FEW)
-    public void twoMicroBatches(NormalShape shape) {
-        NormalWorld a = shape.world(11);
-        NormalWorld b = shape.world(12);
-        run(
-                shape,
-                a,
-                context -> {
-                    NormalRank rankA = new NormalRank(context, a);
-                    NormalRank rankB = new NormalRank(context, b);
-                    DispatchPlan planA = rankA.plan().receive(DispatchPlan.Receive.COPY).build();
-                    DispatchPlan planB = rankB.plan().receive(DispatchPlan.Receive.COPY).build();
-                    Tensor outputsA = rankA.outputs(a.check());
-                    Tensor outputsB = rankB.outputs(b.check());
-                    Buffer buffer = context.buffer();
-                    for (int round = 0; round < 3; round++) {
-                        DispatchResult resultA = buffer.dispatch(planA, CallOptions.async());
-                        DispatchResult resultB = buffer.dispatch(planB, CallOptions.async());
-                        CombineResult homeA =
-                                buffer.combine(
-                                        CombinePlan.builder(outputsA, resultA.handle()).build(),
-                                        CallOptions.async());
-                        rankB.verify(resultB, b.check());
-                        CombineResult homeB =
-                                buffer.combine(
-                                        CombinePlan.builder(outputsB, resultB.handle()).build(),
-                                        CallOptions.async());
-                        rankA.verify(resultA, a.check());
-                        rankA.verify(homeA, a.check());
-                        rankB.verify(homeB, b.check());
-                    }
-                });
+    public void twoMicroBatches(NormalShape shape, RankContext context) {
+        NormalRank rankA = shape.rank(context, 11);
+        NormalWorld a = rankA.world();
+        NormalRank rankB = shape.rank(context, 12);
+        NormalWorld b = rankB.world();
+        DispatchPlan planA = rankA.plan().receive(DispatchPlan.Receive.COPY).build();
+        DispatchPlan planB = rankB.plan().receive(DispatchPlan.Receive.COPY).build();
+        Tensor outputsA = rankA.outputs(a.check());
+        Tensor outputsB = rankB.outputs(b.check());
+        Buffer buffer = context.buffer();
+        for (int round = 0; round < 3; round++) {
+            DispatchResult resultA = buffer.dispatch(planA, CallOptions.async());
+            DispatchResult resultB = buffer.dispatch(planB, CallOptions.async());
+            CombineResult homeA =
+                    buffer.combine(
+                            CombinePlan.builder(outputsA, resultA.handle()).build(),
+                            CallOptions.async());
+            rankB.verify(resultB, b.check());
+            CombineResult homeB =
+                    buffer.combine(
+                            CombinePlan.builder(outputsB, resultB.handle()).build(),
+                            CallOptions.async());
+            rankA.verify(resultA, a.check());
+            rankA.verify(homeA, a.check());
+            rankB.verify(homeB, b.check());
+        }
     }
 
     /** Many small exchanges of random shapes, one after the other over one buffer. */
@@ -124,7 +119,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite {
                             NormalDispatchCheck check = world.check().expanded(4);
                             DispatchPlan.Builder plan =
                                     rank.plan().expanded(true).expertAlignment(4);
-                            rank.combine(rank.dispatch(plan, check).handle(), check);
+                            rank.roundTrip(plan, check);
                         } else {
                             rank.roundTrip();
                         }
@@ -182,28 +177,18 @@ public record NormalConformance(TestBackend backend) implements NormalSuite {
      */
     @Cases
     @MethodSource(ALL)
-    public void configOverride(NormalShape shape) {
-        NormalWorld world = shape.world();
-        NormalDispatchCheck check = world.check();
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    DispatchResult result = rank.dispatch(rank.plan().config(TINY), check);
-                    CombinePlan plan =
-                            CombinePlan.builder(rank.outputs(check), result.handle())
-                                    .config(TINY)
-                                    .build();
-                    rank.verify(context.buffer().combine(plan), check);
-                    DispatchResult few = rank.dispatch(rank.plan().numSms(2), check);
-                    CombinePlan withFew =
-                            CombinePlan.builder(rank.outputs(check), few.handle())
-                                    .numSms(2)
-                                    .build();
-                    rank.verify(context.buffer().combine(withFew), check);
-                    rank.roundTrip();
-                });
+    public void configOverride(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan().config(TINY), check);
+        CombinePlan plan =
+                CombinePlan.builder(rank.outputs(check), result.handle()).config(TINY).build();
+        rank.verify(context.buffer().combine(plan), check);
+        DispatchResult few = rank.dispatch(rank.plan().numSms(2), check);
+        CombinePlan withFew =
+                CombinePlan.builder(rank.outputs(check), few.handle()).numSms(2).build();
+        rank.verify(context.buffer().combine(withFew), check);
+        rank.roundTrip();
     }
 
     @Cases
@@ -278,10 +263,6 @@ public record NormalConformance(TestBackend backend) implements NormalSuite {
     @MethodSource(FEW)
     public void exactRecvCapacity(NormalShape shape) {
         NormalWorld world = shape.world();
-        int most = 1;
-        for (int rank = 0; rank < world.routing().numRanks(); rank++) {
-            most = Math.max(most, world.oracle().rows(rank).size());
-        }
         NormalLimits loose = world.limits();
         NormalLimits tight =
                 new NormalLimits(
@@ -289,7 +270,7 @@ public record NormalConformance(TestBackend backend) implements NormalSuite {
                         loose.hidden(),
                         loose.maxTopk(),
                         loose.maxExperts(),
-                        most);
+                        world.mostRows());
         Ranks.run(
                 backend(),
                 shape.topology(),
@@ -300,24 +281,18 @@ public record NormalConformance(TestBackend backend) implements NormalSuite {
     /** Two buffers of one group do not disturb each other. */
     @Cases
     @GroupSource("2, 2")
-    public void twoBuffers() {
-        NormalShape shape = new NormalShape(2, 2, 24, 136, DType.BF16, 4, 16);
-        NormalWorld a = shape.world(21);
-        NormalWorld b = shape.world(22);
-        run(
-                shape,
-                a,
-                context -> {
-                    Buffer.Builder second =
-                            Ranks.builder(backend(), context.communicator(), shape.topology());
-                    try (Buffer other = second.normal(b.limits()).open()) {
-                        NormalRank rankA = new NormalRank(context, a);
-                        NormalRank rankB = new NormalRank(context.with(other), b);
-                        DispatchResult viewA = rankA.dispatch(rankA.plan(), a.check());
-                        rankB.roundTrip();
-                        rankA.verify(viewA, a.check());
-                        rankA.combine(viewA.handle(), a.check());
-                    }
-                });
+    public void twoBuffers(RankContext context) {
+        Buffer.Builder second =
+                Ranks.builder(backend(), context.communicator(), context.topology());
+        limit(second);
+        try (Buffer other = second.open()) {
+            NormalRank rankA = TWICE.rank(context, 21);
+            NormalRank rankB = TWICE.rank(context.with(other), 22);
+            NormalDispatchCheck check = rankA.world().check();
+            DispatchResult viewA = rankA.dispatch(rankA.plan(), check);
+            rankB.roundTrip();
+            rankA.verify(viewA, check);
+            rankA.combine(viewA.handle(), check);
+        }
     }
 }

@@ -11,6 +11,7 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.Misuse;
+import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.stream.Stream;
 
@@ -61,6 +62,12 @@ public final class NormalMisuses {
         void combineX(Tensor x) {
             combine(CombinePlan.builder(x, handle));
         }
+    }
+
+    /** The rank's share of the good exchange, with a buffer of {@link #LIMITS}. */
+    public static NormalRank rank(RankContext context) {
+        return new NormalRank(
+                context, context.shared(context.topology().numRanks(), NormalMisuses::world));
     }
 
     public static NormalWorld world(int numRanks) {

@@ -39,6 +39,10 @@ public final class NormalRank {
         return context;
     }
 
+    public NormalWorld world() {
+        return world;
+    }
+
     public Tensor x() {
         return x;
     }
@@ -65,6 +69,17 @@ public final class NormalRank {
         return DispatchPlan.builder(x, scales);
     }
 
+    /** Makes a call and waits for its end. */
+    public void call(DispatchPlan plan) {
+        context.buffer().dispatch(plan).event().synchronize();
+    }
+
+    /** Makes a call and waits for its end. */
+    public void call(CombinePlan plan) {
+        context.buffer().combine(plan).event().synchronize();
+    }
+
+    /** Dispatches and compares. */
     public DispatchResult dispatch(DispatchPlan.Builder plan, NormalDispatchCheck check) {
         return verify(context.buffer().dispatch(plan.build()), check);
     }
@@ -74,6 +89,11 @@ public final class NormalRank {
         result.event().synchronize();
         check.check(context.rank(), result, context::download);
         return result;
+    }
+
+    /** Dispatches as {@code plan} says, combines the expert outputs, and compares both. */
+    public void roundTrip(DispatchPlan.Builder plan, NormalDispatchCheck check) {
+        combine(dispatch(plan, check).handle(), check);
     }
 
     /** This rank's expert outputs for the rows of {@code check}, on the device. */

@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance.normal;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.Buffer;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchPlan;
@@ -12,112 +13,93 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** What becomes of a dispatch's plan, handle and received rows over several calls. */
 @BackendSuite
-public record NormalReuseConformance(TestBackend backend) implements NormalSuite {
+public record NormalReuseConformance(TestBackend backend) implements NormalSuite, RankGroup {
+    private static final NormalShape RECEIVED =
+            new NormalShape(2, 2, 17, 384, DType.FP8_E4M3, 3, 8);
+
+    @Override
+    public void limit(Buffer.Builder builder) {
+        RECEIVED.limit(builder);
+    }
+
     /**
      * A handle serves again and again, also when other routings have gone through the buffer
      * meanwhile.
      */
     @Cases
     @MethodSource(ALL)
-    public void cachedHandle(NormalShape shape) {
-        NormalWorld world = shape.world(5);
-        NormalWorld other = shape.world(6);
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    NormalRank interloper = new NormalRank(context, other);
-                    DispatchResult first = rank.dispatch(rank.plan(), world.check());
-                    NormalDispatchCheck cached = world.check().withoutTopk();
-                    DispatchPlan again = rank.bare().cached(first.handle()).build();
-                    for (int round = 0; round < 3; round++) {
-                        interloper.roundTrip();
-                        DispatchResult result =
-                                rank.verify(context.buffer().dispatch(again), cached);
-                        rank.combine(result.handle(), cached);
-                        rank.combine(first.handle(), world.check());
-                    }
-                });
+    public void cachedHandle(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context, 5);
+        NormalWorld world = rank.world();
+        NormalRank interloper = shape.rank(context, 6);
+        DispatchResult first = rank.dispatch(rank.plan(), world.check());
+        NormalDispatchCheck cached = world.check().withoutTopk();
+        DispatchPlan again = rank.bare().cached(first.handle()).build();
+        for (int round = 0; round < 3; round++) {
+            interloper.roundTrip();
+            DispatchResult result = rank.verify(context.buffer().dispatch(again), cached);
+            rank.combine(result.handle(), cached);
+            rank.combine(first.handle(), world.check());
+        }
     }
 
     /** What was received as a copy survives later dispatches of other plans. */
     @Cases
     @MethodSource(FEW)
-    public void copyOutlivesOtherDispatches(NormalShape shape) {
-        NormalWorld world = shape.world(5);
-        NormalWorld other = shape.world(6);
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    DispatchPlan.Builder plan = rank.plan().receive(DispatchPlan.Receive.COPY);
-                    DispatchResult copy = rank.dispatch(plan, world.check());
-                    NormalRank interloper = new NormalRank(context, other);
-                    interloper.roundTrip();
-                    interloper.roundTrip();
-                    rank.verify(copy, world.check());
-                    rank.combine(copy.handle(), world.check());
-                });
+    public void copyOutlivesOtherDispatches(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context, 5);
+        NormalWorld world = rank.world();
+        NormalRank interloper = shape.rank(context, 6);
+        DispatchPlan.Builder plan = rank.plan().receive(DispatchPlan.Receive.COPY);
+        DispatchResult copy = rank.dispatch(plan, world.check());
+        interloper.roundTrip();
+        interloper.roundTrip();
+        rank.verify(copy, world.check());
+        rank.combine(copy.handle(), world.check());
     }
 
     /** Views and copies of every layout of rows have the same content. */
     @Cases
     @GroupSource({"2, 2, VIEW", "2, 2, COPY"})
-    public void receivedAs(int nodes, int ranksPerNode, DispatchPlan.Receive how) {
-        NormalShape shape = new NormalShape(nodes, ranksPerNode, 17, 384, DType.FP8_E4M3, 3, 8);
-        NormalWorld world = shape.raggedWorld();
+    public void receivedAs(DispatchPlan.Receive how, RankContext context) {
+        NormalRank rank = RECEIVED.raggedRank(context);
+        NormalWorld world = rank.world();
         int rows = world.limits().recvCapacity(world.routing().numRanks());
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    rank.dispatch(rank.plan().receive(how), world.check());
-                    rank.dispatch(
-                            rank.plan().receive(how).numWorstTokens(rows),
-                            world.check().worstCase(rows));
-                    rank.dispatch(
-                            rank.plan().receive(how).expanded(true).expertAlignment(4),
-                            world.check().expanded(4));
-                });
+        rank.dispatch(rank.plan().receive(how), world.check());
+        rank.dispatch(rank.plan().receive(how).numWorstTokens(rows), world.check().worstCase(rows));
+        rank.dispatch(
+                rank.plan().receive(how).expanded(true).expertAlignment(4),
+                world.check().expanded(4));
     }
 
     @Cases
     @MethodSource(FEW)
-    public void stridedInputs(NormalShape shape) {
-        NormalWorld world = shape.world();
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    Tensor hostX = world.tokens().get(context.rank()).x();
-                    Tensor x = context.upload(HostTensors.withRowGap(hostX, 24));
-                    Tensor hostScales = world.tokens().get(context.rank()).scales();
-                    Tensor scales =
-                            hostScales == null
-                                    ? null
-                                    : context.upload(HostTensors.columnMajor(hostScales));
-                    DispatchPlan.Builder plan =
-                            DispatchPlan.builder(x, scales)
-                                    .topk(rank.topkIdx(), rank.weights(), shape.experts());
-                    DispatchResult result = rank.dispatch(plan, world.check());
-                    Tensor outputs =
-                            context.upload(
-                                    HostTensors.withRowGap(
-                                            world.outputs(world.check()).get(context.rank()), 40));
-                    rank.verify(
-                            context.buffer()
-                                    .combine(CombinePlan.builder(outputs, result.handle()).build()),
-                            world.check());
-                });
+    public void stridedInputs(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalWorld world = rank.world();
+        Tensor hostX = world.tokens().get(context.rank()).x();
+        Tensor x = context.upload(HostTensors.withRowGap(hostX, 24));
+        Tensor hostScales = world.tokens().get(context.rank()).scales();
+        Tensor scales =
+                hostScales == null ? null : context.upload(HostTensors.columnMajor(hostScales));
+        DispatchPlan.Builder plan =
+                DispatchPlan.builder(x, scales)
+                        .topk(rank.topkIdx(), rank.weights(), shape.experts());
+        DispatchResult result = rank.dispatch(plan, world.check());
+        Tensor outputs =
+                context.upload(
+                        HostTensors.withRowGap(
+                                world.outputs(world.check()).get(context.rank()), 40));
+        rank.verify(
+                context.buffer().combine(CombinePlan.builder(outputs, result.handle()).build()),
+                world.check());
     }
 
     /**
@@ -126,29 +108,22 @@ public record NormalReuseConformance(TestBackend backend) implements NormalSuite
      */
     @Cases
     @MethodSource(FEW)
-    public void planReuse(NormalShape shape) {
-        NormalWorld world = shape.world(1);
-        NormalWorld next = shape.world(2);
-        run(
-                shape,
-                world,
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    NormalRank later = new NormalRank(context, next);
-                    DispatchPlan plan = rank.plan().build();
-                    DispatchResult first = context.buffer().dispatch(plan);
-                    rank.verify(first, world.check());
-                    context.backend().write(next.tokens().get(context.rank()).x(), rank.x());
-                    if (rank.scales() != null) {
-                        context.backend()
-                                .write(next.tokens().get(context.rank()).scales(), rank.scales());
-                    }
-                    context.backend().write(context.download(later.topkIdx()), rank.topkIdx());
-                    context.backend().write(context.download(later.weights()), rank.weights());
-                    DispatchResult second = context.buffer().dispatch(plan);
-                    later.verify(second, next.check());
-                    later.combine(second.handle(), next.check());
-                    assertThat(second.handle()).isSameAs(first.handle());
-                });
+    public void planReuse(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context, 1);
+        NormalRank later = shape.rank(context, 2);
+        NormalWorld next = later.world();
+        DispatchPlan plan = rank.plan().build();
+        DispatchResult first = context.buffer().dispatch(plan);
+        rank.verify(first, rank.world().check());
+        context.backend().write(next.tokens().get(context.rank()).x(), rank.x());
+        if (rank.scales() != null) {
+            context.backend().write(next.tokens().get(context.rank()).scales(), rank.scales());
+        }
+        context.backend().write(context.download(later.topkIdx()), rank.topkIdx());
+        context.backend().write(context.download(later.weights()), rank.weights());
+        DispatchResult second = context.buffer().dispatch(plan);
+        later.verify(second, next.check());
+        later.combine(second.handle(), next.check());
+        assertThat(second.handle()).isSameAs(first.handle());
     }
 }

@@ -1,8 +1,12 @@
 package io.deepep.testkit.conformance.normal;
 
+import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.EpTopology;
+import io.deepep.NormalLimits;
 import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
@@ -13,7 +17,8 @@ import java.util.stream.Stream;
  * its own somewhere.
  */
 record NormalShape(
-        int nodes, int ranksPerNode, int tokens, int hidden, DType dtype, int topk, int experts) {
+        int nodes, int ranksPerNode, int tokens, int hidden, DType dtype, int topk, int experts)
+        implements RankGroup {
     /** Those that the backend has groups for. */
     static Stream<NormalShape> all(TestBackend backend) {
         return fitting(
@@ -46,6 +51,18 @@ record NormalShape(
                 fp8(1, 8, 15, 256, 5, 24));
     }
 
+    /** Nodes of sizes that no other shape has. */
+    static Stream<NormalShape> otherNodeSizes(TestBackend backend) {
+        return fitting(
+                backend,
+                fp8(1, 5, 11, 128, 4, 15),
+                fp8(1, 6, 11, 128, 4, 18),
+                fp8(1, 7, 11, 128, 4, 21),
+                fp8(2, 3, 11, 128, 4, 18),
+                fp8(2, 6, 11, 128, 4, 36),
+                fp8(3, 2, 11, 128, 4, 18));
+    }
+
     /** Those whose rows combine takes. */
     static Stream<NormalShape> fewBf16(TestBackend backend) {
         return few(backend).filter(shape -> shape.dtype() == DType.BF16);
@@ -65,6 +82,17 @@ record NormalShape(
 
     EpTopology topology() {
         return Ranks.topology(nodes, ranksPerNode);
+    }
+
+    @Override
+    public EpTopology topology(TestBackend backend) {
+        return topology();
+    }
+
+    /** The limits that just suffice. */
+    @Override
+    public void limit(Buffer.Builder builder) {
+        builder.normal(NormalLimits.of(Math.max(1, tokens), hidden, topk, experts));
     }
 
     /** A uniform routing; where there are many experts a group-limited one. */
@@ -90,6 +118,29 @@ record NormalShape(
 
     NormalWorld raggedWorld() {
         return NormalWorld.of(raggedSpec(), hidden, dtype);
+    }
+
+    /** The exchange of a routing of this shape, which its ranks share. */
+    NormalWorld world(RankContext context, RoutingSpec spec) {
+        return context.shared(spec, key -> NormalWorld.of(key, hidden, dtype));
+    }
+
+    /** The rank's share of an exchange. */
+    NormalRank rank(RankContext context, RoutingSpec spec) {
+        return new NormalRank(context, world(context, spec));
+    }
+
+    NormalRank rank(RankContext context) {
+        return rank(context, spec());
+    }
+
+    NormalRank raggedRank(RankContext context) {
+        return rank(context, raggedSpec());
+    }
+
+    /** The rank's share of another exchange of the same shape. */
+    NormalRank rank(RankContext context, long seed) {
+        return rank(context, spec().withSeed(seed));
     }
 
     /** Another exchange of the same shape. */

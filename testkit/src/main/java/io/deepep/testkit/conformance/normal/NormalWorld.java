@@ -31,9 +31,9 @@ public final class NormalWorld {
     private final Map<NormalDispatchCheck, List<Tensor>> outputs = new HashMap<>();
     private final Map<NormalDispatchCheck, List<Tensor>> weights = new HashMap<>();
 
-    private NormalWorld(Routing routing, int hidden, DType dtype, long seed) {
+    private NormalWorld(Routing routing, Routing effective, int hidden, DType dtype, long seed) {
         this.routing = routing;
-        this.oracle = new NormalOracle(routing);
+        this.oracle = new NormalOracle(effective);
         this.hidden = hidden;
         this.seed = seed;
         for (int rank = 0; rank < routing.numRanks(); rank++) {
@@ -46,7 +46,13 @@ public final class NormalWorld {
     }
 
     public static NormalWorld of(RoutingSpec spec, int hidden, DType dtype) {
-        return new NormalWorld(spec.generate(), hidden, dtype, spec.seed());
+        Routing routing = spec.generate();
+        return new NormalWorld(routing, routing, hidden, dtype, spec.seed());
+    }
+
+    /** The same exchange while a rank is masked; its tensors are BF16. */
+    public NormalWorld without(int rank) {
+        return new NormalWorld(routing, routing.without(rank), hidden, DType.BF16, seed);
     }
 
     public static NormalWorld bf16(RoutingSpec spec, int hidden) {
@@ -57,6 +63,15 @@ public final class NormalWorld {
     public NormalLimits limits() {
         return NormalLimits.of(
                 Math.max(1, routing.maxTokens()), hidden, routing.numTopk(), routing.numExperts());
+    }
+
+    /** Rows of the rank that receives most, at least one. */
+    int mostRows() {
+        int most = 1;
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            most = Math.max(most, oracle.rows(rank).size());
+        }
+        return most;
     }
 
     public Routing routing() {

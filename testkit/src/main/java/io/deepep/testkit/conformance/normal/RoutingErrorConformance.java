@@ -2,6 +2,7 @@ package io.deepep.testkit.conformance.normal;
 
 import static io.deepep.testkit.conformance.Misbehaviour.CULPRIT;
 import static io.deepep.testkit.conformance.Misbehaviour.requireRouting;
+import static io.deepep.testkit.conformance.Misbehaviour.requireTooMany;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.EXPERTS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -31,7 +32,7 @@ import java.util.function.Function;
 
 /** What one rank does wrong and all must learn, after which the buffer still works. */
 @BackendSuite
-public record RoutingErrorConformance(TestBackend backend) {
+public record RoutingErrorConformance(TestBackend backend) implements MisusedGroup {
     @Cases
     @GroupSource({
         "1, 4, 16",
@@ -43,23 +44,14 @@ public record RoutingErrorConformance(TestBackend backend) {
         "2, 2, 9223372036854775807",
         "2, 2, -9223372036854775808"
     })
-    public void expertOutOfRange(int nodes, int ranksPerNode, long expert) {
-        NormalWorld world = NormalMisuses.world(4);
-        Ranks.run(
-                backend(),
-                Ranks.topology(nodes, ranksPerNode),
-                b -> b.normal(NormalMisuses.LIMITS),
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    Tensor idx = context.rank() == CULPRIT ? spoiled(rank, expert) : rank.topkIdx();
-                    DispatchPlan plan = rank.bare().topk(idx, rank.weights(), EXPERTS).build();
-                    for (int i = 0; i < 2; i++) {
-                        requireRouting(
-                                () -> context.buffer().dispatch(plan).event().synchronize(),
-                                "=" + expert);
-                    }
-                    rank.roundTrip();
-                });
+    public void expertOutOfRange(long expert, RankContext context) {
+        NormalRank rank = NormalMisuses.rank(context);
+        Tensor idx = context.isCulprit() ? spoiled(rank, expert) : rank.topkIdx();
+        DispatchPlan plan = rank.bare().topk(idx, rank.weights(), EXPERTS).build();
+        for (int i = 0; i < 2; i++) {
+            requireRouting(() -> rank.call(plan), "=" + expert);
+        }
+        rank.roundTrip();
     }
 
     private static Tensor spoiled(NormalRank rank, long expert) {
@@ -75,69 +67,54 @@ public record RoutingErrorConformance(TestBackend backend) {
         "1, 2, 9223372036854775807",
         "1, 2, -9223372036854775808"
     })
-    public void layoutOfExpertOutOfRange(int nodes, int ranksPerNode, long expert) {
-        NormalWorld world = NormalMisuses.world(2);
-        Ranks.run(
-                backend(),
-                Ranks.topology(nodes, ranksPerNode),
-                b -> b.normal(NormalMisuses.LIMITS),
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    Tensor idx = spoiled(rank, expert);
-                    assertThatThrownBy(
-                                    () ->
-                                            context.buffer()
-                                                    .getDispatchLayout(idx, EXPERTS)
-                                                    .event()
-                                                    .synchronize())
-                            .isInstanceOfAny(RoutingException.class, IllegalArgumentException.class)
-                            .hasMessageContaining(Long.toString(expert));
-                    rank.roundTrip();
-                });
+    public void layoutOfExpertOutOfRange(long expert, RankContext context) {
+        NormalRank rank = NormalMisuses.rank(context);
+        Tensor idx = spoiled(rank, expert);
+        assertThatThrownBy(
+                        () ->
+                                context.buffer()
+                                        .getDispatchLayout(idx, EXPERTS)
+                                        .event()
+                                        .synchronize())
+                .isInstanceOfAny(RoutingException.class, IllegalArgumentException.class)
+                .hasMessageContaining(Long.toString(expert));
+        rank.roundTrip();
     }
 
     /** A layout that is not that of the indices, in one of its parts. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
-    public void contradictoryLayout(int nodes, int ranksPerNode) {
-        NormalWorld world = NormalMisuses.world(4);
-        Ranks.run(
-                backend(),
-                Ranks.topology(nodes, ranksPerNode),
-                b -> b.normal(NormalMisuses.LIMITS),
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    DispatchLayout good =
-                            context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS);
-                    Tensor perRank = changed(context, good.numTokensPerRank(), 2);
-                    Tensor perExpert = changed(context, good.numTokensPerExpert(), EXPERTS - 1);
-                    Tensor mask = changed(context, good.isTokenInRank(), 3, 1);
-                    requireContradiction(
-                            context,
-                            layout -> rank.plan().expectLayout(layout),
-                            good,
-                            with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
-                            "numTokensPerRank[2]");
-                    requireContradiction(
-                            context,
-                            layout -> rank.plan().expectLayout(layout),
-                            good,
-                            with(good, good.numTokensPerRank(), perExpert, good.isTokenInRank()),
-                            "numTokensPerExpert[15]");
-                    requireContradiction(
-                            context,
-                            layout -> rank.plan().expectLayout(layout),
-                            good,
-                            with(good, good.numTokensPerRank(), good.numTokensPerExpert(), mask),
-                            "isTokenInRank[3][1]");
-                    requireContradiction(
-                            context,
-                            layout -> rank.bare().layout(layout),
-                            good,
-                            with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
-                            "numTokensPerRank[2]");
-                    rank.roundTrip();
-                });
+    public void contradictoryLayout(RankContext context) {
+        NormalRank rank = NormalMisuses.rank(context);
+        DispatchLayout good = context.buffer().getDispatchLayout(rank.topkIdx(), EXPERTS);
+        Tensor perRank = changed(context, good.numTokensPerRank(), 2);
+        Tensor perExpert = changed(context, good.numTokensPerExpert(), EXPERTS - 1);
+        Tensor mask = changed(context, good.isTokenInRank(), 3, 1);
+        requireContradiction(
+                context,
+                layout -> rank.plan().expectLayout(layout),
+                good,
+                with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
+                "numTokensPerRank[2]");
+        requireContradiction(
+                context,
+                layout -> rank.plan().expectLayout(layout),
+                good,
+                with(good, good.numTokensPerRank(), perExpert, good.isTokenInRank()),
+                "numTokensPerExpert[15]");
+        requireContradiction(
+                context,
+                layout -> rank.plan().expectLayout(layout),
+                good,
+                with(good, good.numTokensPerRank(), good.numTokensPerExpert(), mask),
+                "isTokenInRank[3][1]");
+        requireContradiction(
+                context,
+                layout -> rank.bare().layout(layout),
+                good,
+                with(good, perRank, good.numTokensPerExpert(), good.isTokenInRank()),
+                "numTokensPerRank[2]");
+        rank.roundTrip();
     }
 
     private static void requireContradiction(
@@ -146,7 +123,7 @@ public record RoutingErrorConformance(TestBackend backend) {
             DispatchLayout good,
             DispatchLayout bad,
             String mention) {
-        DispatchPlan plan = routing.apply(context.rank() == CULPRIT ? bad : good).build();
+        DispatchPlan plan = routing.apply(context.isCulprit() ? bad : good).build();
         requireRouting(() -> context.buffer().dispatch(plan).event().synchronize(), mention);
     }
 
@@ -166,72 +143,39 @@ public record RoutingErrorConformance(TestBackend backend) {
     /** More than the caller has room for in the expanded layout, which only the receiver sees. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
-    public void moreExpandedThanFits(int nodes, int ranksPerNode) {
-        NormalWorld world = NormalMisuses.world(4);
+    public void moreExpandedThanFits(RankContext context) {
+        NormalRank rank = NormalMisuses.rank(context);
         int room = 9;
-        Ranks.run(
-                backend(),
-                Ranks.topology(nodes, ranksPerNode),
-                b -> b.normal(NormalMisuses.LIMITS),
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    int limit = context.rank() == CULPRIT ? room : 10_000;
-                    DispatchPlan plan =
-                            rank.plan()
-                                    .expanded(true)
-                                    .expertAlignment(2)
-                                    .numWorstTokens(limit)
-                                    .build();
-                    for (int i = 0; i < 2; i++) {
-                        CapacityExceededException error =
-                                catchThrowableOfType(
-                                        CapacityExceededException.class,
-                                        () ->
-                                                context.buffer()
-                                                        .dispatch(plan)
-                                                        .event()
-                                                        .synchronize());
-                        assertThat(error).as("an exception on every rank").isNotNull();
-                        assertThat(error.rank()).isEqualTo(CULPRIT);
-                        assertThat(error.capacity()).isEqualTo(room);
-                        assertThat(error.needed())
-                                .isEqualTo(world.oracle().expandedRows(CULPRIT, 2).size());
-                    }
-                    rank.roundTrip();
-                });
+        int limit = context.isCulprit() ? room : 10_000;
+        DispatchPlan plan =
+                rank.plan().expanded(true).expertAlignment(2).numWorstTokens(limit).build();
+        int needed = rank.world().oracle().expandedRows(CULPRIT, 2).size();
+        for (int i = 0; i < 2; i++) {
+            requireTooMany(() -> rank.call(plan), CULPRIT, needed, room);
+        }
+        rank.roundTrip();
     }
 
     /** A handle without a routing: combines and cached dispatches with it fail on every rank. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
-    public void handleOfFailedDispatch(int nodes, int ranksPerNode) {
-        NormalWorld world = NormalMisuses.world(4);
+    public void handleOfFailedDispatch(RankContext context) {
+        NormalRank rank = NormalMisuses.rank(context);
         int rows = NormalMisuses.LIMITS.recvCapacity(4);
-        Ranks.run(
-                backend(),
-                Ranks.topology(nodes, ranksPerNode),
-                b -> b.normal(NormalMisuses.LIMITS),
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    Tensor idx =
-                            context.rank() == CULPRIT ? spoiled(rank, EXPERTS) : rank.topkIdx();
-                    DispatchPlan plan =
-                            rank.bare()
-                                    .topk(idx, rank.weights(), EXPERTS)
-                                    .numWorstTokens(rows)
-                                    .build();
-                    Tensor x = context.poisoned(DType.BF16, rows, world.hidden());
-                    Buffer buffer = context.buffer();
-                    DispatchResult failed = buffer.dispatch(plan, CallOptions.async());
-                    CombinePlan combine = CombinePlan.builder(x, failed.handle()).build();
-                    requireInvalidHandle(() -> buffer.combine(combine, CallOptions.async()));
-                    requireRouting(failed.event()::synchronize, "=" + EXPERTS);
-                    requireRouting(failed.event()::synchronize, "=" + EXPERTS);
-                    requireInvalidHandle(() -> buffer.combine(combine));
-                    DispatchPlan cached = rank.bare().cached(failed.handle()).build();
-                    requireInvalidHandle(() -> buffer.dispatch(cached));
-                    rank.roundTrip();
-                });
+        Tensor idx = context.isCulprit() ? spoiled(rank, EXPERTS) : rank.topkIdx();
+        DispatchPlan plan =
+                rank.bare().topk(idx, rank.weights(), EXPERTS).numWorstTokens(rows).build();
+        Tensor x = context.poisoned(DType.BF16, rows, rank.world().hidden());
+        Buffer buffer = context.buffer();
+        DispatchResult failed = buffer.dispatch(plan, CallOptions.async());
+        CombinePlan combine = CombinePlan.builder(x, failed.handle()).build();
+        requireInvalidHandle(() -> buffer.combine(combine, CallOptions.async()));
+        requireRouting(failed.event()::synchronize, "=" + EXPERTS);
+        requireRouting(failed.event()::synchronize, "=" + EXPERTS);
+        requireInvalidHandle(() -> buffer.combine(combine));
+        DispatchPlan cached = rank.bare().cached(failed.handle()).build();
+        requireInvalidHandle(() -> buffer.dispatch(cached));
+        rank.roundTrip();
     }
 
     /** Refused, or, where the failure was not known then, failed. */
@@ -271,12 +215,7 @@ public record RoutingErrorConformance(TestBackend backend) {
                     for (int i = 0; i < 2; i++) {
                         CapacityExceededException error =
                                 catchThrowableOfType(
-                                        CapacityExceededException.class,
-                                        () ->
-                                                context.buffer()
-                                                        .dispatch(plan)
-                                                        .event()
-                                                        .synchronize());
+                                        CapacityExceededException.class, () -> rank.call(plan));
                         assertThat(error).as("an exception on every rank").isNotNull();
                         assertThat(error.capacity()).isEqualTo(room);
                         assertThat(error.needed())

@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance.observation;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
@@ -13,6 +14,8 @@ import io.deepep.EpTopology;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyLimits;
+import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.error.RoutingException;
 import io.deepep.observe.BufferObserver;
@@ -24,6 +27,8 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
@@ -33,16 +38,34 @@ import io.deepep.testkit.conformance.normal.NormalWorld;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.oracle.Traffic;
 import io.deepep.testkit.routing.RoutingSpec;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.LockSupport;
 
 /** What observers learn of calls agrees with the oracle, on every backend. */
 @BackendSuite
-public record ObservationConformance(TestBackend backend) {
+public final class ObservationConformance implements RankGroup {
     private static final int HIDDEN = 256;
+    private static final NormalLimits NORMAL = NormalLimits.of(24, HIDDEN, 4, 16);
+    private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(8, HIDDEN, 8, 4);
+
+    private static final Duration LATE = Duration.ofMillis(5);
+
+    private final TestBackend backend;
+    private final Told told = new Told();
+
+    ObservationConformance(TestBackend backend) {
+        this.backend = backend;
+    }
+
+    @Override
+    public void limit(Buffer.Builder builder) {
+        builder.normal(NORMAL).lowLatency(LOW_LATENCY).observer(told);
+    }
 
     /** The calls that were reported to each rank's observer. */
     private static final class Told implements BufferObserver {
@@ -79,38 +102,44 @@ public record ObservationConformance(TestBackend backend) {
         }
     }
 
-    private static NormalWorld normal(int numRanks, DType dtype) {
-        RoutingSpec spec = RoutingSpec.of(numRanks, 24, 4 * numRanks, 4).withMaskedShare(0.2);
-        return NormalWorld.of(spec.withVaryingTokens(true).withSeed(5), HIDDEN, dtype);
+    private static NormalRank normal(RankContext context, DType dtype) {
+        RoutingSpec spec = RoutingSpec.of(4, 24, 16, 4).withMaskedShare(0.2);
+        NormalWorld world =
+                context.shared(
+                        dtype,
+                        _ ->
+                                NormalWorld.of(
+                                        spec.withVaryingTokens(true).withSeed(5), HIDDEN, dtype));
+        return new NormalRank(context, world);
+    }
+
+    private static LowLatencyRank lowLatency(RankContext context) {
+        EpTopology topology = context.topology();
+        LowLatencyShape shape =
+                new LowLatencyShape(
+                        topology.numRdmaRanks(), topology.numNvlRanks(), 8, HIDDEN, 4, 8);
+        return shape.raggedRank(context);
     }
 
     @Cases
     @GroupSource({"1, 4, BF16", "1, 4, FP8_E4M3", "2, 2, BF16"})
-    public void normalCalls(int nodes, int ranksPerNode, DType dtype) {
-        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
-        NormalWorld world = normal(topology.numRanks(), dtype);
-        Told told = new Told();
-        Ranks.run(
-                backend(),
-                topology,
-                b -> b.normal(world.limits()).observer(told),
-                context -> {
-                    int me = context.rank();
-                    NormalRank rank = new NormalRank(context, world);
-                    NormalDispatchCheck check = world.check();
-                    DispatchResult received = rank.dispatch(rank.plan(), check);
-                    ObservedCall out = told.next(me);
-                    requireFinished(out, CallKind.NORMAL_DISPATCH, backend());
-                    long row = dtype == DType.BF16 ? 2 * HIDDEN : HIDDEN + 4 * (HIDDEN / 128);
-                    requireNormal(out.facts(), world, topology, me, row);
-                    assertThat(out.facts().expertTokens())
-                            .as("experts")
-                            .isEqualTo(world.oracle().counts(me, 1));
-                    rank.combine(received.handle(), check);
-                    ObservedCall home = told.next(me);
-                    requireFinished(home, CallKind.NORMAL_COMBINE, backend());
-                    requireHome(home.facts(), world, topology, me);
-                });
+    public void normalCalls(DType dtype, RankContext context) {
+        int me = context.rank();
+        NormalRank rank = normal(context, dtype);
+        NormalWorld world = rank.world();
+        NormalDispatchCheck check = world.check();
+        DispatchResult received = rank.dispatch(rank.plan(), check);
+        ObservedCall out = told.next(me);
+        requireFinished(out, CallKind.NORMAL_DISPATCH, backend);
+        long row = dtype == DType.BF16 ? 2 * HIDDEN : HIDDEN + 4 * (HIDDEN / 128);
+        requireNormal(out.facts(), world, context.topology(), me, row);
+        assertThat(out.facts().expertTokens())
+                .as("experts")
+                .isEqualTo(world.oracle().counts(me, 1));
+        rank.combine(received.handle(), check);
+        ObservedCall home = told.next(me);
+        requireFinished(home, CallKind.NORMAL_COMBINE, backend);
+        requireHome(home.facts(), world, context.topology(), me);
     }
 
     private static void requireNormal(
@@ -149,32 +178,23 @@ public record ObservationConformance(TestBackend backend) {
     /** Cached and worst-case dispatches, of which the host does not learn what arrives. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
-    public void dispatchesWithoutCounts(int nodes, int ranksPerNode) {
-        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
-        NormalWorld world = normal(topology.numRanks(), DType.BF16);
-        Told told = new Told();
-        Ranks.run(
-                backend(),
-                topology,
-                b -> b.normal(world.limits()).observer(told),
-                context -> {
-                    int me = context.rank();
-                    NormalRank rank = new NormalRank(context, world);
-                    int worst = world.routing().numRanks() * world.routing().maxTokens();
-                    NormalDispatchCheck check = world.check().worstCase(worst);
-                    DispatchResult received =
-                            rank.dispatch(rank.plan().numWorstTokens(worst), check);
-                    ObservedCall first = told.next(me);
-                    requireFinished(first, CallKind.NORMAL_DISPATCH, backend());
-                    requireNormal(first.facts(), world, topology, me, 2 * HIDDEN);
-                    DispatchPlan cached = rank.bare().cached(received.handle()).build();
-                    context.buffer().dispatch(cached).event().synchronize();
-                    ObservedCall second = told.next(me);
-                    requireNormal(second.facts(), world, topology, me, 2 * HIDDEN);
-                    assertThat(second.facts().expertTokens()).isNull();
-                    rank.combine(received.handle(), check);
-                    requireHome(told.next(me).facts(), world, topology, me);
-                });
+    public void dispatchesWithoutCounts(RankContext context) {
+        int me = context.rank();
+        NormalRank rank = normal(context, DType.BF16);
+        NormalWorld world = rank.world();
+        int worst = world.routing().numRanks() * world.routing().maxTokens();
+        NormalDispatchCheck check = world.check().worstCase(worst);
+        DispatchResult received = rank.dispatch(rank.plan().numWorstTokens(worst), check);
+        ObservedCall first = told.next(me);
+        requireFinished(first, CallKind.NORMAL_DISPATCH, backend);
+        requireNormal(first.facts(), world, context.topology(), me, 2 * HIDDEN);
+        DispatchPlan cached = rank.bare().cached(received.handle()).build();
+        rank.call(cached);
+        ObservedCall second = told.next(me);
+        requireNormal(second.facts(), world, context.topology(), me, 2 * HIDDEN);
+        assertThat(second.facts().expertTokens()).isNull();
+        rank.combine(received.handle(), check);
+        requireHome(told.next(me).facts(), world, context.topology(), me);
     }
 
     private static long[] rowsFrom(NormalWorld world, int me) {
@@ -190,68 +210,49 @@ public record ObservationConformance(TestBackend backend) {
     /** Asynchronous calls are reported when their end has been seen, not when they return. */
     @Cases
     @GroupSource("1, 4")
-    public void asynchronousCalls() {
-        EpTopology topology = Ranks.topology(1, 4);
-        NormalWorld world = normal(4, DType.BF16);
-        Told told = new Told();
-        Ranks.run(
-                backend(),
-                topology,
-                b -> b.normal(world.limits()).observer(told),
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    DispatchPlan plan = rank.plan().build();
-                    for (int i = 0; i < 3; i++) {
-                        DispatchResult result =
-                                context.buffer().dispatch(plan, CallOptions.async());
-                        result.event().synchronize();
-                        result.event().synchronize();
-                        ObservedCall call = told.next(context.rank());
-                        requireFinished(call, CallKind.NORMAL_DISPATCH, backend());
-                        requireNormal(call.facts(), world, topology, context.rank(), 2 * HIDDEN);
-                    }
-                });
+    public void asynchronousCalls(RankContext context) {
+        NormalRank rank = normal(context, DType.BF16);
+        DispatchPlan plan = rank.plan().build();
+        for (int i = 0; i < 3; i++) {
+            DispatchResult result = context.buffer().dispatch(plan, CallOptions.async());
+            result.event().synchronize();
+            result.event().synchronize();
+            ObservedCall call = told.next(context.rank());
+            requireFinished(call, CallKind.NORMAL_DISPATCH, backend);
+            requireNormal(
+                    call.facts(), rank.world(), context.topology(), context.rank(), 2 * HIDDEN);
+        }
     }
 
     @Cases
     @GroupSource({"1, 4, false", "1, 4, true", "2, 2, false"})
-    public void lowLatencyCalls(int nodes, int ranksPerNode, boolean hook) {
-        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, HIDDEN, 4, 8);
-        LowLatencyWorld world = shape.world(shape.raggedSpec());
-        Told told = new Told();
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()).observer(told),
-                context -> {
-                    int me = context.rank();
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyFormat format = LowLatencyFormat.FP8_UE8M0;
-                    LowLatencyDispatchResult result =
-                            context.buffer()
-                                    .lowLatencyDispatch(
-                                            rank.weighted(format).receiveHook(hook).build());
-                    if (hook) {
-                        result.event().synchronize();
-                        assertThat(told.of(me)).as("told before the hook").isEmpty();
-                        result.receiveHook().run();
-                    }
-                    rank.verify(result, format);
-                    ObservedCall out = told.next(me);
-                    requireFinished(out, CallKind.LOW_LATENCY_DISPATCH, backend());
-                    requireLowLatency(out.facts(), world, shape.topology(), me);
-                    rank.verifyLogFmt(
-                            context.buffer()
-                                    .lowLatencyCombine(
-                                            rank.home(result.handle()).logFmt(true).build()));
-                    ObservedCall home = told.next(me);
-                    requireFinished(home, CallKind.LOW_LATENCY_COMBINE, backend());
-                    requireLowLatencyHome(home.facts(), world, me);
-                    rank.combinePreReduced(result.handle());
-                    CallFacts sums = told.next(me).facts();
-                    assertThat(sums.receivedRows()).isEqualTo(out.facts().sentRows());
-                    assertThat(sums.sentRows()).isEqualTo(out.facts().receivedRows());
-                });
+    public void lowLatencyCalls(boolean hook, RankContext context) {
+        int me = context.rank();
+        LowLatencyRank rank = lowLatency(context);
+        LowLatencyWorld world = rank.world();
+        LowLatencyFormat format = LowLatencyFormat.FP8_UE8M0;
+        LowLatencyDispatchResult result =
+                context.buffer()
+                        .lowLatencyDispatch(rank.weighted(format).receiveHook(hook).build());
+        if (hook) {
+            result.event().synchronize();
+            assertThat(told.of(me)).as("told before the hook").isEmpty();
+            result.receiveHook().run();
+        }
+        rank.verify(result, format);
+        ObservedCall out = told.next(me);
+        requireFinished(out, CallKind.LOW_LATENCY_DISPATCH, backend);
+        requireLowLatency(out.facts(), world, context.topology(), me);
+        rank.verifyLogFmt(
+                context.buffer()
+                        .lowLatencyCombine(rank.home(result.handle()).logFmt(true).build()));
+        ObservedCall home = told.next(me);
+        requireFinished(home, CallKind.LOW_LATENCY_COMBINE, backend);
+        requireLowLatencyHome(home.facts(), world, me);
+        rank.combinePreReduced(result.handle());
+        CallFacts sums = told.next(me).facts();
+        assertThat(sums.receivedRows()).isEqualTo(out.facts().sentRows());
+        assertThat(sums.sentRows()).isEqualTo(out.facts().receivedRows());
     }
 
     private static void requireLowLatency(
@@ -303,50 +304,39 @@ public record ObservationConformance(TestBackend backend) {
     /** A call that fails is reported with its failure, on every rank, and so is the next one. */
     @Cases
     @GroupSource("1, 4")
-    public void failedCalls() {
-        NormalWorld world = normal(4, DType.BF16);
-        Told told = new Told();
-        Ranks.run(
-                backend(),
-                Ranks.topology(1, 4),
-                b -> b.normal(world.limits()).observer(told),
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    long tokens = world.routing().numTokens(context.rank());
-                    Tensor bad = HostTensors.allocate(DType.I64, tokens, 4);
-                    if (tokens > 0) {
-                        bad.setLong(16, tokens - 1, 3);
-                    }
-                    DispatchPlan wrong = rank.bare().topk(context.upload(bad), null, 16).build();
-                    assertThatThrownBy(() -> context.buffer().dispatch(wrong).event().synchronize())
-                            .isInstanceOf(RoutingException.class);
-                    ObservedCall call = told.next(context.rank());
-                    assertThat(call.failure()).isInstanceOf(RoutingException.class);
-                    assertThat(call.finished()).isFalse();
-                    assertThat(call.deviceNanos()).isEqualTo(CallFacts.UNKNOWN);
-                    rank.roundTrip();
-                    assertThat(told.of(context.rank())).hasSize(2).allMatch(ObservedCall::finished);
-                });
+    public void failedCalls(RankContext context) {
+        NormalRank rank = normal(context, DType.BF16);
+        long tokens = rank.world().routing().numTokens(context.rank());
+        Tensor bad = HostTensors.allocate(DType.I64, tokens, 4);
+        if (tokens > 0) {
+            bad.setLong(16, tokens - 1, 3);
+        }
+        DispatchPlan wrong = rank.bare().topk(context.upload(bad), null, 16).build();
+        assertThatThrownBy(() -> rank.call(wrong)).isInstanceOf(RoutingException.class);
+        ObservedCall call = told.next(context.rank());
+        assertThat(call.failure()).isInstanceOf(RoutingException.class);
+        assertThat(call.finished()).isFalse();
+        assertThat(call.deviceNanos()).isEqualTo(CallFacts.UNKNOWN);
+        rank.roundTrip();
+        assertThat(told.of(context.rank())).hasSize(2).allMatch(ObservedCall::finished);
     }
 
     /** What an observer throws harms nobody. */
     @Cases
     @GroupSource("1, 4")
     public void failingObserver() {
-        NormalWorld world = normal(4, DType.BF16);
-        Told told = new Told();
         Ranks.run(
-                backend(),
+                backend,
                 Ranks.topology(1, 4),
-                b ->
-                        b.normal(world.limits())
-                                .observer(
-                                        call -> {
-                                            throw new IllegalStateException("not my day");
-                                        })
-                                .observer(told),
+                builder -> {
+                    builder.observer(
+                            call -> {
+                                throw new IllegalStateException("not my day");
+                            });
+                    limit(builder);
+                },
                 context -> {
-                    new NormalRank(context, world).roundTrip();
+                    normal(context, DType.BF16).roundTrip();
                     assertThat(told.of(context.rank())).hasSize(2);
                 });
     }
@@ -354,63 +344,44 @@ public record ObservationConformance(TestBackend backend) {
     /** A rank that comes late is the one that the others say they waited for. */
     @Cases
     @GroupSource({"1, 4", "2, 2"})
-    public void waitsForTheLateRank(int nodes, int ranksPerNode) {
-        NormalWorld world = normal(4, DType.BF16);
-        Told told = new Told();
+    public void waitsForTheLateRank(RankContext context) {
         int late = 2;
-        Ranks.run(
-                backend(),
-                Ranks.topology(nodes, ranksPerNode),
-                b -> b.normal(world.limits()).observer(told),
-                context -> {
-                    NormalRank rank = new NormalRank(context, world);
-                    DispatchResult received = rank.dispatch(rank.plan(), world.check());
-                    CombinePlan home =
-                            CombinePlan.builder(rank.outputs(world.check()), received.handle())
-                                    .build();
-                    context.buffer().combine(home);
-                    told.of(context.rank()).clear();
-                    for (int i = 0; i < 20; i++) {
-                        if (context.rank() == late) {
-                            Thread.sleep(5);
-                        }
-                        context.buffer().combine(home).event().synchronize();
-                    }
-                    requireWaits(told.of(context.rank()), context.rank(), late);
-                });
+        NormalRank rank = normal(context, DType.BF16);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult received = rank.dispatch(rank.plan(), check);
+        CombinePlan home = CombinePlan.builder(rank.outputs(check), received.handle()).build();
+        context.buffer().combine(home);
+        told.of(context.rank()).clear();
+        for (int i = 0; i < 20; i++) {
+            if (context.rank() == late) {
+                LockSupport.parkNanos(LATE.toNanos());
+            }
+            rank.call(home);
+        }
+        requireWaits(told.of(context.rank()), context.rank(), late);
     }
 
     @Cases
     @GroupSource({"1, 4, false", "1, 4, true"})
-    public void lowLatencyWaitsForTheLateRank(int nodes, int ranksPerNode, boolean hook) {
-        LowLatencyShape shape = new LowLatencyShape(nodes, ranksPerNode, 8, HIDDEN, 4, 8);
-        LowLatencyWorld world = shape.world(shape.raggedSpec());
-        Told told = new Told();
+    public void lowLatencyWaitsForTheLateRank(boolean hook, RankContext context) {
         int late = 1;
-        Ranks.run(
-                backend(),
-                shape.topology(),
-                b -> b.lowLatency(shape.limits()).observer(told),
-                context -> {
-                    LowLatencyRank rank = new LowLatencyRank(context, world);
-                    LowLatencyDispatchPlan plan =
-                            rank.plan(LowLatencyFormat.BF16).receiveHook(hook).build();
-                    for (int i = 0; i < 20; i++) {
-                        if (context.rank() == late) {
-                            Thread.sleep(5);
-                        }
-                        LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
-                        if (hook) {
-                            result.receiveHook().run();
-                        }
-                        context.buffer()
-                                .lowLatencyCombine(rank.home(result.handle()).build())
-                                .event()
-                                .synchronize();
-                    }
-                    assertThat(told.of(context.rank())).hasSize(40);
-                    requireWaits(told.of(context.rank()), context.rank(), late);
-                });
+        LowLatencyRank rank = lowLatency(context);
+        LowLatencyDispatchPlan plan = rank.plan(LowLatencyFormat.BF16).receiveHook(hook).build();
+        for (int i = 0; i < 20; i++) {
+            if (context.rank() == late) {
+                LockSupport.parkNanos(LATE.toNanos());
+            }
+            LowLatencyDispatchResult result = context.buffer().lowLatencyDispatch(plan);
+            if (hook) {
+                result.receiveHook().run();
+            }
+            context.buffer()
+                    .lowLatencyCombine(rank.home(result.handle()).build())
+                    .event()
+                    .synchronize();
+        }
+        assertThat(told.of(context.rank())).hasSize(40);
+        requireWaits(told.of(context.rank()), context.rank(), late);
     }
 
     private static void requireWaits(List<ObservedCall> calls, int me, int late) {

@@ -1,0 +1,256 @@
+package io.deepep.bench;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import io.deepep.bench.chaos.Action;
+import io.deepep.bench.chaos.ChaosOptions;
+import io.deepep.bench.chaos.ChaosReport;
+import io.deepep.bench.chaos.Mode;
+import io.deepep.bench.chaos.Model;
+import io.deepep.bench.chaos.RankProgram;
+import io.deepep.bench.chaos.RankRun;
+import io.deepep.bench.measure.Build;
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.OutputFile;
+import io.deepep.bench.run.Placement;
+import io.deepep.bench.run.UsageException;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** Disturbs ranks and sees what becomes of the others. */
+@Command(
+        name = "chaos",
+        description = {
+            "Kills, stops, slows, starves and breaks ranks at every phase of a verified workload.",
+            "The others must get right results or an error that names the victim, and make verified rounds afterwards:"
+                    + " without the dead, and with a new process in its place."
+        },
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        footer = {
+            "",
+            "Exit code: 0 if every promise was kept, 1 if not; each breach is printed with what draws its trial."
+        })
+final class ChaosCommand implements Callable<Integer> {
+    private static final int MOST_TRIALS = 1_000_000;
+
+    private final Console console;
+
+    @Mixin private Ranks ranks = new Ranks();
+
+    @Option(
+            names = "--ranks",
+            paramLabel = "N",
+            description = "Ranks of the group (default: ${DEFAULT-VALUE}).")
+    private int numRanks = 4;
+
+    @Option(
+            names = "--trials",
+            paramLabel = "N",
+            description = "How often a rank is disturbed (default: ${DEFAULT-VALUE}).")
+    private int trials = 40;
+
+    @Option(
+            names = "--seed",
+            paramLabel = "N",
+            description = "What all trials are drawn from (default: a new one, which is printed).")
+    private Long seed;
+
+    @Option(
+            names = "--modes",
+            paramLabel = "NAME",
+            split = ",",
+            description = "Whose exchanges: normal, low-latency (default: both).")
+    private List<Mode> modes = List.of(Mode.values());
+
+    @Option(
+            names = "--ranks-are",
+            paramLabel = "NAME",
+            split = ",",
+            description = "What a rank is: threads, processes (default: both).")
+    private List<Model> models = List.of(Model.values());
+
+    @Option(
+            names = "--actions",
+            paramLabel = "NAME",
+            split = ",",
+            description =
+                    "What is done to it: kill, throw, leave, pause, freeze, slow, starve (default: all).")
+    private List<Action> actions = List.of(Action.values());
+
+    @Option(names = "--json", paramLabel = "FILE", description = "Write the counts as JSON.")
+    private Path json;
+
+    ChaosCommand(Console console) {
+        this.console = console;
+    }
+
+    /** What the command and the processes of its ranks are both told. */
+    static final class Ranks {
+        @Option(
+                names = "--backend",
+                paramLabel = "NAME",
+                description = "host or cuda (default: host).")
+        private BackendName backend = BackendName.HOST;
+
+        @Option(
+                names = "--gpus",
+                paramLabel = "N",
+                description = "GPUs to use, the first N (default: all).")
+        private Integer numGpus;
+
+        @Option(
+                names = "--ranks-per-node",
+                paramLabel = "N",
+                description =
+                        "Ranks of each virtual node; a group that some ranks lack has one each"
+                                + " (default: all on one).")
+        private Integer ranksPerNode;
+
+        @Option(
+                names = "--timeout-millis",
+                paramLabel = "N",
+                description = "How long a rank waits for another (default: ${DEFAULT-VALUE}).")
+        private long timeoutMillis = 4000;
+
+        RankRun run(int numRanks) {
+            UsageException.requireIn("--timeout-millis", timeoutMillis, 100, 1_000_000);
+            if (ranksPerNode == null) {
+                return new RankRun(placement(), numRanks, timeout());
+            }
+            UsageException.requireIn(
+                    "--ranks-per-node",
+                    ranksPerNode,
+                    1,
+                    Math.min(numRanks, GroupOptions.MOST_RANKS));
+            if (numRanks % ranksPerNode != 0) {
+                throw new UsageException(
+                        "--ranks-per-node="
+                                + ranksPerNode
+                                + " does not divide the "
+                                + numRanks
+                                + " ranks");
+            }
+            return new RankRun(placement(), ranksPerNode, timeout());
+        }
+
+        /** For a rank's own process, which is told the ranks with each run. */
+        RankRun ofRank() {
+            return run(ranksPerNode == null ? 1 : ranksPerNode);
+        }
+
+        private Duration timeout() {
+            return Duration.ofMillis(timeoutMillis);
+        }
+
+        private Placement placement() {
+            if (backend == BackendName.CUDA) {
+                if (numGpus != null) {
+                    UsageException.requireIn("--gpus", numGpus, 1, GroupOptions.MOST_RANKS);
+                }
+                return Placement.cuda(numGpus == null ? 0 : numGpus);
+            }
+            if (backend == BackendName.AUTO) {
+                throw new UsageException("--backend=auto: chaos needs to be told, host or cuda");
+            }
+            if (numGpus != null) {
+                throw new UsageException(
+                        "--gpus=" + numGpus + " does not go with --backend=host, which uses none");
+            }
+            return Placement.host("");
+        }
+
+        List<String> arguments(RankRun run) {
+            List<String> arguments = new ArrayList<>();
+            if (run.placement().isCuda()) {
+                arguments.addAll(List.of("--backend=cuda", "--gpus=" + run.placement().numGpus()));
+            }
+            arguments.add("--ranks-per-node=" + run.ranksPerNode());
+            arguments.add("--timeout-millis=" + timeoutMillis);
+            return arguments;
+        }
+    }
+
+    /** One rank that is a process, as the command starts it. */
+    @Command(name = "chaos-rank", hidden = true)
+    static final class Rank implements Callable<Integer> {
+        @Mixin private Ranks ranks = new Ranks();
+
+        @Override
+        public Integer call() throws IOException {
+            new RankProgram(ranks.ofRank(), System.out).follow();
+            return Main.EXIT_PASSED;
+        }
+    }
+
+    @Override
+    public Integer call() {
+        UsageException.requireIn("--ranks", numRanks, 2, GroupOptions.MOST_RANKS);
+        UsageException.requireIn("--trials", trials, 1, MOST_TRIALS);
+        requireSome("--modes", modes);
+        requireSome("--ranks-are", models);
+        requireSome("--actions", actions);
+        OutputFile.require("--json", json);
+        RankRun run = ranks.run(numRanks);
+        long first = seed == null ? System.nanoTime() : seed;
+        console.line(
+                "%s, %d ranks, %d to a node, time-out %s ms, seed %d",
+                run.placement().describe(),
+                numRanks,
+                run.ranksPerNode(),
+                run.timeout().toMillis(),
+                first);
+        ChaosReport report =
+                new ChaosOptions(run, numRanks, trials, first, modes, models, actions, rank(run))
+                        .make(console);
+        console.print(report.text());
+        console.line("%d trials, %d promises broken", trials, report.breaches().size());
+        if (json != null) {
+            write(first, report);
+        }
+        return report.isGood() ? Main.EXIT_PASSED : Main.EXIT_FAILED;
+    }
+
+    private static void requireSome(String option, List<?> chosen) {
+        if (chosen.isEmpty()) {
+            throw new UsageException(option + " names nothing; leave it out for all");
+        }
+    }
+
+    private List<String> rank(RankRun run) {
+        List<String> command = new ArrayList<>();
+        command.add(Main.class.getName());
+        command.add("chaos-rank");
+        command.addAll(ranks.arguments(run));
+        return command;
+    }
+
+    private void write(long first, ChaosReport report) {
+        Map<String, Object> record = new LinkedHashMap<>();
+        record.put("commit", Build.current().commit());
+        record.put("seed", first);
+        record.put("trials", trials);
+        record.put("ranks", numRanks);
+        record.put("report", report);
+        try {
+            OutputFile.write(
+                    "--json",
+                    json,
+                    new ObjectMapper()
+                            .enable(SerializationFeature.INDENT_OUTPUT)
+                            .writeValueAsBytes(record));
+        } catch (JsonProcessingException impossible) {
+            throw new IllegalStateException(impossible);
+        }
+    }
+}

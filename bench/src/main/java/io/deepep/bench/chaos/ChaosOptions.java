@@ -1,0 +1,66 @@
+package io.deepep.bench.chaos;
+
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.UsageException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What a chaos run is to do.
+ *
+ * @param run placement and patience of its ranks
+ * @param numRanks of the whole group
+ * @param trials how many
+ * @param seed of all of them
+ * @param rankArguments of the command line that starts a rank's process with the same {@code run}
+ */
+public record ChaosOptions(
+        RankRun run,
+        int numRanks,
+        int trials,
+        long seed,
+        List<Mode> modes,
+        List<Model> models,
+        List<Action> actions,
+        List<String> rankArguments) {
+    /** Files that a rank's process may open, so that it can use them up in a moment. */
+    private static final int MOST_FILES = 512;
+
+    /** Makes the trials, and tells how they went. */
+    public ChaosReport make(Console console) {
+        List<Trial> drawn = Trial.draw(seed, trials, numRanks, modes, models, actions);
+        if (drawn.isEmpty()) {
+            throw new UsageException(
+                    "none of these actions can be done to ranks that are threads; add processes to"
+                            + " --ranks-are, or throw, leave or slow to --actions");
+        }
+        Chaos chaos = new Chaos(console, this::world);
+        chaos.run(drawn);
+        return chaos.report();
+    }
+
+    private World world(Model model) {
+        return switch (model) {
+            case THREADS -> new ThreadWorld(run, numRanks);
+            case PROCESSES -> new ProcessWorld(run, numRanks, () -> ChaosProcess.start(command()));
+        };
+    }
+
+    /** This very Java, with this process's options, as a rank. */
+    private List<String> command() {
+        List<String> command = new ArrayList<>();
+        command.addAll(
+                List.of(
+                        "/bin/sh",
+                        "-c",
+                        "ulimit -n " + MOST_FILES + "; exec \"$@\"",
+                        "chaos-rank"));
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
+        command.addAll(List.of("-cp", System.getProperty("java.class.path")));
+        command.addAll(rankArguments);
+        return command;
+    }
+}

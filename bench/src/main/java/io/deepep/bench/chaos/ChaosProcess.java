@@ -1,0 +1,136 @@
+package io.deepep.bench.chaos;
+
+import io.deepep.bench.run.UsageException;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+
+/** The process of a {@link RankProgram}, as seen by who gives its orders. */
+final class ChaosProcess implements AutoCloseable {
+    private static final String ENDED = "ended";
+
+    /** A Java starts within so many minutes on the busiest machine. */
+    private static final int START_MINUTES = 2;
+
+    private final CompletableFuture<Void> ready = new CompletableFuture<>();
+
+    private final Process process;
+    private final PrintWriter orders;
+    private final BlockingQueue<String> outcomes = new LinkedBlockingQueue<>();
+    private volatile Duration pause = Duration.ZERO;
+    private Usage first;
+    private Usage last;
+    private boolean hung;
+
+    private ChaosProcess(Process process) {
+        this.process = process;
+        this.orders = new PrintWriter(process.outputWriter(StandardCharsets.UTF_8), true);
+        Thread.ofVirtual().start(this::read);
+    }
+
+    /**
+     * Starts one, and returns when it waits for orders: a group must not wait for its Java.
+     *
+     * @throws UsageException if it cannot be started
+     */
+    static ChaosProcess start(List<String> command) {
+        try {
+            ChaosProcess rank =
+                    new ChaosProcess(
+                            new ProcessBuilder(command)
+                                    .redirectError(ProcessBuilder.Redirect.DISCARD)
+                                    .start());
+            rank.ready.orTimeout(START_MINUTES, TimeUnit.MINUTES).join();
+            return rank;
+        } catch (CompletionException notStarted) {
+            throw new UsageException(
+                    "chaos: a rank's process does not start: " + notStarted.getCause());
+        } catch (IOException failure) {
+            throw new UsageException(
+                    "chaos: cannot start " + command.getFirst() + ": " + failure.getMessage());
+        }
+    }
+
+    private void read() {
+        try (BufferedReader lines = process.inputReader(StandardCharsets.UTF_8)) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                if (line.equals(RankProgram.READY)) {
+                    ready.complete(null);
+                } else if (line.equals(RankProgram.STOPPING)) {
+                    Thread.ofVirtual().start(this::goOn);
+                } else if (line.startsWith(RankProgram.OUTCOME)) {
+                    outcomes.add(line.substring(RankProgram.OUTCOME.length()));
+                }
+            }
+        } catch (IOException ended) {
+            // As when the line is null.
+        }
+        ready.completeExceptionally(new IOException("it ended before it was told anything"));
+        outcomes.add(ENDED);
+    }
+
+    /** Continues the stopped process after its pause. */
+    private void goOn() {
+        try {
+            Thread.sleep(pause);
+            new ProcessBuilder("/bin/sh", "-c", "kill -CONT " + process.pid()).start().waitFor();
+        } catch (IOException | InterruptedException failure) {
+            throw new IllegalStateException("a stopped rank could not be continued", failure);
+        }
+    }
+
+    /** Orders a run, in which the process stays stopped for {@code ifStopped} if it stops. */
+    void tell(RankProgram.Order order, Duration ifStopped) {
+        pause = ifStopped;
+        orders.println(order.encode());
+    }
+
+    /** How the process came out of the run that it was told to make. */
+    Outcome await(long deadline) {
+        try {
+            String said =
+                    outcomes.poll(Math.max(0, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
+            if (said == null) {
+                hung = true;
+                return Outcome.HUNG;
+            }
+            if (said.equals(ENDED)) {
+                process.waitFor();
+                return Outcome.DEAD;
+            }
+            String[] words = said.split(" ", 2);
+            last = Usage.decode(words[0]);
+            first = first == null ? last : first;
+            return Outcome.decode(words[1]);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("interrupted while ranks were running", interrupted);
+        }
+    }
+
+    /** Whether it can make no more runs. One that hangs is ended. */
+    boolean isGone() {
+        if (hung) {
+            close();
+        }
+        return hung || !process.isAlive();
+    }
+
+    /** What it holds more now than after its first run. */
+    Usage leftOver() {
+        return first == null ? new Usage(0, 0, 0) : last.since(first);
+    }
+
+    @Override
+    public void close() {
+        process.destroyForcibly();
+    }
+}

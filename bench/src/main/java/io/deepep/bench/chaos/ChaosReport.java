@@ -1,0 +1,53 @@
+package io.deepep.bench.chaos;
+
+import io.deepep.bench.text.Names;
+import io.deepep.bench.text.TextTable;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * How trials went.
+ *
+ * @param tallies a count for each kind
+ * @param leftOver what ranks held more at the end than after their first runs, the most of any
+ * @param breaches what was not as promised, a line each with what draws the trial again
+ */
+public record ChaosReport(List<Tally> tallies, Map<Model, Usage> leftOver, List<String> breaches) {
+    /** Whether all promises were kept. */
+    public boolean isGood() {
+        return breaches.isEmpty();
+    }
+
+    /** For people. */
+    public String text() {
+        StringBuilder text = new StringBuilder(table());
+        leftOver.forEach(
+                (model, usage) ->
+                        text.append(
+                                "\nat the end a rank of the "
+                                        + Names.of(model)
+                                        + " held at most "
+                                        + usage.descriptors()
+                                        + " descriptors, "
+                                        + usage.threads()
+                                        + " threads and "
+                                        + usage.mappings()
+                                        + " mappings of shared memory more than after its first run"));
+        return text.toString();
+    }
+
+    private String table() {
+        return new TextTable<Tally>()
+                .text("mode", Tally::mode)
+                .text("ranks are", Tally::ranks)
+                .text("action", Tally::action)
+                .number("tried", "%.0f", Tally::tried)
+                .number("other ranks", "%.0f", Tally::others)
+                .number("named the victim", "%.0f", Tally::named)
+                .number("unharmed", "%.0f", Tally::unharmed)
+                .number("verified after", "%.0f", Tally::verified)
+                .number("replaced", "%.0f", Tally::replaced)
+                .number("broken", "%.0f", Tally::broken)
+                .of(tallies);
+    }
+}

@@ -1,0 +1,124 @@
+package io.deepep.bench.chaos;
+
+import java.io.Closeable;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+
+/** What a trial does to its victim, by the victim's own hand; nothing to all other ranks. */
+final class Disturbance implements AutoCloseable {
+    /** Of the time-out: how late a slow rank begins each call. */
+    private static final int LATE_PART = 6;
+
+    private static final Path NULL_DEVICE = Path.of("/dev/null");
+
+    private final Trial trial;
+    private final boolean isVictim;
+    private final Duration timeout;
+    private final Signals signals;
+    private final List<Closeable> hoard = new ArrayList<>();
+    private boolean done;
+
+    /**
+     * Of one rank in one run.
+     *
+     * @param timeout of its buffer
+     * @param signals to its own process
+     */
+    Disturbance(Trial trial, int rank, Duration timeout, Signals signals) {
+        this.trial = trial;
+        this.isVictim = rank == trial.victim();
+        this.timeout = timeout;
+        this.signals = signals;
+    }
+
+    /** The victim closes everything in order, and goes. */
+    static final class Left extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        private Left() {
+            super("left on purpose", null, false, false);
+        }
+    }
+
+    /** The victim's code fails. */
+    static final class Thrown extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        private Thrown() {
+            super("thrown on purpose");
+        }
+    }
+
+    /** The rank comes to a moment that belongs to no round. */
+    void at(Moment moment) {
+        at(moment, trial.round());
+    }
+
+    /** The rank comes to a moment of a round. */
+    void at(Moment moment, int round) {
+        if (!isVictim) {
+            return;
+        }
+        if (trial.action() == Action.SLOW) {
+            if (round >= trial.round()) {
+                LockSupport.parkNanos(timeout.toNanos() / LATE_PART);
+            }
+        } else if (!done && moment == trial.moment() && round == trial.round()) {
+            done = true;
+            strike();
+        }
+    }
+
+    private void strike() {
+        switch (trial.action()) {
+            case KILL -> after(signals::kill);
+            case PAUSE, FREEZE -> after(signals::stop);
+            case THROW -> throw new Thrown();
+            case LEAVE -> throw new Left();
+            case STARVE -> starve();
+            case SLOW -> throw new IllegalStateException("a slow rank is slow all the time");
+        }
+    }
+
+    /** From another thread, so that it can be at any instruction of the rank's own. */
+    private void after(Runnable signal) {
+        Thread.ofPlatform()
+                .daemon()
+                .start(
+                        () -> {
+                            LockSupport.parkNanos(
+                                    TimeUnit.MICROSECONDS.toNanos(trial.delayMicros()));
+                            signal.run();
+                        });
+    }
+
+    private void starve() {
+        try {
+            while (true) {
+                hoard.add(new FileInputStream(NULL_DEVICE.toFile()));
+            }
+        } catch (IOException full) {
+            // As wanted: the process has as many files open as it may.
+            done = true;
+        }
+    }
+
+    /** Gives back what was hoarded. */
+    @Override
+    public void close() {
+        for (Closeable file : hoard) {
+            try {
+                file.close();
+            } catch (IOException impossible) {
+                throw new IllegalStateException("closing " + NULL_DEVICE + " failed", impossible);
+            }
+        }
+        hoard.clear();
+    }
+}

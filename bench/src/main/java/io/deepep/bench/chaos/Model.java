@@ -1,0 +1,9 @@
+package io.deepep.bench.chaos;
+
+/** What a rank is. */
+public enum Model {
+    /** A thread of this process. */
+    THREADS,
+    /** A process of its own. */
+    PROCESSES
+}

@@ -1,0 +1,68 @@
+package io.deepep.bench.chaos;
+
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.testkit.oracle.OracleMismatch;
+import java.util.Locale;
+
+/**
+ * How one rank came out of a run.
+ *
+ * @param peer whom its error names; -1 without one
+ * @param text the error in a line
+ */
+record Outcome(Kind kind, int peer, String text) {
+    /** What there is. */
+    enum Kind {
+        /** All rounds were made and all results were right. */
+        PASSED,
+        /** It was told that another rank did not come or is gone. */
+        NAMED,
+        /** It got another error. */
+        FAILED,
+        /** A result was wrong. */
+        WRONG,
+        /** It did not come back in time. */
+        HUNG,
+        /** Its process ended. */
+        DEAD
+    }
+
+    private static final int LONGEST_TEXT = 600;
+
+    static final Outcome PASSED = new Outcome(Kind.PASSED, -1, "");
+    static final Outcome HUNG = new Outcome(Kind.HUNG, -1, "did not come back");
+    static final Outcome DEAD = new Outcome(Kind.DEAD, -1, "its process ended");
+
+    /** What a rank that threw {@code failure} came to. */
+    static Outcome of(Throwable failure) {
+        for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+            if (cause instanceof DeepEpTimeoutException gone) {
+                return new Outcome(Kind.NAMED, gone.peer(), line(gone));
+            }
+            if (cause instanceof OracleMismatch) {
+                return new Outcome(Kind.WRONG, -1, line(cause));
+            }
+        }
+        return new Outcome(Kind.FAILED, -1, line(failure));
+    }
+
+    private static String line(Throwable failure) {
+        String text = failure.toString().replaceAll("\\s+", " ");
+        return text.substring(0, Math.min(text.length(), LONGEST_TEXT));
+    }
+
+    /** In a line; {@link #decode} reads it. */
+    String encode() {
+        return kind + " " + peer + " " + text;
+    }
+
+    static Outcome decode(String line) {
+        String[] words = line.split(" ", 3);
+        return new Outcome(Kind.valueOf(words[0]), Integer.parseInt(words[1]), words[2]);
+    }
+
+    @Override
+    public String toString() {
+        return kind.name().toLowerCase(Locale.ROOT) + (text.isEmpty() ? "" : " (" + text + ")");
+    }
+}

@@ -1,0 +1,136 @@
+package io.deepep.bench.chaos;
+
+import io.deepep.bench.text.Names;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.random.RandomGenerator;
+import java.util.random.RandomGeneratorFactory;
+
+/**
+ * One disturbance of one run of rounds, the same wherever it is drawn from the same seed.
+ *
+ * @param seed of its random inputs
+ * @param victim the rank that is disturbed, or -1 for a run in which nothing happens
+ * @param round in which it happens, of those from 0 to {@link #ROUNDS} - 1
+ * @param delayMicros from the beginning of the moment, for what strikes from outside
+ */
+record Trial(
+        long seed,
+        Mode mode,
+        Model model,
+        Action action,
+        Moment moment,
+        int victim,
+        int round,
+        int delayMicros) {
+    /** Verified rounds of a run that nothing ends. */
+    static final int ROUNDS = 4;
+
+    /** About as long as the longest phase of the small shapes of these runs. */
+    private static final int LONGEST_DELAY_MICROS = 2000;
+
+    /** A run that nothing disturbs. */
+    static Trial quiet(long seed, Mode mode, Model model) {
+        return new Trial(seed, mode, model, Action.SLOW, Moment.JOIN, -1, 0, 0);
+    }
+
+    /**
+     * The trials of a command: every combination in turn that fits, with everything else random.
+     *
+     * @param seed of all of them
+     */
+    static List<Trial> draw(
+            long seed,
+            int number,
+            int numRanks,
+            List<Mode> modes,
+            List<Model> models,
+            List<Action> actions) {
+        List<Trial> kinds = new ArrayList<>();
+        for (Model model : models) {
+            for (Action action : actions) {
+                for (Moment moment : Moment.values()) {
+                    if (fits(model, action, moment)) {
+                        modes.forEach(mode -> kinds.add(kind(mode, model, action, moment)));
+                    }
+                }
+            }
+        }
+        RandomGenerator random = RandomGeneratorFactory.of("L64X128MixRandom").create(seed);
+        List<Trial> trials = new ArrayList<>();
+        for (int i = 0; i < number && !kinds.isEmpty(); i++) {
+            // Each pass in another order, so that a short run is no prefix of the same few.
+            if (i % kinds.size() == 0) {
+                shuffle(kinds, random);
+            }
+            trials.add(kinds.get(i % kinds.size()).with(random, numRanks));
+        }
+        return trials;
+    }
+
+    private static boolean fits(Model model, Action action, Moment moment) {
+        // Threads join by being started, and what is done by the victim's own code has no "while".
+        return action.fits(model)
+                && !(model == Model.THREADS && moment == Moment.JOIN)
+                && !(action == Action.SLOW && moment == Moment.JOIN);
+    }
+
+    private static Trial kind(Mode mode, Model model, Action action, Moment moment) {
+        return new Trial(0, mode, model, action, moment, 0, 0, 0);
+    }
+
+    private static void shuffle(List<Trial> kinds, RandomGenerator random) {
+        for (int i = kinds.size() - 1; i > 0; i--) {
+            kinds.set(i, kinds.set(random.nextInt(i + 1), kinds.get(i)));
+        }
+    }
+
+    private Trial with(RandomGenerator random, int numRanks) {
+        return new Trial(
+                random.nextLong(),
+                mode,
+                model,
+                action,
+                moment,
+                random.nextInt(numRanks),
+                random.nextInt(ROUNDS),
+                random.nextInt(LONGEST_DELAY_MICROS));
+    }
+
+    /** Mode, model, action and moment in words. */
+    String kind() {
+        return Names.of(mode)
+                + " "
+                + Names.of(model)
+                + " "
+                + Names.of(action)
+                + " "
+                + Names.of(moment);
+    }
+
+    /** For the processes of its ranks; {@link #decode} reads it. */
+    String encode() {
+        return String.join(
+                " ",
+                Long.toString(seed),
+                mode.name(),
+                model.name(),
+                action.name(),
+                moment.name(),
+                Integer.toString(victim),
+                Integer.toString(round),
+                Integer.toString(delayMicros));
+    }
+
+    static Trial decode(List<String> words) {
+        return new Trial(
+                Long.parseLong(words.get(0)),
+                Mode.valueOf(words.get(1)),
+                Model.valueOf(words.get(2)),
+                Action.valueOf(words.get(3)),
+                Moment.valueOf(words.get(4)),
+                Integer.parseInt(words.get(5)),
+                Integer.parseInt(words.get(6)),
+                Integer.parseInt(words.get(7)));
+    }
+}

@@ -1,0 +1,89 @@
+package io.deepep.bench.chaos;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+
+/**
+ * What a process holds, so that runs which leave something behind are seen.
+ *
+ * @param descriptors open files and sockets
+ * @param threads of Java
+ * @param mappings of shared memory
+ */
+public record Usage(long descriptors, int threads, long mappings) {
+    /** Threads that end by themselves may take so long. */
+    private static final int SETTLE_MILLIS = 20;
+
+    private static final int SETTLE_STEPS = 50;
+
+    /** Once what is ending has ended: the least of several looks within a second. */
+    static Usage ofThisProcess() {
+        Usage least = look();
+        for (int step = 0; step < SETTLE_STEPS; step++) {
+            try {
+                Thread.sleep(SETTLE_MILLIS);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+                return least;
+            }
+            Usage now = look();
+            if (now.equals(least) && step > 1) {
+                return least;
+            }
+            least = least.min(now);
+        }
+        return least;
+    }
+
+    private static Usage look() {
+        try (Stream<Path> files = Files.list(Path.of("/proc/self/fd"));
+                Stream<String> maps = Files.lines(Path.of("/proc/self/maps"))) {
+            return new Usage(
+                    files.count(),
+                    ManagementFactory.getThreadMXBean().getThreadCount(),
+                    maps.filter(line -> line.contains("/memfd:") || line.contains("/dev/shm/"))
+                            .count());
+        } catch (IOException unknown) {
+            throw new UncheckedIOException(unknown);
+        }
+    }
+
+    private Usage min(Usage other) {
+        return new Usage(
+                Math.min(descriptors, other.descriptors),
+                Math.min(threads, other.threads),
+                Math.min(mappings, other.mappings));
+    }
+
+    /** The larger of each. */
+    Usage max(Usage other) {
+        return new Usage(
+                Math.max(descriptors, other.descriptors),
+                Math.max(threads, other.threads),
+                Math.max(mappings, other.mappings));
+    }
+
+    /** What is held beyond {@code before}. */
+    Usage since(Usage before) {
+        return new Usage(
+                descriptors - before.descriptors,
+                threads - before.threads,
+                mappings - before.mappings);
+    }
+
+    String encode() {
+        return descriptors + "," + threads + "," + mappings;
+    }
+
+    static Usage decode(String text) {
+        String[] numbers = text.split(",", 3);
+        return new Usage(
+                Long.parseLong(numbers[0]),
+                Integer.parseInt(numbers[1]),
+                Long.parseLong(numbers[2]));
+    }
+}

@@ -1,0 +1,2 @@
+/** Disturbs ranks at every phase of a verified workload, and counts what became of the others. */
+package io.deepep.bench.chaos;

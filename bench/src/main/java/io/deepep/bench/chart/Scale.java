@@ -1,0 +1,84 @@
+package io.deepep.bench.chart;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/**
+ * An axis: values on it, and where they lie.
+ *
+ * @param from pixel of {@code least}
+ * @param to pixel of {@code most}
+ * @param logarithmic whether equal distances are equal ratios
+ */
+record Scale(double least, double most, double from, double to, boolean logarithmic) {
+    private static final double[] STEPS = {1, 2, 5, 10};
+
+    /** From 0 to a round number that is not below {@code most}, in at most {@code numSteps}. */
+    static Scale upTo(double most, int numSteps, double from, double to) {
+        double step = step(most, numSteps);
+        return new Scale(0, Math.max(1, Math.ceil(most / step - 1e-9)) * step, from, to, false);
+    }
+
+    /** Between powers of ten or two, whatever {@code base} is. */
+    static Scale logarithmic(double least, double most, int base, double from, double to) {
+        double low = Math.pow(base, Math.floor(log(least, base) + 1e-9));
+        double high = Math.pow(base, Math.ceil(log(most, base) - 1e-9));
+        return new Scale(low, high > low ? high : low * base, from, to, true);
+    }
+
+    private static double log(double value, int base) {
+        return Math.log(value) / Math.log(base);
+    }
+
+    /** The smallest of 1, 2, 5 times a power of ten that divides {@code most} into few steps. */
+    private static double step(double most, int numSteps) {
+        if (most <= 0) {
+            return 1;
+        }
+        double power = Math.pow(10, Math.floor(Math.log10(most / numSteps)));
+        for (double factor : STEPS) {
+            if (most / (factor * power) <= numSteps) {
+                return factor * power;
+            }
+        }
+        return 10 * power;
+    }
+
+    double at(double value) {
+        double share =
+                logarithmic
+                        ? Math.log(value / least) / Math.log(most / least)
+                        : (value - least) / (most - least);
+        return from + share * (to - from);
+    }
+
+    /** Round values, at most {@code numSteps} steps apart. */
+    List<Double> ticks(int numSteps) {
+        List<Double> ticks = new ArrayList<>();
+        double step = step(most - least, numSteps);
+        for (int i = 0; least + i * step <= most * (1 + 1e-9); i++) {
+            ticks.add(least + i * step);
+        }
+        return ticks;
+    }
+
+    /** Powers of {@code base}. */
+    List<Double> powers(int base) {
+        List<Double> ticks = new ArrayList<>();
+        for (double tick = least; tick <= most * (1 + 1e-9); tick *= base) {
+            ticks.add(tick);
+        }
+        return ticks;
+    }
+
+    /** With three digits, thousands apart, and no zeros behind the point. */
+    static String number(double value) {
+        if (value == 0) {
+            return "0";
+        }
+        int digits = Math.clamp(2 - (int) Math.floor(Math.log10(Math.abs(value))), 0, 6);
+        String text = String.format(Locale.ROOT, "%,." + digits + "f", value);
+        return text.contains(".") ? text.replaceAll("\\.?0+$", "") : text;
+    }
+}

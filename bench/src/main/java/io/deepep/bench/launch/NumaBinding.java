@@ -1,0 +1,94 @@
+package io.deepep.bench.launch;
+
+import io.deepep.bench.run.UsageException;
+import io.deepep.cuda.topology.HostTopology;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+
+/**
+ * Which processors each rank of a host runs on: those of the NUMA node that its GPU is attached to.
+ * Without GPUs the ranks are dealt to the nodes in turn. Memory follows, as Linux takes it from the
+ * node of the processor that touches it first.
+ *
+ * @param processors of each local rank, as {@code taskset -c} reads them; empty for all
+ */
+record NumaBinding(List<String> processors) {
+    private static final Path TASKSET = Path.of("usr/bin/taskset");
+
+    /** Every rank on every processor. */
+    static NumaBinding none(int numRanks) {
+        return new NumaBinding(IntStream.range(0, numRanks).mapToObj(rank -> "").toList());
+    }
+
+    /**
+     * By what {@code root}'s sysfs shows.
+     *
+     * @param environment the launcher's, for {@code CUDA_VISIBLE_DEVICES}
+     * @throws UsageException without taskset, or without NUMA nodes in sysfs
+     */
+    static NumaBinding of(Path root, Map<String, String> environment, int numRanks) {
+        if (!Files.isExecutable(root.resolve(TASKSET))) {
+            throw new UsageException(
+                    "--numa-binding needs /" + TASKSET + " (package util-linux), or leave it out");
+        }
+        Path nodes = root.resolve("sys/devices/system/node");
+        List<Integer> numaOfGpus =
+                HostTopology.read(root.resolve("sys")).gpus().stream()
+                        .map(gpu -> gpu.numaNode().orElse(0))
+                        .toList();
+        List<Integer> visible = visible(environment.get("CUDA_VISIBLE_DEVICES"), numaOfGpus.size());
+        int numNodes = numNodes(nodes);
+        return new NumaBinding(
+                IntStream.range(0, numRanks)
+                        .map(
+                                rank ->
+                                        visible.isEmpty()
+                                                ? rank % numNodes
+                                                : numaOfGpus.get(
+                                                        visible.get(rank % visible.size())))
+                        .mapToObj(node -> processors(nodes, node))
+                        .toList());
+    }
+
+    /** Indices of the GPUs that ranks see; those that are named in another way count as all. */
+    private static List<Integer> visible(String variable, int numGpus) {
+        if (variable == null || !variable.matches("\\d+(,\\d+)*")) {
+            return IntStream.range(0, numGpus).boxed().toList();
+        }
+        return java.util.Arrays.stream(variable.split(",", -1))
+                .map(Integer::valueOf)
+                .filter(gpu -> gpu < numGpus)
+                .toList();
+    }
+
+    private static int numNodes(Path nodes) {
+        int count = 0;
+        while (Files.exists(nodes.resolve("node" + count))) {
+            count++;
+        }
+        if (count == 0) {
+            throw new UsageException(
+                    "--numa-binding: " + nodes + " shows no NUMA nodes; leave the option out");
+        }
+        return count;
+    }
+
+    private static String processors(Path nodes, int node) {
+        Path file = nodes.resolve("node" + node).resolve("cpulist");
+        try {
+            return Files.readString(file).strip();
+        } catch (IOException unreadable) {
+            throw new UsageException("--numa-binding: cannot read " + file + ": " + unreadable);
+        }
+    }
+
+    /** What comes before the command of a rank. */
+    List<String> prefix(int localRank) {
+        String list = processors.get(localRank);
+        return list.isEmpty() ? List.of() : List.of("/" + TASKSET, "-c", list);
+    }
+}

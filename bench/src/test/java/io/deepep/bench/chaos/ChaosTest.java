@@ -1,0 +1,63 @@
+package io.deepep.bench.chaos;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import io.deepep.bench.Main;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Path;
+import java.util.stream.StreamSupport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** {@code deepep chaos} on the host backend, in short: long runs are made with the command. */
+@Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ChaosTest {
+    @TempDir private Path folder;
+
+    private JsonNode run(String arguments) throws Exception {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        Path file = folder.resolve("chaos.json");
+        int exitCode =
+                Main.run(
+                        ("chaos --timeout-millis 10000 --json " + file + " " + arguments)
+                                .split(" +"),
+                        new PrintWriter(out, true),
+                        new PrintWriter(err, true));
+        assertThat(err.toString()).isEmpty();
+        assertThat(out.toString()).contains("0 promises broken");
+        assertThat(exitCode).isEqualTo(Main.EXIT_PASSED);
+        return new ObjectMapper().readTree(file.toFile()).get("report");
+    }
+
+    private static int sum(JsonNode report, String count) {
+        return StreamSupport.stream(report.get("tallies").spliterator(), false)
+                .mapToInt(tally -> tally.get(count).asInt())
+                .sum();
+    }
+
+    @Test
+    void threads() throws Exception {
+        JsonNode report = run("--ranks-are threads --actions throw,leave --trials 20 --seed 1");
+        assertThat(sum(report, "tried")).isEqualTo(20);
+        assertThat(sum(report, "verified")).isEqualTo(20);
+        assertThat(sum(report, "named")).isPositive();
+        assertThat(sum(report, "named") + sum(report, "unharmed")).isEqualTo(20 * 3);
+    }
+
+    @Test
+    void processesAcrossVirtualNodes() throws Exception {
+        JsonNode report =
+                run(
+                        "--ranks-are processes --actions kill,pause --trials 6 --seed 4"
+                                + " --ranks-per-node 2");
+        assertThat(sum(report, "verified")).isEqualTo(6);
+        assertThat(sum(report, "named")).isPositive();
+        assertThat(sum(report, "replaced")).isPositive();
+        assertThat(report.get("leftOver").get("PROCESSES").get("mappings").asInt()).isZero();
+    }
+}

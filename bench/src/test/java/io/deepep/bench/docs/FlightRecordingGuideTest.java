@@ -1,0 +1,73 @@
+package io.deepep.bench.docs;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import jdk.jfr.consumer.RecordedEvent;
+import jdk.jfr.consumer.RecordingFile;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** The options with which the guide starts a recording record what it says. */
+@Timeout(120)
+class FlightRecordingGuideTest {
+    private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
+    private static final Path GUIDE = ROOT.resolve("docs/guides/observability.md");
+    private static final Pattern OPTION =
+            Pattern.compile("^java (-XX:StartFlightRecording:\\S+)", Pattern.MULTILINE);
+
+    static List<String> options() throws IOException {
+        return OPTION.matcher(Files.readString(GUIDE))
+                .results()
+                .map(match -> match.group(1))
+                .toList();
+    }
+
+    @Test
+    void theGuideShowsBothWays() throws IOException {
+        assertThat(options()).hasSize(2);
+    }
+
+    @ParameterizedTest
+    @MethodSource("options")
+    void allEventsAreRecordedAndNoSecret(String option, @TempDir Path folder) throws Exception {
+        Path file = folder.resolve("run.jfr");
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.add(option.replace("filename=run.jfr", "filename=" + file));
+        command.addAll(List.of("-cp", absolute(System.getProperty("java.class.path"))));
+        command.add("io.deepep.bench.Main");
+        command.addAll(List.of("test-intranode", "--backend", "host", "--ranks", "2"));
+        command.addAll(List.of("--num-tokens", "4", "--hidden", "256", "--num-experts", "8"));
+        command.addAll(List.of("--num-topk", "2"));
+        ProcessBuilder builder =
+                new ProcessBuilder(command).directory(ROOT.toFile()).redirectErrorStream(true);
+        builder.environment().put("DEEPEP_SECRET", "not for recordings");
+        Process process = builder.start();
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertThat(process.waitFor()).as(output).isZero();
+        List<RecordedEvent> events = RecordingFile.readAllEvents(file);
+        Set<String> names =
+                events.stream().map(e -> e.getEventType().getName()).collect(Collectors.toSet());
+        assertThat(names).contains("io.deepep.Operation", "io.deepep.Peer", "io.deepep.ExpertLoad");
+        assertThat(names).doesNotContain("jdk.InitialEnvironmentVariable");
+    }
+
+    private static String absolute(String classPath) {
+        return Pattern.compile(":")
+                .splitAsStream(classPath)
+                .map(entry -> Path.of(entry).toAbsolutePath().toString())
+                .collect(Collectors.joining(":"));
+    }
+}

@@ -1,0 +1,62 @@
+package io.deepep.bench.launch;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.bench.run.UsageException;
+import io.deepep.testkit.sysfs.SysfsTree;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Ranks beside their GPUs, on made-up machines. */
+class NumaBindingTest {
+    @TempDir private Path root;
+
+    private void nodes(String... processors) throws IOException {
+        for (int node = 0; node < processors.length; node++) {
+            Path folder = root.resolve("sys/devices/system/node/node" + node);
+            Files.createDirectories(folder);
+            Files.writeString(folder.resolve("cpulist"), processors[node] + "\n");
+        }
+        Path taskset = root.resolve("usr/bin/taskset");
+        Files.createDirectories(taskset.getParent());
+        Files.writeString(taskset, "");
+        assertThat(taskset.toFile().setExecutable(true)).isTrue();
+    }
+
+    @Test
+    void ranksRunBesideTheirGpus() throws IOException {
+        SysfsTree.build("h20-8gpu-4bond.txt", root.resolve("sys"));
+        nodes("0-47", "48-95");
+        assertThat(NumaBinding.of(root, Map.of(), 8).processors())
+                .containsExactly(
+                        "0-47", "0-47", "0-47", "0-47", "48-95", "48-95", "48-95", "48-95");
+        assertThat(NumaBinding.of(root, Map.of("CUDA_VISIBLE_DEVICES", "7,0"), 2).processors())
+                .containsExactly("48-95", "0-47");
+        assertThat(NumaBinding.of(root, Map.of(), 8).prefix(4))
+                .containsExactly("/usr/bin/taskset", "-c", "48-95");
+    }
+
+    @Test
+    void withoutGpusRanksAreDealtToTheNodes() throws IOException {
+        nodes("0-3", "4-7");
+        assertThat(NumaBinding.of(root, Map.of(), 3).processors())
+                .containsExactly("0-3", "4-7", "0-3");
+        assertThat(NumaBinding.none(2).prefix(1)).isEmpty();
+    }
+
+    @Test
+    void saysWhatItNeeds() throws IOException {
+        assertThatThrownBy(() -> NumaBinding.of(root, Map.of(), 1))
+                .isInstanceOf(UsageException.class)
+                .hasMessageContaining("usr/bin/taskset");
+        nodes();
+        assertThatThrownBy(() -> NumaBinding.of(root, Map.of(), 1))
+                .isInstanceOf(UsageException.class)
+                .hasMessageContaining("shows no NUMA nodes");
+    }
+}

@@ -1,0 +1,51 @@
+package io.deepep.bench.run;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import io.deepep.Communicator;
+import io.deepep.InProcessGroup;
+import io.deepep.error.DeepEpTimeoutException;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class LaunchedGroupTest {
+    private static final Duration LONG = Duration.ofMinutes(1);
+
+    /** The rank that throws lives on until the other has seen why it left. */
+    @Test
+    void whatARankThrowsIsKnownToTheOthersAtOnce() throws InterruptedException {
+        CountDownLatch seen = new CountDownLatch(1);
+        try (InProcessGroup group = InProcessGroup.of(2)) {
+            group.run(
+                    communicator -> {
+                        if (communicator.rank() == 1) {
+                            assertThatThrownBy(() -> failingWork(communicator))
+                                    .isInstanceOf(IOException.class);
+                            seen.await();
+                            return;
+                        }
+                        DeepEpTimeoutException error =
+                                catchThrowableOfType(
+                                        DeepEpTimeoutException.class,
+                                        () -> communicator.barrier(LONG));
+                        seen.countDown();
+                        assertThat(error.peer()).isEqualTo(1);
+                        assertThat(error).hasMessageContaining("disk full");
+                    });
+        }
+    }
+
+    private static void failingWork(Communicator communicator) throws Exception {
+        LaunchedGroup.run(
+                communicator,
+                _ -> {
+                    throw new IOException("disk full");
+                });
+    }
+}

@@ -1,0 +1,69 @@
+package io.deepep.buffer;
+
+import io.deepep.Communicator;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.memory.PinnedSlots;
+import io.deepep.error.Departure;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * Tells the kernels of one rank which others its group knows to be gone, in host memory that they
+ * read while they wait: i32 [R], 1 + the rank because of which one will not come, or 0.
+ */
+final class GoneRanks implements AutoCloseable {
+    private static final VarHandle INT = ValueLayout.JAVA_INT.varHandle();
+
+    /** By GPU, and kept: to free such memory is to wait for every kernel there. */
+    private static final Map<CudaContext, PinnedSlots> SLOTS = new ConcurrentHashMap<>();
+
+    private final KnownDepartures known;
+    private final Communicator communicator;
+    private final PinnedSlots.Slot slot;
+    private final Runnable forget;
+
+    /** Tells of all that go from now on, and of those that are gone. */
+    GoneRanks(CudaContext context, KnownDepartures known) {
+        this.known = known;
+        this.communicator = known.communicator();
+        this.slot =
+                SLOTS.computeIfAbsent(context, PinnedSlots::new)
+                        .take(this, (long) Integer.BYTES * communicator.size(), null);
+        memory().fill((byte) 0);
+        this.forget = communicator.onDeparture(this::update);
+        update();
+    }
+
+    /** Where the GPU finds them. */
+    long deviceAddress() {
+        return slot.deviceAddress();
+    }
+
+    private MemorySegment memory() {
+        return slot.page().segment().asSlice(slot.offset(), slot.numBytes());
+    }
+
+    /** Writes down who is known to be gone now. */
+    synchronized void update() {
+        List<Departure> departures = known.list();
+        MemorySegment ranks = memory();
+        for (int peer = 0; peer < communicator.size(); peer++) {
+            int blamed =
+                    Departure.culprit(departures, communicator.rank(), peer)
+                            .map(Departure::rank)
+                            .orElse(-1);
+            // release; pairs with the acquire in go_on
+            INT.setRelease(ranks, (long) Integer.BYTES * peer, 1 + blamed);
+        }
+    }
+
+    /** Once no kernel of the rank runs. */
+    @Override
+    public void close() {
+        forget.run();
+    }
+}

@@ -1,0 +1,33 @@
+package io.deepep.buffer;
+
+import io.deepep.Communicator;
+import io.deepep.error.Departure;
+import java.util.List;
+import java.util.function.IntPredicate;
+
+/** The ranks that the group knows to be gone, without those that this rank has masked. */
+final class KnownDepartures {
+    private final Communicator communicator;
+    private volatile IntPredicate masked = rank -> false;
+
+    KnownDepartures(Communicator communicator) {
+        this.communicator = communicator;
+    }
+
+    Communicator communicator() {
+        return communicator;
+    }
+
+    /** Has ranks be left out, by a predicate that is asked each time. */
+    void leaveOut(IntPredicate ranks) {
+        masked = ranks;
+    }
+
+    /** {@link Communicator#departures} of the others. */
+    List<Departure> list() {
+        List<Departure> all = communicator.departures();
+        return all.isEmpty()
+                ? all
+                : all.stream().filter(gone -> !masked.test(gone.rank())).toList();
+    }
+}

@@ -1,0 +1,110 @@
+package io.deepep.buffer.memory;
+
+import io.deepep.BufferOptions;
+import io.deepep.Config;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyLimits;
+import io.deepep.Network;
+import io.deepep.NormalLimits;
+import io.deepep.lowlatency.LowLatencyLayout;
+import io.deepep.normal.NormalNvlLayout;
+import io.deepep.normal.NormalRdmaLayout;
+
+/**
+ * How a rank's symmetric memory is shared by the modes. The NVL buffer is normal mode's; the RDMA
+ * buffer holds normal mode's part, then low-latency mode's, so that neither mode ever writes into
+ * the other's memory.
+ *
+ * @param nvlBytes NVL buffer
+ * @param normalRdmaBytes normal mode's part of the RDMA buffer
+ * @param lowLatencyRdmaBytes low-latency mode's part
+ * @param outboxBytes besides the RDMA buffer, where low-latency mode composes what a network
+ *     carries
+ * @param layoutHash of all layouts; ranks whose hashes differ must not talk
+ */
+public record BufferSizes(
+        long nvlBytes,
+        long normalRdmaBytes,
+        long lowLatencyRdmaBytes,
+        long outboxBytes,
+        long layoutHash) {
+    public static BufferSizes of(BufferOptions options) {
+        EpTopology topology = options.topology();
+        long nvl = 0;
+        long normalRdma = 0;
+        long lowLatency = 0;
+        long outbox = 0;
+        long hash = 1;
+        if (options.normal() != null) {
+            Config envelope = options.dispatchConfig().covering(options.combineConfig());
+            var nvlLayout = NormalNvlLayout.of(options.normal(), topology).layout();
+            var rdmaLayout = NormalRdmaLayout.of(envelope, options.normal(), topology).layout();
+            nvl = nvlLayout.sizeBytes();
+            normalRdma = rdmaLayout.sizeBytes();
+            hash = 31 * nvlLayout.hash() + rdmaLayout.hash();
+        }
+        if (options.lowLatency() != null) {
+            var layout = LowLatencyLayout.of(options.lowLatency(), topology);
+            lowLatency = layout.layout().sizeBytes();
+            if (topology.isInternode() && options.network() instanceof Network.Nvshmem) {
+                outbox = layout.outboxBytes();
+            }
+            hash = 31 * hash + layout.layout().hash();
+        }
+        return new BufferSizes(nvl, normalRdma, lowLatency, outbox, hash);
+    }
+
+    /** Normal mode's NVL buffer. */
+    public static long normalNvl(NormalLimits limits, EpTopology topology) {
+        return NormalNvlLayout.of(limits, topology).layout().sizeBytes();
+    }
+
+    /** Normal mode's part of the RDMA buffer. */
+    public static long normalRdma(Config config, NormalLimits limits, EpTopology topology) {
+        return NormalRdmaLayout.of(config, limits, topology).layout().sizeBytes();
+    }
+
+    /** Low-latency mode's part of the RDMA buffer. */
+    public static long lowLatencyRdma(LowLatencyLimits limits, EpTopology topology) {
+        return LowLatencyLayout.of(limits, topology).layout().sizeBytes();
+    }
+
+    long rdmaBytes() {
+        return normalRdmaBytes + lowLatencyRdmaBytes;
+    }
+
+    /** The options with sizes filled in; sizes given by the user must suffice. */
+    public BufferOptions applyTo(BufferOptions options) {
+        return new BufferOptions(
+                options.communicator(),
+                options.topology(),
+                options.device(),
+                options.communicationStream(),
+                options.network(),
+                options.normal(),
+                options.lowLatency(),
+                sufficient("numNvlBytes", options.numNvlBytes(), nvlBytes),
+                sufficient("numRdmaBytes", options.numRdmaBytes(), rdmaBytes()),
+                options.dispatchConfig(),
+                options.combineConfig(),
+                options.timeout(),
+                options.maskTimedOutRanks(),
+                options.observers());
+    }
+
+    private static long sufficient(String name, long given, long needed) {
+        if (given == 0) {
+            return needed;
+        }
+        if (given < needed) {
+            throw new IllegalArgumentException(
+                    name
+                            + "="
+                            + given
+                            + " is less than the "
+                            + needed
+                            + " bytes that the limits need; leave it at 0 or give at least that");
+        }
+        return given;
+    }
+}

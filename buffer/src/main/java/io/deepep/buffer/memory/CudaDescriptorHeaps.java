@@ -1,0 +1,61 @@
+package io.deepep.buffer.memory;
+
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.memory.CudaMemory;
+import io.deepep.cuda.memory.VirtualMemory;
+import io.deepep.spi.posix.PosixFd;
+
+/**
+ * Device memory as file descriptors. The driver counts who has it open, so that ranks close in any
+ * order, and neither opening nor closing waits for kernels.
+ */
+final class CudaDescriptorHeaps extends CudaProcessHeaps {
+    private static final int NONE = -1;
+
+    private int descriptor = NONE;
+
+    CudaDescriptorHeaps(
+            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+        super(ranks, context, numBytes, reach, "descriptors");
+    }
+
+    @Override
+    CudaMemory allocate() {
+        return VirtualMemory.allocate(context, numBytes, VirtualMemory.Export.POSIX_FD);
+    }
+
+    @Override
+    String handle(CudaMemory memory) {
+        PosixFd.allowFetching();
+        descriptor = ((VirtualMemory) memory).exportPosixFd();
+        return ProcessHandle.current().pid() + " " + descriptor;
+    }
+
+    @Override
+    long accept(Offer offer) {
+        int space = offer.handle().indexOf(' ');
+        long pid = Long.parseLong(offer.handle().substring(0, space));
+        int theirs = Integer.parseInt(offer.handle().substring(space + 1));
+        if (offer.isOfThisProcess()) {
+            return keep(VirtualMemory.importPosixFd(context, theirs, numBytes), offer);
+        }
+        int mine = PosixFd.fetch(pid, theirs);
+        try {
+            return keep(VirtualMemory.importPosixFd(context, mine, numBytes), offer);
+        } finally {
+            PosixFd.close(mine);
+        }
+    }
+
+    @Override
+    void withdraw() {
+        if (descriptor != NONE) {
+            PosixFd.close(descriptor);
+        }
+    }
+
+    @Override
+    void release(CudaMemory memory) {
+        memory.close();
+    }
+}

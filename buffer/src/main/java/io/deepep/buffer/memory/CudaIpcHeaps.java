@@ -1,0 +1,121 @@
+package io.deepep.buffer.memory;
+
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.PeerAccess;
+import io.deepep.cuda.memory.CudaMemory;
+import io.deepep.cuda.memory.IpcHandle;
+import io.deepep.host.HostHeaps;
+import io.deepep.host.HostWait;
+import java.time.Duration;
+import java.util.HexFormat;
+
+/**
+ * Device memory by CUDA IPC, which must not be freed while another process has it open. Ranks tell
+ * each other by flags in host memory when they have let go; a rank waits for those of the others a
+ * little, and else leaves its memory to the end of the process.
+ *
+ * <p>A process cannot open its own memory by CUDA IPC, so its threads use each other's addresses.
+ */
+final class CudaIpcHeaps extends CudaProcessHeaps {
+    private static final Duration GRACE = Duration.ofSeconds(2);
+
+    /** CUDA IPC shares whole blocks; smaller allocations would have one together. */
+    private static final long BLOCK_BYTES = 2L << 20;
+
+    private static final System.Logger LOG = System.getLogger(CudaIpcHeaps.class.getName());
+
+    /** This rank among those that reach its memory. */
+    private final EpTopology group;
+
+    private final HostHeaps flags;
+
+    private CudaIpcHeaps(
+            CudaHeaps.Ranks ranks,
+            CudaContext context,
+            long numBytes,
+            CudaHeaps.Reach reach,
+            EpTopology group,
+            HostHeaps flags) {
+        super(ranks, context, numBytes, reach, "CUDA IPC");
+        this.group = group;
+        this.flags = flags;
+    }
+
+    /** Collective among all ranks. */
+    static CudaIpcHeaps create(
+            CudaHeaps.Ranks ranks, CudaContext context, long numBytes, CudaHeaps.Reach reach) {
+        Communicator communicator =
+                reach == CudaHeaps.Reach.NODE
+                        ? new NodeCommunicator(ranks.communicator(), ranks.topology())
+                        : ranks.communicator();
+        int size = communicator.size();
+        EpTopology group = new EpTopology(communicator.rank(), size, 1);
+        HostHeaps flags =
+                HostHeaps.open(communicator, group, 0, (long) Long.BYTES * size, ranks.timeout());
+        return new CudaIpcHeaps(ranks, context, numBytes, reach, group, flags);
+    }
+
+    @Override
+    CudaMemory allocate() {
+        return CudaMemory.allocate(context, Math.ceilDiv(numBytes, BLOCK_BYTES) * BLOCK_BYTES);
+    }
+
+    @Override
+    String handle(CudaMemory memory) {
+        return context.cudaDevice().ordinal()
+                + " "
+                + memory.address()
+                + " "
+                + HexFormat.of().formatHex(IpcHandle.of(memory).toBytes());
+    }
+
+    @Override
+    long accept(Offer offer) {
+        String[] words = offer.handle().split(" ", 3);
+        if (offer.isOfThisProcess()) {
+            CudaDevice owner = CudaDevice.of(Integer.parseInt(words[0]));
+            PeerAccess.enable(context, CudaContext.shared(owner));
+            return Long.parseLong(words[1]);
+        }
+        // Of threads that share a GPU, one maps it for all.
+        return keep(IpcHandle.fromBytes(HexFormat.of().parseHex(words[2])).open(context), offer);
+    }
+
+    /** A handle is valid as long as the memory is. */
+    @Override
+    void withdraw() {}
+
+    @Override
+    void release(CudaMemory memory) {
+        for (int peer = 0; peer < group.numRanks(); peer++) {
+            flags.rdma().signal(peer, (long) Long.BYTES * group.rank(), 1);
+        }
+        if (othersHaveLetGo()) {
+            memory.close();
+        } else {
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    "{0} bytes of rank {1} stay allocated until the process ends: another rank has them open",
+                    numBytes,
+                    rank);
+        }
+        flags.close();
+    }
+
+    private boolean othersHaveLetGo() {
+        HostWait wait = new HostWait(group.rank(), flags.doorbell(), GRACE.toNanos());
+        wait.start();
+        for (int peer = 0; peer < group.numRanks(); peer++) {
+            while (flags.rdma().flag((long) Long.BYTES * peer) == 0) {
+                if (wait.expired()) {
+                    return false;
+                }
+                wait.pause();
+            }
+        }
+        return true;
+    }
+}

@@ -1,0 +1,170 @@
+package io.deepep.buffer.memory;
+
+import io.deepep.BufferOptions;
+import io.deepep.Config;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaStream;
+import io.deepep.error.DeepEpUnavailableException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * Which ranks share a GPU, be they threads or processes. They share its multiprocessors: a kernel
+ * that waits for a peer keeps its own while it waits, so the peer's must fit beside it.
+ *
+ * @param mostRanksPerGpu the same on every rank, so that all come to the same verdict about a
+ *     configuration
+ * @param gpuIdxs by rank: the GPUs, numbered in the order in which ranks first name them
+ */
+public record GpuSharing(int mostRanksPerGpu, List<Integer> gpuIdxs) {
+    /** The smallest number of multiprocessors that a rank can work with. */
+    private static final int FEWEST_SMS = 2;
+
+    /** Copies the list. */
+    public GpuSharing {
+        gpuIdxs = List.copyOf(gpuIdxs);
+    }
+
+    /**
+     * NVSHMEM numbers the PEs of a GPU, and the first ones of all GPUs, by a start and a stride. Of
+     * other placements it ends the process, or hangs.
+     *
+     * @throws DeepEpUnavailableException on every rank, unless every GPU has the same number of
+     *     ranks, and these are neighbours or dealt out in turn
+     */
+    void requireRegular() {
+        int numGpus = (int) gpuIdxs.stream().distinct().count();
+        boolean even = mostRanksPerGpu * numGpus == gpuIdxs.size();
+        boolean inTurn = true;
+        boolean neighbours = true;
+        for (int rank = 0; rank < gpuIdxs.size(); rank++) {
+            inTurn &= gpuIdxs.get(rank) == rank % numGpus;
+            neighbours &= gpuIdxs.get(rank) == rank / mostRanksPerGpu;
+        }
+        if (!even || !(inTurn || neighbours)) {
+            throw new DeepEpUnavailableException(
+                    "network=NVSHMEM needs the same number of ranks on every GPU, neighbours or dealt out in turn;"
+                            + " the ranks' GPUs are "
+                            + gpuIdxs,
+                    "use as many ranks as GPUs, or a multiple",
+                    null);
+        }
+    }
+
+    /** A GPU as ranks know it. */
+    record Gpu(String uuid, int numSms, String name) {}
+
+    /** What a rank says about its place. */
+    private record Seat(Gpu gpu, boolean onDefaultStream) {
+        byte[] encode() {
+            return String.join(
+                            " ",
+                            gpu.uuid(),
+                            Integer.toString(gpu.numSms()),
+                            Boolean.toString(onDefaultStream),
+                            gpu.name())
+                    .getBytes(StandardCharsets.UTF_8);
+        }
+
+        static Seat decode(byte[] message) {
+            String[] words = new String(message, StandardCharsets.UTF_8).split(" ", 4);
+            Gpu gpu = new Gpu(words[0], Integer.parseInt(words[1]), words[3]);
+            return new Seat(gpu, Boolean.parseBoolean(words[2]));
+        }
+    }
+
+    /**
+     * Meets the other ranks: collective.
+     *
+     * @throws IllegalArgumentException on every rank, if the kernels of the ranks on one GPU do not
+     *     fit there at once or one of them would run on the GPU's default stream
+     */
+    public static GpuSharing agree(BufferOptions options, CudaDevice device) {
+        boolean onDefaultStream =
+                options.communicationStream() instanceof CudaStream given && given.isDefault();
+        Seat own =
+                new Seat(new Gpu(device.uuid(), device.numSms(), device.name()), onDefaultStream);
+        List<Seat> seats =
+                options.communicator().allGather(own.encode(), options.timeout()).stream()
+                        .map(Seat::decode)
+                        .toList();
+        List<Gpu> gpus = seats.stream().map(Seat::gpu).toList();
+        for (int rank = 0; rank < seats.size(); rank++) {
+            Gpu gpu = gpus.get(rank);
+            if (seats.get(rank).onDefaultStream() && Collections.frequency(gpus, gpu) > 1) {
+                throw new IllegalArgumentException(
+                        "communicationStream of rank "
+                                + rank
+                                + " is a default stream of its "
+                                + gpu.name()
+                                + ", where other ranks' kernels would wait behind its own; give"
+                                + " each rank on a shared GPU a stream made by cuStreamCreate");
+            }
+        }
+        Config recommended = Config.recommended(gpus.size());
+        return options.normal() == null
+                ? of(gpus, Map.of())
+                : of(
+                        gpus,
+                        Map.of(
+                                "dispatchConfig",
+                                numSms(options.dispatchConfig(), recommended),
+                                "combineConfig",
+                                numSms(options.combineConfig(), recommended)));
+    }
+
+    /** The recommended number shrinks to what there is, another one is the user's choice. */
+    private static int numSms(Config config, Config recommended) {
+        return config.equals(recommended) ? FEWEST_SMS : config.numSms();
+    }
+
+    /**
+     * Judges a placement.
+     *
+     * @param gpus of every rank
+     * @param numSms that each rank needs at once, by what asks for them
+     */
+    static GpuSharing of(List<Gpu> gpus, Map<String, Integer> numSms) {
+        Map<Gpu, List<Integer>> ranksByGpu = new LinkedHashMap<>();
+        for (int rank = 0; rank < gpus.size(); rank++) {
+            ranksByGpu.computeIfAbsent(gpus.get(rank), ignored -> new ArrayList<>()).add(rank);
+        }
+        int most = 0;
+        for (Map.Entry<Gpu, List<Integer>> entry : ranksByGpu.entrySet()) {
+            new TreeMap<>(numSms)
+                    .forEach(
+                            (name, number) ->
+                                    requireRoom(entry.getKey(), entry.getValue(), name, number));
+            most = Math.max(most, entry.getValue().size());
+        }
+        List<Gpu> inOrder = List.copyOf(ranksByGpu.keySet());
+        return new GpuSharing(most, gpus.stream().map(inOrder::indexOf).toList());
+    }
+
+    private static void requireRoom(Gpu gpu, List<Integer> ranks, String name, int number) {
+        int room = gpu.numSms() / ranks.size() / 2 * 2;
+        if (number > room) {
+            throw new IllegalArgumentException(
+                    name
+                            + " needs "
+                            + number
+                            + " multiprocessors for each of the ranks "
+                            + ranks
+                            + " that share one "
+                            + gpu.name()
+                            + " with "
+                            + gpu.numSms()
+                            + "; "
+                            + (room < FEWEST_SMS
+                                    ? "put fewer ranks on the GPU"
+                                    : "lower Config.numSms to "
+                                            + room
+                                            + " or less, or put fewer ranks on the GPU"));
+        }
+    }
+}

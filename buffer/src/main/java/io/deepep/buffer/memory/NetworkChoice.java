@@ -1,0 +1,80 @@
+package io.deepep.buffer.memory;
+
+import io.deepep.BufferOptions;
+import io.deepep.Communicator;
+import io.deepep.Network;
+import io.deepep.cuda.nvshmem.NvshmemInstallation;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
+import io.deepep.normal.cuda.CudaNormalKernels;
+
+/**
+ * Turns {@link Network#auto} into the network that the ranks' places allow, and refuses a network
+ * that they do not, before anything is allocated.
+ */
+public final class NetworkChoice {
+    private static final System.Logger LOG = System.getLogger(NetworkChoice.class.getName());
+
+    private NetworkChoice() {}
+
+    /** The network of a buffer on several nodes. */
+    public static Network resolve(BufferOptions options) {
+        return switch (options.network()) {
+            case Network.Auto _ -> {
+                Network chosen =
+                        isOneHost(options.communicator())
+                                ? Network.peerMemory()
+                                : Network.nvshmem(Network.Transport.IBGDA);
+                LOG.log(System.Logger.Level.DEBUG, "network=auto: {0}", chosen);
+                yield chosen instanceof Network.Nvshmem nvshmem
+                        ? requireNvshmem(options, nvshmem)
+                        : chosen;
+            }
+            case Network.PeerMemory given -> requireOneHost(options, given);
+            case Network.Nvshmem given -> requireNvshmem(options, given);
+        };
+    }
+
+    private static boolean isOneHost(Communicator communicator) {
+        return communicator.localSize() == communicator.size();
+    }
+
+    private static Network requireOneHost(BufferOptions options, Network.PeerMemory given) {
+        Communicator communicator = options.communicator();
+        if (!isOneHost(communicator)) {
+            throw new DeepEpUnavailableException(
+                    "network=peer memory needs all ranks on one host, but "
+                            + communicator.localSize()
+                            + " of "
+                            + communicator.size()
+                            + " are on that of rank "
+                            + communicator.rank(),
+                    "use Network.nvshmem, or leave the network out",
+                    null);
+        }
+        return given;
+    }
+
+    private static Network requireNvshmem(BufferOptions options, Network.Nvshmem given) {
+        if (options.communicator().isInProcess()) {
+            throw new DeepEpUnavailableException(
+                    "network=NVSHMEM needs one process per rank, but the ranks are threads of this one",
+                    "start a process per rank (deepep launch), or use Network.peerMemory()",
+                    null);
+        }
+        if (NvshmemInstallation.find().isEmpty()) {
+            throw new DeepEpUnavailableException(
+                    "network=NVSHMEM, but NVSHMEM was not found", NvshmemInstallation.CURE, null);
+        }
+        boolean built =
+                CudaNormalKernels.haveNetworkKernels()
+                        && CudaLowLatencyKernels.haveNetworkKernels();
+        if (!built) {
+            throw new DeepEpUnavailableException(
+                    "network=NVSHMEM, but this build has no kernels over NVSHMEM",
+                    "build with NVSHMEM_HOME set to a folder that has lib/libnvshmem_device.a and include/nvshmem.h",
+                    null);
+        }
+        return given;
+    }
+}

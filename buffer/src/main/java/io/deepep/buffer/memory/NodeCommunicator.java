@@ -1,0 +1,68 @@
+package io.deepep.buffer.memory;
+
+import io.deepep.Communicator;
+import io.deepep.EpTopology;
+import io.deepep.error.Departure;
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * The ranks of one node as a group of their own, numbered by nvlRank. Its calls are collective
+ * among the ranks of all nodes, each in its own group.
+ *
+ * @param all the whole group, not closed with this
+ * @param topology this rank's place in it
+ */
+record NodeCommunicator(Communicator all, EpTopology topology) implements Communicator {
+    @Override
+    public int rank() {
+        return topology.nvlRank();
+    }
+
+    @Override
+    public int size() {
+        return topology.numNvlRanks();
+    }
+
+    private int first() {
+        return topology.rankOf(topology.rdmaRank(), 0);
+    }
+
+    @Override
+    public List<byte[]> allGather(byte[] message, Duration timeout) {
+        return all.allGather(message, timeout).subList(first(), first() + size());
+    }
+
+    @Override
+    public boolean isAlive(int rank) {
+        return all.isAlive(first() + rank);
+    }
+
+    @Override
+    public List<Departure> departures() {
+        return all.departures().stream()
+                .filter(gone -> isHere(gone.rank()))
+                .map(
+                        gone ->
+                                new Departure(
+                                        gone.rank() - first(),
+                                        gone.reason(),
+                                        gone.isOrderly(),
+                                        (isHere(gone.blamed()) ? gone.blamed() : gone.rank())
+                                                - first()))
+                .toList();
+    }
+
+    private boolean isHere(int rank) {
+        return rank >= first() && rank < first() + size();
+    }
+
+    /** Fails the rank in the whole group. */
+    @Override
+    public void fail(Throwable cause) {
+        all.fail(cause);
+    }
+
+    @Override
+    public void close() {}
+}

@@ -1,0 +1,89 @@
+package io.deepep.buffer.memory;
+
+import io.deepep.EpTopology;
+import io.deepep.Network;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.NetworkLibrary;
+import io.deepep.cuda.nvshmem.NvshmemInstallation;
+import io.deepep.cuda.nvshmem.NvshmemOptions;
+import io.deepep.cuda.nvshmem.NvshmemWorld;
+import io.deepep.cuda.nvshmem.PeMap;
+import io.deepep.cuda.topology.HostTopology;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.Layout;
+import io.deepep.spi.Meeting;
+
+/**
+ * Symmetric memory of ranks that are PEs of one NVSHMEM world, started as a buffer starts it: for
+ * what measures the network itself.
+ *
+ * @param address of this rank's memory, not zeroed
+ * @param library what kernels of this rank call
+ * @param release gives the memory back, without waiting for anybody
+ */
+public record NvshmemHeap(long address, NetworkLibrary library, Runnable release)
+        implements AutoCloseable {
+    /**
+     * Starts NVSHMEM unless this process has it, and allocates {@code numBytes}: collective, one
+     * process per rank.
+     *
+     * @param queues that the kernels need
+     * @throws DeepEpUnavailableException on every rank, if NVSHMEM or what the transport needs is
+     *     missing on any
+     */
+    public static NvshmemHeap open(
+            CudaHeaps.Ranks ranks,
+            CudaContext context,
+            Network.Nvshmem network,
+            NvshmemQueues queues,
+            long numBytes) {
+        String gpu = context.cudaDevice().pciBusId();
+        NvshmemOptions[] settings = new NvshmemOptions[1];
+        new Meeting(
+                        ranks.communicator(),
+                        ranks.timeout(),
+                        "NVSHMEM cannot be used",
+                        "check the machine with deepep doctor")
+                .together(
+                        () -> {
+                            settings[0] =
+                                    NvshmemSettings.of(
+                                            ranks.communicator(),
+                                            network,
+                                            queues,
+                                            gpu,
+                                            HostTopology.read(HostTopology.SYSFS));
+                            return installation().toString();
+                        });
+        EpTopology topology = ranks.topology();
+        PeMap peMap = new PeMap(topology, PeMap.World.GLOBAL);
+        NvshmemWorld world =
+                NvshmemWorld.join(
+                        installation(),
+                        settings[0],
+                        peMap,
+                        context,
+                        ranks.communicator(),
+                        ranks.timeout());
+        int allocation =
+                world.allocate(numBytes, Layout.LINE_BYTES, ranks.communicator(), ranks.timeout());
+        return new NvshmemHeap(
+                world.address(allocation),
+                new NvshmemNetwork(world, peMap, context),
+                () -> world.release(allocation));
+    }
+
+    /** The one to use. */
+    static NvshmemInstallation installation() {
+        return NvshmemInstallation.find()
+                .orElseThrow(
+                        () ->
+                                new DeepEpUnavailableException(
+                                        "NVSHMEM was not found", NvshmemInstallation.CURE, null));
+    }
+
+    @Override
+    public void close() {
+        release.run();
+    }
+}

@@ -1,0 +1,176 @@
+package io.deepep.buffer.memory;
+
+import io.deepep.BufferOptions;
+import io.deepep.Communicator;
+import io.deepep.Network;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.nvshmem.NvshmemOptions;
+import io.deepep.cuda.nvshmem.NvshmemTransport;
+import io.deepep.cuda.nvshmem.NvshmemUserSettings;
+import io.deepep.cuda.nvshmem.PeMap;
+import io.deepep.cuda.topology.HostTopology;
+import io.deepep.cuda.topology.NicAssignment;
+import io.deepep.cuda.topology.NicMapping;
+import io.deepep.cuda.topology.NicOverride;
+import io.deepep.cuda.topology.NicPort;
+import io.deepep.cuda.topology.PciAddress;
+import io.deepep.error.DeepEpUnavailableException;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/**
+ * What a buffer's NVSHMEM is started with: the user's choice, what kernels need, this GPU's NICs.
+ */
+public final class NvshmemSettings {
+    private static final String LOOPBACK = "lo";
+
+    /** That of this rank's rail. */
+    private static final int NUM_TEAMS = 1;
+
+    /** With one of these the user says which NICs a process has. */
+    private static final List<String> NIC_VARIABLES =
+            List.of("NVSHMEM_HCA_LIST", "NVSHMEM_HCA_PE_MAPPING", "UCX_NET_DEVICES");
+
+    private NvshmemSettings() {}
+
+    /** Settings of a rank of this host. */
+    public static NvshmemOptions of(BufferOptions options, Network.Nvshmem network) {
+        return of(
+                options,
+                network,
+                CudaDevice.of(options.device().index()).pciBusId(),
+                HostTopology.read(HostTopology.SYSFS));
+    }
+
+    /**
+     * Settings of one rank.
+     *
+     * @param gpu PCI address of its GPU
+     * @param host whose NICs it has
+     */
+    public static NvshmemOptions of(
+            BufferOptions options, Network.Nvshmem network, String gpu, HostTopology host) {
+        return of(options.communicator(), network, NvshmemQueues.of(options), gpu, host);
+    }
+
+    /** Settings of one rank whose kernels need {@code queues}. */
+    public static NvshmemOptions of(
+            Communicator communicator,
+            Network.Nvshmem network,
+            NvshmemQueues queues,
+            String gpu,
+            HostTopology host) {
+        return of(communicator, network, queues, gpu, host, NvshmemUserSettings.ofProcess());
+    }
+
+    /**
+     * The same, where the user has set variables of NVSHMEM's own: they decide what the network
+     * leaves open.
+     */
+    static NvshmemOptions of(
+            Communicator communicator,
+            Network.Nvshmem network,
+            NvshmemQueues queues,
+            String gpu,
+            HostTopology host,
+            NvshmemUserSettings user) {
+        NvshmemTransport transport = NvshmemTransport.valueOf(network.transport().name());
+        NvshmemOptions.Builder builder =
+                NvshmemOptions.builder(transport)
+                        .nicHandler(nicHandler(network, user))
+                        .quality(
+                                chosen(network.trafficClass(), user, "NVSHMEM_IB_TRAFFIC_CLASS"),
+                                chosen(network.serviceLevel(), user, "NVSHMEM_IB_SL"))
+                        .numTeams(NUM_TEAMS)
+                        .usePeerAccess(!network.pureRdma() && !user.flag("NVSHMEM_DISABLE_P2P"))
+                        .bootstrapInterface(bootstrapInterface(communicator, network, user));
+        if (network.gidIndex() != Network.Nvshmem.FIND_GID) {
+            builder.gidIndex(network.gidIndex());
+        } else {
+            user.number("NVSHMEM_IB_GID_INDEX").ifPresent(builder::gidIndex);
+        }
+        if (transport == NvshmemTransport.NONE) {
+            return builder.build();
+        }
+        int qpDepth = chosen(network.qpDepth(), user, "NVSHMEM_QP_DEPTH");
+        List<NicPort> nics = nics(transport, network, gpu, host, user);
+        int numPaths = nics.stream().mapToInt(NicPort::numPaths).max().orElse(1);
+        int numQps = Math.max(queues.numQpsPerPe(), numPaths);
+        return builder.hcas(nics.stream().map(NicPort::name).toList())
+                .queues(
+                        user.number("NVSHMEM_IBGDA_NUM_RC_PER_PE").orElse(numQps),
+                        qpDepth == 0 ? queues.qpDepth() : qpDepth)
+                .build();
+    }
+
+    /** The network's value; where it leaves that open with 0, the user's. */
+    private static int chosen(int value, NvshmemUserSettings user, String variable) {
+        return value != 0 ? value : user.number(variable).orElse(0);
+    }
+
+    private static NvshmemOptions.NicHandler nicHandler(
+            Network.Nvshmem network, NvshmemUserSettings user) {
+        String variable = "NVSHMEM_IBGDA_NIC_HANDLER";
+        Optional<String> set = user.text(variable);
+        if (network.nicHandler() != Network.NicHandler.AUTO || set.isEmpty()) {
+            return NvshmemOptions.NicHandler.valueOf(network.nicHandler().name());
+        }
+        String name = set.get().strip().toUpperCase(Locale.ROOT);
+        return Stream.of(NvshmemOptions.NicHandler.values())
+                .filter(handler -> handler.name().equals(name))
+                .findFirst()
+                .orElseThrow(
+                        () ->
+                                new DeepEpUnavailableException(
+                                        variable + "=" + set.get() + " is unknown to NVSHMEM",
+                                        "use auto, gpu, cpu or cpu_host_memory",
+                                        null));
+    }
+
+    /** Where all ranks are on one host, which may have no other interface, the loopback. */
+    private static String bootstrapInterface(
+            Communicator communicator, Network.Nvshmem network, NvshmemUserSettings user) {
+        boolean oneHost = communicator.localSize() == communicator.size();
+        return Stream.of(
+                        network.bootstrapInterface(),
+                        user.text("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME").orElse(""),
+                        oneHost ? LOOPBACK : "")
+                .filter(name -> !name.isEmpty())
+                .findFirst()
+                .orElse(Network.Nvshmem.ANY_INTERFACE);
+    }
+
+    private static List<NicPort> nics(
+            NvshmemTransport transport,
+            Network.Nvshmem network,
+            String gpu,
+            HostTopology host,
+            NvshmemUserSettings user) {
+        if (network.nicMapping().isEmpty() && NIC_VARIABLES.stream().anyMatch(user::has)) {
+            return List.of(); // NVSHMEM reads them itself.
+        }
+        NicMapping mapping = NicMapping.of(host, NicOverride.parse(network.nicMapping()));
+        NicAssignment own = mapping.of(PciAddress.parse(gpu));
+        if (own.nics().isEmpty() && transport.usesHcaList()) {
+            throw new DeepEpUnavailableException(
+                    "network=NVSHMEM over "
+                            + network.transport()
+                            + ", but this host has no RDMA port that it can use",
+                    "see deepep doctor; where all GPUs reach each other over NVLink, use transport NONE",
+                    null);
+        }
+        return own.nics();
+    }
+
+    /**
+     * Which ranks are PEs of one world. Rails, unless low-latency mode has to reach all ranks, or
+     * ranks share a GPU: NVSHMEM then meets over host memory whose name it makes from a PE's
+     * number, which two rails on one host would have in common.
+     */
+    static PeMap peMap(BufferOptions options, GpuSharing sharing) {
+        boolean global = options.lowLatency() != null || sharing.mostRanksPerGpu() > 1;
+        return new PeMap(options.topology(), global ? PeMap.World.GLOBAL : PeMap.World.RAIL);
+    }
+}

@@ -1,0 +1,110 @@
+package io.deepep.buffer.memory;
+
+import io.deepep.BufferOptions;
+import io.deepep.Network;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.NetworkLibrary;
+import io.deepep.cuda.memory.RdmaHeaps;
+import io.deepep.cuda.nvshmem.NvshmemWorld;
+import io.deepep.cuda.nvshmem.PeMap;
+import io.deepep.spi.Layout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+
+/**
+ * The RDMA buffer of one rank on a GPU, zeroed: memory that all ranks reach, or a piece of
+ * NVSHMEM's symmetric heap.
+ *
+ * @param rank whose
+ * @param heaps of all ranks, as this one reaches them
+ * @param outbox bytes from the buffer to the outbox behind it, from where NVSHMEM sends
+ * @param release gives this rank's back, without waiting for anybody
+ */
+public record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Runnable release)
+        implements AutoCloseable {
+    /** Allocates {@code options.numRdmaBytes()} and meets the peers: collective. */
+    public static RdmaBuffer open(
+            BufferOptions options,
+            BufferSizes sizes,
+            CudaContext context,
+            CudaStream stream,
+            GpuSharing sharing) {
+        boolean crosses = options.topology().isInternode();
+        if (crosses && options.network() instanceof Network.Nvshmem network) {
+            sharing.requireRegular();
+            PeMap peMap = NvshmemSettings.peMap(options, sharing);
+            NvshmemWorld world =
+                    NvshmemWorld.join(
+                            NvshmemHeap.installation(),
+                            NvshmemSettings.of(options, network),
+                            peMap,
+                            context,
+                            options.communicator(),
+                            options.timeout());
+            return in(world, peMap, options, sizes.outboxBytes(), context, stream);
+        }
+        CudaHeaps peers =
+                CudaHeaps.open(
+                        CudaHeaps.Ranks.of(options),
+                        context,
+                        options.numRdmaBytes(),
+                        CudaHeaps.Reach.GROUP);
+        return new RdmaBuffer(
+                options.topology().rank(), RdmaHeaps.ofPeers(peers.addresses()), 0, peers::close);
+    }
+
+    /** A piece of the world's symmetric heap, and the outbox behind it. */
+    private static RdmaBuffer in(
+            NvshmemWorld world,
+            PeMap peMap,
+            BufferOptions options,
+            long outboxBytes,
+            CudaContext context,
+            CudaStream stream) {
+        long outbox = Layout.alignToLine(options.numRdmaBytes());
+        int allocation =
+                world.allocate(
+                        outbox + outboxBytes,
+                        Layout.LINE_BYTES,
+                        options.communicator(),
+                        options.timeout());
+        stream.fillBytes(world.address(allocation), (byte) 0, options.numRdmaBytes());
+        stream.synchronize();
+        List<Long> addresses = addresses(options, world, allocation);
+        // Where NVLink reaches all peers, kernels store into their memory and call nobody.
+        boolean direct =
+                IntStream.range(0, addresses.size())
+                        .filter(peMap::includes)
+                        .allMatch(peer -> addresses.get(peer) != 0);
+        Optional<NetworkLibrary> library =
+                direct ? Optional.empty() : Optional.of(new NvshmemNetwork(world, peMap, context));
+        return new RdmaBuffer(
+                options.topology().rank(),
+                new RdmaHeaps(addresses, library),
+                outbox,
+                () -> world.release(allocation));
+    }
+
+    private static List<Long> addresses(BufferOptions options, NvshmemWorld world, int allocation) {
+        List<Long> addresses = new ArrayList<>();
+        for (int peer = 0; peer < options.topology().numRanks(); peer++) {
+            addresses.add(
+                    peer == options.topology().rank()
+                            ? world.address(allocation)
+                            : world.peerAddress(allocation, peer).orElse(0));
+        }
+        return addresses;
+    }
+
+    public long localAddress() {
+        return heaps.addresses().get(rank);
+    }
+
+    @Override
+    public void close() {
+        release.run();
+    }
+}

@@ -1,0 +1,177 @@
+package io.deepep.buffer.memory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.ThreadLocalRandom;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * How processes share device memory, on a stand-in for the driver whose device memory is host
+ * memory: everything but that the real driver does the same.
+ */
+@Timeout(value = 300, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class CudaProcessHeapsTest {
+    private static final Map<String, String> NO_IPC = Map.of("FAKE_CUDA_NO_IPC", "1");
+    private static final Map<String, String> NO_FD = Map.of("FAKE_CUDA_NO_FD", "1");
+    private static final int FIRST_PORT = 20_000;
+    private static final int LAST_PORT = 32_767;
+
+    @TempDir private static Path folder;
+
+    @BeforeAll
+    static void buildStandIn() throws InterruptedException {
+        Path source = folder.resolve("fake_cuda.c");
+        try (InputStream in = CudaProcessHeapsTest.class.getResourceAsStream("fake_cuda.c")) {
+            Files.write(source, Objects.requireNonNull(in).readAllBytes());
+            Process gcc =
+                    new ProcessBuilder(
+                                    "gcc",
+                                    "-shared",
+                                    "-fPIC",
+                                    "-Wall",
+                                    "-Wextra",
+                                    "-Werror",
+                                    "-o",
+                                    folder.resolve("libcuda.so.1").toString(),
+                                    source.toString())
+                            .redirectErrorStream(true)
+                            .start();
+            String output = new String(gcc.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+            assertThat(gcc.waitFor()).as(output).isZero();
+        } catch (IOException noCompiler) {
+            Assumptions.abort("there is no gcc: " + noCompiler.getMessage());
+        }
+    }
+
+    private record Ended(int status, String output) {}
+
+    /** Runs as many processes as there are environments. */
+    private List<Ended> run(int ranksPerProcess, boolean inTurn, List<Map<String, String>> each)
+            throws IOException, InterruptedException {
+        int port = ThreadLocalRandom.current().nextInt(FIRST_PORT, LAST_PORT + 1);
+        List<Process> started = new ArrayList<>();
+        try {
+            for (int process = 0; process < each.size(); process++) {
+                Map<String, String> environment = new HashMap<>(each.get(process));
+                environment.put("RANK", Integer.toString(process));
+                environment.put("WORLD_SIZE", Integer.toString(each.size()));
+                environment.put("MASTER_ADDR", "127.0.0.1");
+                environment.put("MASTER_PORT", Integer.toString(port));
+                environment.put("LD_LIBRARY_PATH", folder.toString());
+                started.add(start(ranksPerProcess, inTurn, environment));
+            }
+            List<Ended> ended = new ArrayList<>();
+            for (Process process : started) {
+                byte[] output = process.getInputStream().readAllBytes();
+                ended.add(new Ended(process.waitFor(), new String(output, StandardCharsets.UTF_8)));
+            }
+            ended.forEach(CudaProcessHeapsTest::assumeDescriptorsCanBeFetched);
+            return ended;
+        } finally {
+            started.forEach(Process::destroyForcibly);
+        }
+    }
+
+    private static Process start(
+            int ranksPerProcess, boolean inTurn, Map<String, String> environment)
+            throws IOException {
+        ProcessBuilder builder =
+                new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-Xmx128m",
+                        "--enable-native-access=ALL-UNNAMED",
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        HeapProgram.class.getName(),
+                        Integer.toString(ranksPerProcess),
+                        Boolean.toString(inTurn));
+        builder.environment().putAll(environment);
+        return builder.redirectErrorStream(true).start();
+    }
+
+    private static void assumeDescriptorsCanBeFetched(Ended ended) {
+        Assumptions.assumeFalse(
+                ended.output().contains("pidfd_getfd"), "this kernel lets no process fetch them");
+    }
+
+    private static List<Map<String, String>> all(int processes, Map<String, String> environment) {
+        return Collections.nCopies(processes, environment);
+    }
+
+    private static void assertClean(List<Ended> processes) {
+        for (Ended process : processes) {
+            assertThat(process.status()).as(process.output()).isZero();
+            assertThat(process.output().lines()).containsExactly("live 0");
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"3, 1, false", "3, 1, true", "2, 2, false", "2, 2, true"})
+    void byDescriptor(int processes, int ranksPerProcess, boolean inTurn) throws Exception {
+        assertClean(run(ranksPerProcess, inTurn, all(processes, NO_IPC)));
+    }
+
+    /**
+     * The stand-in ends the process if memory is freed that another process has open. With four
+     * threads on two devices, two of them want the same memory in the same context.
+     */
+    @ParameterizedTest
+    @CsvSource({"3, 1", "2, 2", "2, 4"})
+    void byCudaIpcWhereNoDeviceHasDescriptors(int processes, int ranksPerProcess) throws Exception {
+        assertClean(run(ranksPerProcess, false, all(processes, NO_FD)));
+    }
+
+    /** What one process cannot do, none does. */
+    @Test
+    void byCudaIpcWhereOneProcessHasNoDescriptors() throws Exception {
+        assertClean(run(1, false, List.of(Map.of(), NO_FD, Map.of())));
+    }
+
+    @Test
+    void aDescriptorOfOtherMemoryIsNoticed() throws Exception {
+        assertClean(run(1, false, List.of(Map.of(), Map.of("FAKE_CUDA_WRONG_FD", "1"))));
+    }
+
+    @Test
+    void memoryThatOthersKeepOpenIsLeftToTheEndOfTheProcess() throws Exception {
+        List<Ended> processes = run(1, true, all(2, NO_FD));
+        for (Ended process : processes) {
+            assertThat(process.status()).as(process.output()).isZero();
+        }
+        assertThat(processes.getFirst().output()).contains("live 1");
+        assertThat(processes.getLast().output()).contains("live 0");
+    }
+
+    @Test
+    void whereNeitherGoesAllAreToldWhy() throws Exception {
+        Map<String, String> neither = new HashMap<>(NO_FD);
+        neither.putAll(NO_IPC);
+        for (Ended process : run(1, false, List.of(Map.of(), neither))) {
+            assertThat(process.output())
+                    .contains(
+                            "refused the processes cannot share device memory by descriptors: rank 1: ")
+                    .contains("cannot export memory as POSIX_FD")
+                    .contains("the processes cannot share device memory by CUDA IPC: rank 1: ")
+                    .contains("cuIpcGetMemHandle")
+                    .contains("run the ranks of a node on one host")
+                    .contains("live 0");
+        }
+    }
+}

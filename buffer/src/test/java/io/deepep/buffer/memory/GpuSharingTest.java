@@ -1,0 +1,76 @@
+package io.deepep.buffer.memory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.buffer.memory.GpuSharing.Gpu;
+import io.deepep.error.DeepEpUnavailableException;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Which placements of ranks on GPUs are refused. */
+class GpuSharingTest {
+    private static final Gpu A = new Gpu("a", 132, "NVIDIA H200");
+    private static final Gpu B = new Gpu("b", 132, "NVIDIA H200");
+
+    private static Map<String, Integer> each(int dispatch, int combine) {
+        return Map.of("dispatchConfig", dispatch, "combineConfig", combine);
+    }
+
+    @Test
+    void aGpuOfOnesOwnHasRoomForAllOfIt() {
+        GpuSharing alone = GpuSharing.of(List.of(A, B), each(132, 24));
+        assertThat(alone.mostRanksPerGpu()).isEqualTo(1);
+        assertThatThrownBy(() -> GpuSharing.of(List.of(A, B), each(134, 24)))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage(
+                        "dispatchConfig needs 134 multiprocessors for each of the ranks [0] that share one"
+                                + " NVIDIA H200 with 132; lower Config.numSms to 132 or less, or put fewer ranks"
+                                + " on the GPU");
+    }
+
+    /** Also for the rank that has a GPU for itself: all ranks come to one verdict. */
+    @Test
+    void theFullestGpuDecides() {
+        List<Gpu> gpus = List.of(A, B, A, A);
+        assertThat(GpuSharing.of(gpus, each(44, 24)).mostRanksPerGpu()).isEqualTo(3);
+        assertThatThrownBy(() -> GpuSharing.of(gpus, each(24, 46)))
+                .hasMessageContainingAll(
+                        "combineConfig needs 46 multiprocessors for each of the ranks [0, 2, 3]",
+                        "lower Config.numSms to 44 or less");
+    }
+
+    @Test
+    void moreRanksThanAGpuHasMultiprocessors() {
+        Gpu small = new Gpu("c", 5, "small");
+        assertThatThrownBy(() -> GpuSharing.of(List.of(small, small, small), each(2, 2)))
+                .hasMessageContaining(
+                        "ranks [0, 1, 2] that share one small with 5; put fewer ranks");
+        assertThat(GpuSharing.of(List.of(small, small), each(2, 2)).mostRanksPerGpu()).isEqualTo(2);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"A B", "A A", "A A B B", "A B A B"})
+    void nvshmemTakesNeighboursOrRanksDealtOutInTurn(String placement) {
+        place(placement).requireRegular();
+    }
+
+    /** NVSHMEM ends the process or hangs, so it is not started. */
+    @ParameterizedTest
+    @ValueSource(strings = {"A B A", "A A B", "A B B A", "A B A A B B"})
+    void otherPlacementsAreRefusedWithoutAsking(String placement) {
+        assertThatThrownBy(() -> place(placement).requireRegular())
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContaining("needs the same number of ranks on every GPU");
+    }
+
+    private static GpuSharing place(String placement) {
+        List<Gpu> gpus =
+                Stream.of(placement.split(" ", -1)).map(name -> name.equals("A") ? A : B).toList();
+        return GpuSharing.of(gpus, Map.of());
+    }
+}

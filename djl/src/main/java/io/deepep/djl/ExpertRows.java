@@ -1,0 +1,208 @@
+package io.deepep.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import io.deepep.DispatchResult;
+import io.deepep.LowLatencyDispatchResult;
+import io.deepep.Tensor;
+import java.util.Arrays;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
+
+/**
+ * Rows that arrived for a rank's experts. In normal mode they are packed by expert, [M,H] with the
+ * experts' ends known on the GPU and on the host. In low-latency mode every expert has as many
+ * slots, [El,S,H], of which the first ones are in use: a shape that never changes, so that experts
+ * that take all slots need not wait for counts.
+ */
+public final class ExpertRows {
+    private final Arrived arrived;
+    private final NDArray out;
+    private final DataType tokenType;
+    private final Supplier<int[]> counts;
+    private int[] known;
+    private NDArray x;
+
+    /** Of packed rows only. */
+    private final NDArray ends;
+
+    private final NDArray weights;
+
+    /** Rows as they travelled: BF16, or FP8 with scales. */
+    private record Arrived(NDArray rows, NDArray scales) {
+        NDArray values() {
+            return scales == null ? rows : Fp8Rows.dequantize(rows, scales);
+        }
+
+        Arrived part(UnaryOperator<NDArray> slice) {
+            return new Arrived(slice.apply(rows), scales == null ? null : slice.apply(scales));
+        }
+    }
+
+    private ExpertRows(
+            Arrived arrived,
+            NDArray out,
+            DataType tokenType,
+            Supplier<int[]> counts,
+            NDArray ends,
+            NDArray weights) {
+        this.arrived = arrived;
+        this.out = out;
+        this.tokenType = tokenType;
+        this.counts = counts;
+        this.ends = ends;
+        this.weights = weights;
+    }
+
+    /** Rows of normal mode, that are weighed here on their way into {@code out}. */
+    static ExpertRows packed(
+            DispatchResult received, NDArray out, DataType tokenType, NDManager scope) {
+        Tensor counts = received.numRecvTokensPerExpert();
+        int[] rowsOf = new int[(int) counts.size(0)];
+        Arrays.setAll(rowsOf, e -> (int) counts.getLong(e));
+        Tensor ends = received.expertOffsets().slice(0, 1, rowsOf.length);
+        ExpertRows rows =
+                new ExpertRows(
+                        arrived(received.recvX(), received.recvScales(), scope),
+                        out,
+                        tokenType,
+                        null,
+                        TorchTensors.arrayOf(scope, ends),
+                        TorchTensors.arrayOf(scope, received.recvTopkWeights()).reshape(-1, 1));
+        rows.known = rowsOf;
+        return rows;
+    }
+
+    /** Rows of low-latency mode. */
+    static ExpertRows inSlots(
+            LowLatencyDispatchResult received, Tensor out, DataType tokenType, NDManager scope) {
+        return new ExpertRows(
+                arrived(received.recvX(), received.recvScales(), scope),
+                TorchTensors.arrayOf(scope, out),
+                tokenType,
+                () -> counts(received, scope),
+                null,
+                null);
+    }
+
+    private static Arrived arrived(Tensor rows, Tensor scales, NDManager scope) {
+        return new Arrived(
+                TorchTensors.arrayOf(scope, rows),
+                scales == null ? null : TorchTensors.arrayOf(scope, scales));
+    }
+
+    /** A copy to the host that waits for peers would hold up all ranks of the GPU. */
+    private static int[] counts(LowLatencyDispatchResult received, NDManager scope) {
+        received.event().synchronize();
+        return TorchTensors.arrayOf(scope, received.recvCount()).toIntArray();
+    }
+
+    /** [M,H] or [El,S,H]; BF16, or FLOAT32 after FP8 transport. */
+    public NDArray x() {
+        if (x == null) {
+            x = arrived.values();
+        }
+        return x;
+    }
+
+    /** Whether {@link #x} is [El,S,H]. */
+    public boolean areInSlots() {
+        return ends == null;
+    }
+
+    /** INT32 [El] on the device: the first row behind each expert's. Of packed rows only. */
+    public NDArray ends() {
+        if (areInSlots()) {
+            throw new IllegalStateException(
+                    "rows in slots have no ends; of expert e the first counts()[e] of x()[e] are in"
+                            + " use");
+        }
+        return ends;
+    }
+
+    /**
+     * BF16 of the shape of {@link #x}: results that are written here are not copied. Of rows in
+     * slots only, because packed ones are weighed first.
+     */
+    public NDArray out() {
+        if (!areInSlots()) {
+            throw new IllegalStateException("results of packed rows are returned, in any memory");
+        }
+        return out;
+    }
+
+    /** {@link #counts}, or null if nobody has waited for them. */
+    int[] knownCounts() {
+        return known;
+    }
+
+    /** Runs the experts, and has their results where they are sent from. */
+    @SuppressWarnings("ReferenceEquality") // DJL's equals compares elements
+    void runOn(LocalExperts experts) {
+        NDArray results = experts.run(this);
+        if (results == out) {
+            return;
+        }
+        if (!results.getShape().equals(out.getShape())) {
+            throw new IllegalArgumentException(
+                    "the experts gave "
+                            + results.getShape()
+                            + " for "
+                            + out.getShape()
+                            + "; experts keep the shape");
+        }
+        TorchTensors.cast(weights == null ? results : results.mul(weights), out);
+    }
+
+    /** Rows of each local expert. In low-latency mode this waits until they have arrived. */
+    public int[] counts() {
+        if (known == null) {
+            known = counts.get();
+        }
+        return known;
+    }
+
+    /** Runs each expert that has rows, in the type of the tokens, and writes its results. */
+    NDArray each(LocalExperts.One experts) {
+        int[] rows = counts();
+        int first = 0;
+        for (int e = 0; e < rows.length; e++) {
+            if (rows[e] > 0) {
+                int expert = e;
+                int begin = first;
+                NDArray of =
+                        arrived.part(all -> slice(all, expert, begin, rows[expert]))
+                                .values()
+                                .toType(tokenType, false);
+                NDArray result = experts.run(e, of);
+                if (!result.getShape().equals(of.getShape())) {
+                    throw new IllegalArgumentException(
+                            "local expert "
+                                    + e
+                                    + " gave "
+                                    + result.getShape()
+                                    + " for "
+                                    + of.getShape()
+                                    + "; an expert keeps the shape");
+                }
+                NDArray weighed =
+                        weights == null
+                                ? result
+                                : result.mul(
+                                        slice(weights, e, first, rows[e]).toType(tokenType, false));
+                TorchTensors.cast(weighed, slice(out, e, first, rows[e]));
+            }
+            first += rows[e];
+        }
+        return out;
+    }
+
+    /** The rows of one expert that are in use. */
+    private NDArray slice(NDArray of, int expert, int first, int count) {
+        return areInSlots()
+                ? of.get(expert).get(new NDIndex().addSliceDim(0, count))
+                : of.get(new NDIndex().addSliceDim(first, first + (long) count));
+    }
+}

@@ -1,0 +1,97 @@
+package io.deepep.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import io.deepep.djl.SwiGluExperts.Extras;
+import java.io.IOException;
+
+/** A rank's experts out of a checkpoint, where each has tensors of its own or all have one. */
+record ExpertWeights(MoeFamily family, int numLocal, long hidden, long intermediate, float limit) {
+    private static final float GPT_OSS_ALPHA = 1.702f;
+
+    /** Loads experts {@code first} to {@code first + numLocal - 1}. */
+    SwiGluExperts load(Weights weights, int first) throws IOException {
+        NDArray gateUp = weights.empty(numLocal, 2 * intermediate, hidden);
+        NDArray down = weights.empty(numLocal, hidden, intermediate);
+        if (family == MoeFamily.GPT_OSS) {
+            return gptOss(weights, first, gateUp, down);
+        }
+        String[] names = family.matrices();
+        try (NDManager scope = weights.manager().newSubManager()) {
+            for (int e = 0; e < numLocal; e++) {
+                Weights expert = weights.at(String.valueOf(first + e));
+                NDArray gateAndUp = gateUp.get(scope, e);
+                expert.load(names[0] + ".weight", gateAndUp.get(":{}", intermediate));
+                expert.load(names[1] + ".weight", gateAndUp.get("{}:", intermediate));
+                expert.load(names[2] + ".weight", down.get(scope, e));
+            }
+        }
+        return new SwiGluExperts(gateUp, down, Extras.NONE);
+    }
+
+    /** All experts in one tensor, where columns of gate and up take turns. */
+    private SwiGluExperts gptOss(Weights weights, int first, NDArray gateUp, NDArray down)
+            throws IOException {
+        NDArray gateUpBias = weights.empty(numLocal, 2 * intermediate);
+        NDArray downBias = weights.empty(numLocal, hidden);
+        NDIndex own = new NDIndex().addSliceDim(first, first + (long) numLocal);
+        try (NDManager scope = weights.manager().newSubManager()) {
+            for (int up = 0; up < 2; up++) {
+                NDIndex columns = new NDIndex("..., {}::2", up);
+                weights.load(
+                        "gate_up_proj_bias",
+                        gateUpBias.get(scope, new NDIndex(":, {}:{}", from(up), from(up + 1))),
+                        all -> all.get(own).get(columns));
+            }
+            weights.load("down_proj_bias", downBias, all -> all.get(own));
+        }
+        if (weights.has("gate_up_proj_blocks")) {
+            mxfp4(weights, first, gateUp, down);
+        } else {
+            fused(weights, own, gateUp, down);
+        }
+        return new SwiGluExperts(
+                gateUp, down, new Extras(gateUpBias, downBias, limit, GPT_OSS_ALPHA));
+    }
+
+    /** Inputs before outputs. */
+    private void fused(Weights weights, NDIndex own, NDArray gateUp, NDArray down)
+            throws IOException {
+        try (NDManager scope = weights.manager().newSubManager()) {
+            for (int up = 0; up < 2; up++) {
+                NDIndex columns = new NDIndex("..., {}::2", up);
+                weights.load(
+                        "gate_up_proj",
+                        gateUp.get(scope, new NDIndex(":, {}:{}", from(up), from(up + 1))),
+                        all -> all.get(own).get(columns).transpose(0, 2, 1));
+            }
+            weights.load("down_proj", down, all -> all.get(own).transpose(0, 2, 1));
+        }
+    }
+
+    private long from(int up) {
+        return up * intermediate;
+    }
+
+    /** Outputs before inputs. */
+    private void mxfp4(Weights weights, int first, NDArray gateUp, NDArray down)
+            throws IOException {
+        try (NDManager scope = weights.manager().newSubManager()) {
+            Mxfp4 format = new Mxfp4(scope);
+            for (int e = 0; e < numLocal; e++) {
+                int expert = first + e;
+                for (int up = 0; up < 2; up++) {
+                    NDIndex rows = new NDIndex("{}::2", up);
+                    NDIndex half = new NDIndex("{}:{}", from(up), from(up + 1));
+                    weights.loadMxfp4(
+                            "gate_up_proj",
+                            gateUp.get(scope, e).get(half),
+                            format,
+                            all -> all.get(expert).get(rows));
+                }
+                weights.loadMxfp4("down_proj", down.get(scope, e), format, all -> all.get(expert));
+            }
+        }
+    }
+}

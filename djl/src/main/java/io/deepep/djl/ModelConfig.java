@@ -1,0 +1,148 @@
+package io.deepep.djl;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Set;
+import java.util.TreeSet;
+
+/**
+ * A {@code config.json} of Hugging Face. What is missing, or of another kind than is asked for, is
+ * refused with the file and the key.
+ */
+public final class ModelConfig {
+    private static final String FILE = "config.json";
+
+    private final Path file;
+    private final JsonObject json;
+
+    private ModelConfig(Path file, JsonObject json) {
+        this.file = file;
+        this.json = json;
+    }
+
+    /**
+     * Reads {@code config.json} of a folder.
+     *
+     * @throws IOException if it is missing or no JSON object
+     */
+    public static ModelConfig read(Path folder) throws IOException {
+        Path file = folder.resolve(FILE);
+        if (!Files.isRegularFile(file)) {
+            throw new IOException(folder + " has no " + FILE + "; give a folder of Hugging Face");
+        }
+        try {
+            return new ModelConfig(
+                    file, JsonParser.parseString(Files.readString(file)).getAsJsonObject());
+        } catch (JsonParseException | IllegalStateException wrong) {
+            throw new IOException(file + " is no JSON object: " + wrong.getMessage(), wrong);
+        }
+    }
+
+    /** {@code model_type}, such as {@code deepseek_v3}. */
+    public String family() {
+        return text("model_type", "");
+    }
+
+    /** A number that must be there. */
+    public int number(String key) {
+        if (!has(key)) {
+            throw new IllegalArgumentException(file + " has no " + key);
+        }
+        return (int) decimal(key, 0);
+    }
+
+    /** A number, or what it is where it is missing or null. */
+    public int number(String key, int otherwise) {
+        return (int) decimal(key, otherwise);
+    }
+
+    /** A number with a fraction, or what it is where it is missing or null. */
+    public double decimal(String key, double otherwise) {
+        if (!has(key)) {
+            return otherwise;
+        }
+        try {
+            return json.get(key).getAsDouble();
+        } catch (NumberFormatException | IllegalStateException | UnsupportedOperationException e) {
+            throw wrong(key, "a number");
+        }
+    }
+
+    /** A truth value, or what it is where it is missing or null. */
+    public boolean flag(String key, boolean otherwise) {
+        if (!has(key)) {
+            return otherwise;
+        }
+        if (!json.get(key).isJsonPrimitive()) {
+            throw wrong(key, "true or false");
+        }
+        return json.get(key).getAsBoolean();
+    }
+
+    /** A text, or what it is where it is missing or null. */
+    public String text(String key, String otherwise) {
+        if (!has(key)) {
+            return otherwise;
+        }
+        if (!json.get(key).isJsonPrimitive()) {
+            throw wrong(key, "a text");
+        }
+        return json.get(key).getAsString();
+    }
+
+    /** The part under a key; empty where it is missing or null. */
+    public ModelConfig part(String key) {
+        if (!has(key)) {
+            return new ModelConfig(file, new JsonObject());
+        }
+        if (!json.get(key).isJsonObject()) {
+            throw wrong(key, "an object");
+        }
+        return new ModelConfig(file, json.getAsJsonObject(key));
+    }
+
+    /** Element {@code index} of a list of texts, or what it is where the list is missing. */
+    public String element(String key, int index, String otherwise) {
+        if (!has(key)) {
+            return otherwise;
+        }
+        if (!json.get(key).isJsonArray() || index >= json.getAsJsonArray(key).size()) {
+            throw wrong(key, "a list of more than " + index);
+        }
+        return json.getAsJsonArray(key).get(index).getAsString();
+    }
+
+    /** The numbers of a list; none where it is missing. */
+    public Set<Integer> numbers(String key) {
+        Set<Integer> numbers = new TreeSet<>();
+        if (has(key)) {
+            if (!json.get(key).isJsonArray()) {
+                throw wrong(key, "a list");
+            }
+            for (JsonElement each : json.getAsJsonArray(key)) {
+                numbers.add(each.getAsInt());
+            }
+        }
+        return numbers;
+    }
+
+    /** Whether there is a key, and not null. */
+    public boolean has(String key) {
+        return json.has(key) && !json.get(key).isJsonNull();
+    }
+
+    private IllegalArgumentException wrong(String key, String expected) {
+        return new IllegalArgumentException(
+                file + ": " + key + "=" + json.get(key) + " is not " + expected);
+    }
+
+    @Override
+    public String toString() {
+        return file.toString();
+    }
+}

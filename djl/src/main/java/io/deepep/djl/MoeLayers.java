@@ -1,0 +1,159 @@
+package io.deepep.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Activation;
+import ai.djl.nn.Block;
+import ai.djl.nn.LambdaBlock;
+import io.deepep.LowLatencyLimits;
+import io.deepep.NormalLimits;
+import java.io.IOException;
+import java.util.Optional;
+import java.util.function.UnaryOperator;
+
+/**
+ * The mixture-of-experts layers of a checkpoint as Hugging Face has them: {@code config.json} says
+ * which layers have experts, how they are chosen, and what everything is called. For Mixtral,
+ * Qwen2-MoE, Qwen3-MoE, DeepSeek-V2, V3 and R1, GLM-4.5 and gpt-oss.
+ */
+public final class MoeLayers {
+    /** Low-latency mode takes hidden sizes that are a multiple of this. */
+    private static final int LOW_LATENCY_HIDDEN = 128;
+
+    private final ModelConfig config;
+    private final MoeFamily family;
+    private final int hidden;
+    private final int intermediate;
+    private final TopkRule rule;
+
+    private MoeLayers(ModelConfig config) {
+        this.config = config;
+        family = MoeFamily.of(config);
+        hidden = config.number("hidden_size");
+        intermediate = config.number(family.intermediateKey);
+        // DeepSeek-V2 normalises nothing, whatever its configuration says.
+        boolean normalized =
+                switch (family) {
+                    case MIXTRAL, GPT_OSS -> true;
+                    case DEEPSEEK_V2 -> false;
+                    default -> config.flag("norm_topk_prob", family != MoeFamily.QWEN2_MOE);
+                };
+        rule =
+                TopkRule.of(family.numExperts(config), config.number("num_experts_per_tok"))
+                        .withNormalized(normalized)
+                        .withScalingFactor((float) config.decimal("routed_scaling_factor", 1));
+    }
+
+    /**
+     * The layers of a model.
+     *
+     * @throws IllegalArgumentException if the model is of another family, or a number is missing
+     */
+    public static MoeLayers of(ModelConfig config) {
+        return new MoeLayers(config);
+    }
+
+    /** E, K, and what becomes of the scores. */
+    public TopkRule rule() {
+        return rule;
+    }
+
+    /** H. */
+    public int hidden() {
+        return hidden;
+    }
+
+    /** Limits of a buffer for prefill, where a rank sends up to {@code maxTokens} at once. */
+    public NormalLimits normalLimits(int maxTokens) {
+        return NormalLimits.of(maxTokens, hidden, rule.numTopk(), rule.numExperts());
+    }
+
+    /**
+     * Limits of a buffer for decoding, where a rank sends up to {@code maxTokens} at once. None
+     * where low-latency mode does not take the hidden size, as gpt-oss's 2880: such a model decodes
+     * in normal mode.
+     */
+    public Optional<LowLatencyLimits> lowLatencyLimits(int maxTokens) {
+        return hidden % LOW_LATENCY_HIDDEN == 0
+                ? Optional.of(
+                        new LowLatencyLimits(maxTokens, hidden, rule.numExperts(), rule.numTopk()))
+                : Optional.empty();
+    }
+
+    /** Whether a layer has experts; others are dense. */
+    public boolean isSparse(int layer) {
+        return switch (family) {
+            case QWEN2_MOE, QWEN3_MOE ->
+                    !config.numbers("mlp_only_layers").contains(layer)
+                            && (layer + 1) % config.number("decoder_sparse_step", 1) == 0;
+            case DEEPSEEK_V2, DEEPSEEK_V3, GLM4_MOE ->
+                    layer >= config.number("first_k_dense_replace", 0)
+                            && layer % config.number("moe_layer_freq", 1) == 0;
+            case MIXTRAL, GPT_OSS -> true;
+        };
+    }
+
+    /**
+     * Loads a layer: the gate, the shared expert, and of the experts this rank's alone.
+     *
+     * @param decoderLayer the weights below {@code model.layers.N}
+     * @throws IllegalArgumentException if a tensor is missing, or of another shape than {@code
+     *     config.json} says; names it
+     */
+    public ExpertParallelMoE load(Weights decoderLayer, ExpertExchange exchange)
+            throws IOException {
+        Weights weights = decoderLayer.at(family.layer);
+        int numLocal = rule.numExperts() / exchange.topology().numRanks();
+        Gate gate = gate();
+        gate.prepare(new Shape[] {new Shape(1, hidden)});
+        weights.load(gate, family.gate());
+        return ExpertParallelMoE.builder(exchange, rule.numExperts())
+                .gate(gate)
+                .localExperts(
+                        new ExpertWeights(
+                                        family,
+                                        numLocal,
+                                        hidden,
+                                        intermediate,
+                                        (float) config.decimal("swiglu_limit", 7))
+                                .load(weights.at("experts"), exchange.topology().rank() * numLocal))
+                .sharedExpert(sharedExpert(weights))
+                .build();
+    }
+
+    private Gate gate() {
+        int numGroups = config.number("n_group", 1);
+        int numTopkGroups = config.number("topk_group", 1);
+        return switch (family) {
+            case DEEPSEEK_V3, GLM4_MOE -> new DeepSeekV3Gate(rule, numGroups, numTopkGroups);
+            case DEEPSEEK_V2 ->
+                    config.text("topk_method", "greedy").equals("group_limited_greedy")
+                            ? new SoftmaxGate(rule, numGroups, numTopkGroups, false)
+                            : new SoftmaxGate(rule);
+            case GPT_OSS -> new SoftmaxGate(rule, 1, 1, true);
+            case MIXTRAL, QWEN2_MOE, QWEN3_MOE -> new SoftmaxGate(rule);
+        };
+    }
+
+    /** Null if there is none. */
+    private Block sharedExpert(Weights weights) throws IOException {
+        if (family == MoeFamily.QWEN2_MOE) {
+            int size = config.number("shared_expert_intermediate_size");
+            SwiGlu expert = SwiGlu.load(weights.at(family.sharedExpert), hidden, size);
+            Projection gate = weights.projection("shared_expert_gate", 1, hidden);
+            return block(x -> expert.apply(x).mul(Activation.sigmoid(gate.apply(x))));
+        }
+        int number = config.number("n_shared_experts", 0);
+        if (family.sharedExpert == null || number == 0) {
+            return null;
+        }
+        SwiGlu expert =
+                SwiGlu.load(weights.at(family.sharedExpert), hidden, (long) number * intermediate);
+        return block(expert::apply);
+    }
+
+    private static Block block(UnaryOperator<NDArray> function) {
+        return new LambdaBlock(inputs -> new NDList(function.apply(inputs.singletonOrThrow())));
+    }
+}

@@ -1,0 +1,21 @@
+package io.deepep.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Activation;
+import java.io.IOException;
+
+/** {@code down(silu(gate(x)) * up(x))} for every token: a dense layer, or a shared expert. */
+public record SwiGlu(Projection gate, Projection up, Projection down) {
+    /** Loads {@code gate_proj}, {@code up_proj} and {@code down_proj}. */
+    public static SwiGlu load(Weights weights, long hidden, long intermediate) throws IOException {
+        return new SwiGlu(
+                weights.projection("gate_proj", intermediate, hidden),
+                weights.projection("up_proj", intermediate, hidden),
+                weights.projection("down_proj", hidden, intermediate));
+    }
+
+    /** FLOAT32 [...,H] of x [...,H]. */
+    public NDArray apply(NDArray x) {
+        return down.apply(Activation.swish(gate.apply(x), 1).mul(up.apply(x)));
+    }
+}

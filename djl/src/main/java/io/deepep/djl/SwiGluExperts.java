@@ -1,0 +1,175 @@
+package io.deepep.djl;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.nn.Activation;
+import java.util.Arrays;
+import java.util.Objects;
+
+/**
+ * The usual experts, {@code down(silu(gate(x)) * up(x))}, all of a rank in one array per matrix. On
+ * a GPU and in BF16 they run as two grouped multiplications whatever their number, in which experts
+ * without rows take no part. Otherwise, as on the CPU, each expert multiplies its own rows.
+ */
+public final class SwiGluExperts implements LocalExperts {
+    private final NDArray gateUp;
+    private final NDArray down;
+    private final Extras extras;
+
+    /** Transposed views: [El,H,2I] and [El,I,H]. */
+    private final NDArray gateUpByInput;
+
+    private final NDArray downByInput;
+
+    /**
+     * What some models add.
+     *
+     * @param gateUpBias [El,2I], or null
+     * @param downBias [El,H], or null
+     * @param limit largest gate, and largest magnitude of up, before up is increased by 1 and they
+     *     are multiplied (gpt-oss); 0 for neither
+     * @param alpha gate's factor within the sigmoid, where there is a limit
+     */
+    public record Extras(NDArray gateUpBias, NDArray downBias, float limit, float alpha) {
+        /** None. */
+        public static final Extras NONE = new Extras(null, null, 0, 1);
+    }
+
+    /**
+     * Experts over weights that stay the caller's.
+     *
+     * @param gateUp [El,2I,H], each expert's gate and then its up matrix
+     * @param down [El,H,I] of the same type
+     */
+    public SwiGluExperts(NDArray gateUp, NDArray down, Extras extras) {
+        this.gateUp = gateUp;
+        this.down = down;
+        this.extras = Objects.requireNonNull(extras, "extras");
+        gateUpByInput = gateUp.transpose(0, 2, 1);
+        downByInput = down.transpose(0, 2, 1);
+    }
+
+    /** [El,2I,H]. */
+    NDArray gateUp() {
+        return gateUp;
+    }
+
+    /** [El,H,I]. */
+    NDArray down() {
+        return down;
+    }
+
+    @Override
+    public NDArray run(ExpertRows rows) {
+        NDArray x = TorchTensors.toTypeOf(gateUp, rows.x());
+        if (!TorchOperators.hasGroupedMm(x, gateUp)) {
+            return looped(x, rows);
+        }
+        int numRows = Arrays.stream(rows.counts()).sum();
+        if (numRows == 0) {
+            return rows.areInSlots() ? rows.out() : x;
+        }
+        if (!rows.areInSlots()) {
+            return grouped(x, rows.ends(), rows.counts());
+        }
+        NDIndex used = slotsInUse(rows.counts(), numRows, x.getManager());
+        int[] ends = rows.counts().clone();
+        Arrays.parallelPrefix(ends, Integer::sum);
+        NDArray packed = x.get(used);
+        rows.out().set(used, grouped(packed, x.getManager().create(ends), rows.counts()));
+        return rows.out();
+    }
+
+    /** Index of [El,S,...] that gives the slots in use, packed by expert. */
+    static NDIndex slotsInUse(int[] counts, int numRows, NDManager scope) {
+        long[] expertOf = expertOf(counts, numRows);
+        long[] slotOf = new long[numRows];
+        for (int row = 1; row < numRows; row++) {
+            slotOf[row] = expertOf[row] == expertOf[row - 1] ? slotOf[row - 1] + 1 : 0;
+        }
+        return new NDIndex("{}, {}", scope.create(expertOf), scope.create(slotOf));
+    }
+
+    private static long[] expertOf(int[] counts, int numRows) {
+        long[] expertOf = new long[numRows];
+        int row = 0;
+        for (int e = 0; e < counts.length; e++) {
+            Arrays.fill(expertOf, row, row + counts[e], e);
+            row += counts[e];
+        }
+        return expertOf;
+    }
+
+    /** Of rows [n,H] by expert, n above 0. */
+    private NDArray grouped(NDArray x, NDArray ends, int[] counts) {
+        NDArray hidden = TorchOperators.groupedMm(x, gateUpByInput, ends);
+        NDArray activated =
+                TorchTensors.toTypeOf(down, activate(biased(hidden, extras.gateUpBias, counts)));
+        NDArray y = TorchOperators.groupedMm(activated, downByInput, ends);
+        return biased(y, extras.downBias, counts);
+    }
+
+    /** Adds to every row what belongs to its expert. */
+    private static NDArray biased(NDArray y, NDArray bias, int[] counts) {
+        if (bias == null) {
+            return y;
+        }
+        NDManager scope = y.getManager();
+        long[] expertOf = expertOf(counts, (int) y.getShape().get(0));
+        return y.add(bias.get(scope, new NDIndex("{}", scope.create(expertOf))));
+    }
+
+    private NDArray looped(NDArray x, ExpertRows rows) {
+        NDManager scope = x.getManager();
+        int[] counts = rows.counts();
+        NDList results = new NDList();
+        long first = 0;
+        for (int e = 0; e < counts.length; e++) {
+            NDArray of = rows.areInSlots() ? x.get(e) : x;
+            long begin = rows.areInSlots() ? 0 : first;
+            if (counts[e] > 0) {
+                NDArray own = of.get(new NDIndex().addSliceDim(begin, begin + counts[e]));
+                NDArray result = one(own, e, scope);
+                if (rows.areInSlots()) {
+                    NDIndex slots = new NDIndex().addSliceDim(0, counts[e]);
+                    TorchTensors.cast(result, rows.out().get(e).get(slots));
+                } else {
+                    results.add(result);
+                }
+            }
+            first += counts[e];
+        }
+        if (rows.areInSlots()) {
+            return rows.out();
+        }
+        return results.isEmpty() ? x : NDArrays.concat(results);
+    }
+
+    private NDArray one(NDArray x, int expert, NDManager scope) {
+        NDArray hidden = x.matMul(gateUpByInput.get(scope, expert));
+        if (extras.gateUpBias != null) {
+            hidden = hidden.add(extras.gateUpBias.get(scope, expert));
+        }
+        NDArray activated = TorchTensors.toTypeOf(down, activate(hidden));
+        NDArray y = activated.matMul(downByInput.get(scope, expert));
+        return extras.downBias == null ? y : y.add(extras.downBias.get(scope, expert));
+    }
+
+    /** FLOAT32 [...,I] of [...,2I]. */
+    private NDArray activate(NDArray gateAndUp) {
+        NDArray values = gateAndUp.toType(DataType.FLOAT32, false);
+        long intermediate = gateUp.getShape().get(1) / 2;
+        NDArray gate = values.get(new NDIndex("..., :{}", intermediate));
+        NDArray up = values.get(new NDIndex("..., {}:", intermediate));
+        if (extras.limit == 0) {
+            return Activation.swish(gate, 1).mul(up);
+        }
+        NDArray least = gate.minimum(extras.limit);
+        NDArray swish = least.mul(Activation.sigmoid(least.mul(extras.alpha)));
+        return up.minimum(extras.limit).maximum(-extras.limit).add(1).mul(swish);
+    }
+}

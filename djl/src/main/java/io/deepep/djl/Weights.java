@@ -1,0 +1,262 @@
+package io.deepep.djl;
+
+import ai.djl.Device;
+import ai.djl.engine.EngineException;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import io.deepep.DType;
+import io.deepep.error.NativeCallException;
+import java.io.IOException;
+import java.util.Arrays;
+
+/**
+ * A checkpoint's tensors as arrays on one device, in one type. Weights in FP8 come with FP32 scales
+ * of blocks of 128 x 128 under the name with {@code _scale_inv}, as DeepSeek publishes them, and
+ * are multiplied by these.
+ */
+public final class Weights implements AutoCloseable {
+    private static final String SCALES = "_scale_inv";
+    private static final int BLOCK = 128;
+
+    private final Safetensors tensors;
+    private final NDManager manager;
+    private final DType type;
+    private final String prefix;
+
+    /** Null where libtorch copies by itself. */
+    private final PinnedStaging staging;
+
+    private Weights(
+            Safetensors tensors,
+            NDManager manager,
+            DType type,
+            String prefix,
+            PinnedStaging staging) {
+        this.tensors = tensors;
+        this.manager = manager;
+        this.type = type;
+        this.prefix = prefix;
+        this.staging = staging;
+    }
+
+    /**
+     * The tensors of a checkpoint.
+     *
+     * @param tensors stay open as long as something is loaded
+     * @param manager owns the arrays, on its device
+     * @param type BF16 or F32, of what is multiplied
+     */
+    public static Weights of(Safetensors tensors, NDManager manager, DType type) {
+        if (type != DType.BF16 && type != DType.F32) {
+            throw new IllegalArgumentException("type=" + type + " is neither BF16 nor F32");
+        }
+        return new Weights(tensors, manager, type, "", staging(manager.getDevice()));
+    }
+
+    /** Null where there is no pinned memory: libtorch then copies by itself. */
+    private static PinnedStaging staging(Device device) {
+        try {
+            return device.isGpu() ? new PinnedStaging(device) : null;
+        } catch (NativeCallException noPinnedMemory) {
+            return null;
+        }
+    }
+
+    /** The same with names that begin with {@code name}. */
+    public Weights at(String name) {
+        return new Weights(tensors, manager, type, prefix + name + ".", staging);
+    }
+
+    /** Waits until all is on the device. Those {@link #at} a name are closed with it. */
+    @Override
+    public void close() {
+        if (staging != null) {
+            staging.close();
+        }
+    }
+
+    /** What owns the arrays. */
+    public NDManager manager() {
+        return manager;
+    }
+
+    /** Whether the checkpoint has a tensor. */
+    public boolean has(String name) {
+        return tensors.names().contains(prefix + name);
+    }
+
+    /**
+     * A matrix to multiply with.
+     *
+     * @throws IllegalArgumentException if there is no such tensor, or one of another shape or type
+     */
+    public NDArray matrix(String name, long... shape) throws IOException {
+        NDArray array = TorchTensors.empty(manager, type, shape);
+        load(name, array);
+        return array;
+    }
+
+    /** Values to compute with in FLOAT32, such as a norm's. */
+    public NDArray vector(String name, long... shape) throws IOException {
+        NDArray array = TorchTensors.empty(manager, DType.F32, shape);
+        load(name, array);
+        return array;
+    }
+
+    /** A linear layer {@code name.weight} [N,K], with {@code name.bias} if there is one. */
+    public Projection projection(String name, long outputs, long inputs) throws IOException {
+        NDArray weight = matrix(name + ".weight", outputs, inputs);
+        String bias = name + ".bias";
+        return new Projection(weight, has(bias) ? matrix(bias, outputs) : null);
+    }
+
+    /** Fills a block's parameters, in FLOAT32. */
+    void load(Block block, String name) throws IOException {
+        SafetensorsParameters.load(tensors, block, prefix + name + ".", manager);
+    }
+
+    /** An array of the type to multiply in, not initialised. */
+    NDArray empty(long... shape) {
+        return TorchTensors.empty(manager, type, shape);
+    }
+
+    /** Copies a tensor into an array of its shape, converting it. */
+    void load(String name, NDArray target) throws IOException {
+        load(name, target, view -> view);
+    }
+
+    /** What is done to a tensor of the checkpoint before it is copied. */
+    @FunctionalInterface
+    interface Part {
+        NDArray of(NDArray whole);
+    }
+
+    /** Copies a part of a tensor: the rows of one rank's experts for example. */
+    void load(String name, NDArray target, Part part) throws IOException {
+        String full = prefix + name;
+        try (NDManager onCpu = NDManager.newBaseManager(Device.cpu(), "PyTorch");
+                NDManager scope = manager.newSubManager()) {
+            NDArray view = tensors.view(onCpu, full);
+            NDArray given = part(full, view, part);
+            if (!given.getShape().equals(target.getShape())) {
+                throw new IllegalArgumentException(
+                        full
+                                + " has shape "
+                                + given.getShape()
+                                + ", the model has "
+                                + target.getShape());
+            }
+            if (TorchTensors.hasType(view, DType.FP8_E4M3)) {
+                NDArray values = TorchTensors.empty(scope, DType.FP8_E4M3, shapeOf(given));
+                copy(given, values);
+                TorchTensors.cast(scaled(full, values, onCpu, scope), target);
+            } else {
+                copy(given, target);
+            }
+        }
+    }
+
+    private NDArray part(String full, NDManager onCpu, Part part) throws IOException {
+        return part(full, tensors.view(onCpu, full), part);
+    }
+
+    private static NDArray part(String full, NDArray view, Part part) {
+        try {
+            return part.of(view);
+        } catch (EngineException | IllegalArgumentException tooSmall) {
+            throw new IllegalArgumentException(
+                    full
+                            + " has shape "
+                            + view.getShape()
+                            + ", in which the model's experts are not: "
+                            + tooSmall.getMessage(),
+                    tooSmall);
+        }
+    }
+
+    /**
+     * Copies a part of a tensor in MXFP4, {@code name_blocks} and {@code name_scales}.
+     *
+     * @param part takes {@code [n,G,...]} out of both
+     */
+    void loadMxfp4(String name, NDArray target, Mxfp4 format, Part part) throws IOException {
+        try (NDManager onCpu = NDManager.newBaseManager(Device.cpu(), "PyTorch");
+                NDManager scope = manager.newSubManager()) {
+            NDArray blocks = onDevice(part(prefix + name + "_blocks", onCpu, part), scope);
+            NDArray scales = onDevice(part(prefix + name + "_scales", onCpu, part), scope);
+            Shape given = blocks.getShape();
+            Shape expected = target.getShape();
+            if (given.dimension() != 3
+                    || !scales.getShape().equals(given.slice(0, 2))
+                    || given.get(0) != expected.get(0)
+                    || 2 * given.get(1) * given.get(2) != expected.get(1)) {
+                throw new IllegalArgumentException(
+                        prefix
+                                + name
+                                + "_blocks and _scales have "
+                                + given
+                                + " and "
+                                + scales.getShape()
+                                + " per expert, the model has "
+                                + expected
+                                + ", in blocks of 32");
+            }
+            TorchTensors.cast(format.values(blocks, scales), target);
+        }
+    }
+
+    private static NDArray onDevice(NDArray array, NDManager scope) {
+        NDArray moved = array.toDevice(scope.getDevice(), true);
+        moved.attach(scope);
+        return moved;
+    }
+
+    /** Bytes that stay as they are go by the staging, all else by libtorch. */
+    private void copy(NDArray given, NDArray target) {
+        if (staging == null || !TorchTensors.sameBytes(given, target)) {
+            TorchTensors.cast(given, target);
+        } else {
+            staging.copy(TorchTensors.bytesOf(given), TorchTensors.tensorOf(target));
+        }
+    }
+
+    private NDArray scaled(String name, NDArray values, NDManager onCpu, NDManager scope)
+            throws IOException {
+        if (!tensors.names().contains(name + SCALES)) {
+            throw new IllegalArgumentException(name + " is FP8 and has no scales " + name + SCALES);
+        }
+        NDArray given = tensors.view(onCpu, name + SCALES);
+        Shape shape = values.getShape();
+        Shape blocks =
+                new Shape(
+                        Arrays.stream(shape.getShape())
+                                .map(size -> Math.ceilDiv(size, BLOCK))
+                                .toArray());
+        if (shape.dimension() != 2 || !given.getShape().equals(blocks)) {
+            throw new IllegalArgumentException(
+                    name
+                            + SCALES
+                            + " has shape "
+                            + given.getShape()
+                            + "; "
+                            + shape
+                            + " in blocks of 128 x 128 has "
+                            + blocks);
+        }
+        NDArray scales = TorchTensors.empty(scope, DType.F32, shapeOf(given));
+        TorchTensors.cast(given, scales);
+        NDArray perValue =
+                scales.repeat(0, BLOCK)
+                        .repeat(1, BLOCK)
+                        .get(new NDIndex(":{}, :{}", shape.get(0), shape.get(1)));
+        return values.toType(DataType.FLOAT32, false).mul(perValue);
+    }
+
+    private static long[] shapeOf(NDArray array) {
+        return array.getShape().getShape();
+    }
+}

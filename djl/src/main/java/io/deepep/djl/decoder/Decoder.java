@@ -1,0 +1,215 @@
+package io.deepep.djl.decoder;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import io.deepep.Buffer;
+import io.deepep.Communicator;
+import io.deepep.djl.ModelConfig;
+import io.deepep.djl.MoeLayers;
+import io.deepep.djl.Safetensors;
+import io.deepep.djl.TorchDevices;
+import io.deepep.djl.TorchTensors;
+import io.deepep.djl.Weights;
+import io.deepep.djl.decoder.Pass.Sequence;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * A rank's part of a model out of a folder of Hugging Face: reads prompts in normal mode, and adds
+ * a token to every sequence at a time in low-latency mode (in normal mode too, where the other one
+ * does not take the model's hidden size). All ranks make the same calls; each has prompts of its
+ * own, or none.
+ */
+public final class Decoder implements AutoCloseable {
+    private final DecoderOptions options;
+    private final NDManager manager;
+    private final Buffer buffer;
+    private final TwoModes exchange;
+    private Model model;
+    private final PromptLimits limits;
+
+    /**
+     * Loads the model: collective.
+     *
+     * @param folder with config.json and safetensors
+     * @param device where the rank computes, see {@link TorchDevices#ofRank}
+     * @throws IllegalArgumentException if a tensor is missing or not as config.json says
+     */
+    public static Decoder open(
+            Path folder, Communicator communicator, Device device, DecoderOptions options)
+            throws IOException {
+        ModelConfig config = ModelConfig.read(folder);
+        MoeLayers layers = MoeLayers.of(config);
+        PromptLimits limits = new PromptLimits(options, config.number("vocab_size"));
+        NDManager manager = NDManager.newBaseManager(device, "PyTorch");
+        try {
+            int maxTokens = Math.max(options.maxPromptTokens(), options.maxSequences());
+            Buffer.Builder builder =
+                    Buffer.builder(communicator)
+                            .device(TorchDevices.deviceOf(device))
+                            .normal(layers.normalLimits(maxTokens));
+            layers.lowLatencyLimits(options.maxSequences()).ifPresent(builder::lowLatency);
+            Buffer buffer = builder.open();
+            return new Decoder(manager, buffer, limits).load(folder, config);
+        } catch (IOException | RuntimeException failure) {
+            manager.close();
+            throw failure;
+        }
+    }
+
+    private Decoder load(Path folder, ModelConfig config) throws IOException {
+        try (Safetensors tensors = Safetensors.open(folder);
+                Weights weights = Weights.of(tensors, manager, options.type())) {
+            Slots slots = new Slots(options.maxSequences(), options.maxLength());
+            model = Model.load(config, weights, slots, exchange);
+            return this;
+        } catch (IOException | RuntimeException failure) {
+            close();
+            throw failure;
+        }
+    }
+
+    private Decoder(NDManager manager, Buffer buffer, PromptLimits limits) {
+        this.manager = manager;
+        this.buffer = buffer;
+        this.limits = limits;
+        options = limits.options();
+        exchange = new TwoModes(buffer, options.transport());
+    }
+
+    /**
+     * Continues prompts: collective, with the same number of new tokens on every rank.
+     *
+     * @param prompts tokens, each at least one
+     * @return the new tokens of each prompt
+     */
+    public List<long[]> generate(List<long[]> prompts, int numNewTokens, Sampler sampler) {
+        limits.check(prompts, numNewTokens);
+        int numSlots = options.maxSequences();
+        try (NDManager run = manager.newSubManager()) {
+            NDArray next = first(prompts, sampler, run);
+            NDArray positions = run.create(lengths(prompts), new Shape(numSlots));
+            NDArray firstRows = run.create(slots(), new Shape(numSlots));
+            // Kept on the device, so that the host can run ahead.
+            NDArray added = run.create(new Shape(numNewTokens, numSlots), DataType.INT64);
+            for (int step = 0; step < numNewTokens; step++) {
+                added.set(new NDIndex(step), next);
+                if (step + 1 < numNewTokens) {
+                    step(next, positions, firstRows, sampler);
+                }
+            }
+            return columns(added.toLongArray(), prompts.size(), numSlots);
+        }
+    }
+
+    /** The first columns of a matrix by rows. */
+    private static List<long[]> columns(long[] matrix, int count, int width) {
+        List<long[]> columns = new ArrayList<>();
+        for (int c = 0; c < count; c++) {
+            long[] column = new long[matrix.length / width];
+            for (int row = 0; row < column.length; row++) {
+                column[row] = matrix[row * width + c];
+            }
+            columns.add(column);
+        }
+        return columns;
+    }
+
+    /** The logits [V] after each prompt: collective. */
+    public List<float[]> logits(List<long[]> prompts) {
+        limits.check(prompts, 1);
+        try (NDManager scope = manager.newSubManager()) {
+            NDArray logits = prefill(prompts, scope);
+            List<float[]> rows = new ArrayList<>();
+            for (int i = 0; i < prompts.size(); i++) {
+                rows.add(logits.get(i).toFloatArray());
+            }
+            return rows;
+        }
+    }
+
+    /** Reads the prompts. INT64 [slots], the first new token of each; 0 in slots without. */
+    private NDArray first(List<long[]> prompts, Sampler sampler, NDManager run) {
+        NDArray next = run.create(new long[options.maxSequences()]);
+        try (NDManager scope = manager.newSubManager()) {
+            NDArray logits = prefill(prompts, scope);
+            if (!prompts.isEmpty()) {
+                next.set(new NDIndex(":{}", prompts.size()), sampler.next(logits));
+            }
+        }
+        return next;
+    }
+
+    private NDArray prefill(List<long[]> prompts, NDManager scope) {
+        exchange.decoding(false);
+        List<Sequence> sequences = new ArrayList<>();
+        int numTokens = 0;
+        for (int i = 0; i < prompts.size(); i++) {
+            sequences.add(new Sequence(i, numTokens, prompts.get(i).length));
+            numTokens += prompts.get(i).length;
+        }
+        long[] tokens = new long[numTokens];
+        long[] positions = new long[numTokens];
+        long[] rows = new long[numTokens];
+        long[] last = new long[prompts.size()];
+        for (Sequence sequence : sequences) {
+            for (int i = 0; i < sequence.length(); i++) {
+                tokens[sequence.first() + i] = prompts.get(sequence.slot())[i];
+                positions[sequence.first() + i] = i;
+                rows[sequence.first() + i] = (long) sequence.slot() * options.maxLength() + i;
+            }
+            last[sequence.slot()] = sequence.first() + sequence.length() - 1L;
+        }
+        Pass pass = new Pass(scope, ids(scope, positions), ids(scope, rows), sequences);
+        return model.logits(ids(scope, tokens), pass, ids(scope, last));
+    }
+
+    private static NDArray ids(NDManager scope, long[] values) {
+        return scope.create(values, new Shape(values.length));
+    }
+
+    private long[] lengths(List<long[]> prompts) {
+        long[] lengths = new long[options.maxSequences()];
+        for (int i = 0; i < prompts.size(); i++) {
+            lengths[i] = prompts.get(i).length;
+        }
+        return lengths;
+    }
+
+    private long[] slots() {
+        long[] first = new long[options.maxSequences()];
+        for (int i = 0; i < first.length; i++) {
+            first[i] = (long) i * options.maxLength();
+        }
+        return first;
+    }
+
+    /** Adds a token to every slot, used or not: the same shapes in every step. */
+    private void step(NDArray next, NDArray positions, NDArray firstRows, Sampler sampler) {
+        exchange.decoding(true);
+        try (NDManager scope = manager.newSubManager()) {
+            NDArray now = positions.duplicate();
+            now.attach(scope);
+            NDArray tokens = next.duplicate();
+            tokens.attach(scope);
+            Pass pass = new Pass(scope, now, now.add(firstRows), null);
+            NDArray all = scope.arange(0, options.maxSequences(), 1, next.getDataType());
+            TorchTensors.cast(sampler.next(model.logits(tokens, pass, all)), next);
+            positions.addi(1);
+        }
+    }
+
+    @Override
+    public void close() {
+        try (manager;
+                buffer) {
+            exchange.close();
+        }
+    }
+}

@@ -1,0 +1,39 @@
+package io.deepep.djl.decoder;
+
+import io.deepep.DType;
+import io.deepep.djl.Transport;
+
+/**
+ * How a decoder is opened; the same on every rank.
+ *
+ * @param maxSequences of a rank at once, and tokens of a decoding step
+ * @param maxLength tokens of a sequence, prompt and answer together
+ * @param maxPromptTokens of all prompts of a rank together
+ * @param type BF16 or F32: what weights are kept and multiplied in
+ * @param transport how tokens travel to the experts
+ */
+public record DecoderOptions(
+        int maxSequences, int maxLength, int maxPromptTokens, DType type, Transport transport) {
+    /** Eight sequences of up to 512 tokens, 1024 of them in prompts, weights as BF16. */
+    public static final DecoderOptions DEFAULT =
+            new DecoderOptions(8, 512, 1024, DType.BF16, Transport.BF16);
+
+    /** Validates the numbers. */
+    public DecoderOptions {
+        if (maxSequences < 1 || maxLength < 2 || maxPromptTokens < 1) {
+            throw new IllegalArgumentException(
+                    "maxSequences="
+                            + maxSequences
+                            + ", maxLength="
+                            + maxLength
+                            + " and maxPromptTokens="
+                            + maxPromptTokens
+                            + " must be at least 1, 2 and 1");
+        }
+    }
+
+    /** The same with weights of another type. */
+    public DecoderOptions withType(DType other) {
+        return new DecoderOptions(maxSequences, maxLength, maxPromptTokens, other, transport);
+    }
+}

@@ -1,0 +1,159 @@
+package io.deepep.djl.decoder;
+
+import ai.djl.Device;
+import io.deepep.Communicator;
+import io.deepep.InProcessGroup;
+import io.deepep.RankFailedException;
+import io.deepep.djl.ModelConfig;
+import io.deepep.djl.TorchDevices;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.function.IntFunction;
+
+/**
+ * A model on the ranks of one process, each with a thread, a GPU if there is one, and its own
+ * experts. Prompts are dealt to the ranks in turn; those without prompts help the others. One
+ * request at a time.
+ */
+public final class DecoderService implements AutoCloseable {
+    private final int numRanks;
+    private final PromptLimits limits;
+    private final List<BlockingQueue<Job>> jobs = new ArrayList<>();
+    private final CompletableFuture<Void> over = new CompletableFuture<>();
+
+    /** What a rank does next; {@link #LAST} ends it. */
+    private record Job(Work<?> work, CompletableFuture<Object> result) {
+        private static final Job LAST = new Job(null, null);
+    }
+
+    @FunctionalInterface
+    private interface Work<R> {
+        R on(Decoder decoder, int rank);
+    }
+
+    /**
+     * Starts the ranks and loads the model: returns when it is there.
+     *
+     * @param folder of Hugging Face
+     * @throws IllegalArgumentException if the model is of a kind that is not known
+     * @throws java.util.concurrent.CompletionException if a rank fails to load it, with the cause
+     */
+    public static DecoderService start(Path folder, int numRanks, DecoderOptions options)
+            throws IOException {
+        int vocabulary = ModelConfig.read(folder).number("vocab_size");
+        DecoderService service =
+                new DecoderService(numRanks, new PromptLimits(options, vocabulary));
+        Thread.ofPlatform()
+                .name("deepep-decoder")
+                .daemon()
+                .start(() -> service.runRanks(folder, options));
+        service.onAllRanks((_, _) -> null); // what fails while loading is thrown here
+        return service;
+    }
+
+    private DecoderService(int numRanks, PromptLimits limits) {
+        this.numRanks = numRanks;
+        this.limits = limits;
+        for (int rank = 0; rank < numRanks; rank++) {
+            jobs.add(new LinkedBlockingQueue<>());
+        }
+    }
+
+    private void runRanks(Path folder, DecoderOptions options) {
+        try (InProcessGroup group = InProcessGroup.of(numRanks)) {
+            group.run(communicator -> serve(communicator, folder, options));
+            over.complete(null);
+        } catch (InterruptedException | RankFailedException failure) {
+            over.completeExceptionally(failure);
+        }
+    }
+
+    private void serve(Communicator communicator, Path folder, DecoderOptions options)
+            throws Exception {
+        Device device = TorchDevices.ofRank(communicator.localRank());
+        try (Decoder decoder = Decoder.open(folder, communicator, device, options)) {
+            BlockingQueue<Job> own = jobs.get(communicator.rank());
+            for (Job job = own.take(); !job.equals(Job.LAST); job = own.take()) {
+                job.result.complete(job.work.on(decoder, communicator.rank()));
+            }
+        } catch (Throwable failure) {
+            over.completeExceptionally(failure);
+            throw failure;
+        }
+    }
+
+    /**
+     * Continues prompts.
+     *
+     * @param prompts tokens, each at least one
+     * @param samplers called with every rank's number
+     * @return the new tokens of each prompt
+     * @throws IllegalArgumentException if a prompt is refused; the next request is served
+     */
+    public synchronized List<long[]> generate(
+            List<long[]> prompts, int numNewTokens, IntFunction<Sampler> samplers) {
+        check(prompts, numNewTokens);
+        return gathered(
+                prompts.size(),
+                (decoder, rank) ->
+                        decoder.generate(
+                                dealtTo(rank, prompts), numNewTokens, samplers.apply(rank)));
+    }
+
+    /** The logits [V] after each prompt. */
+    public synchronized List<float[]> logits(List<long[]> prompts) {
+        check(prompts, 1);
+        return gathered(prompts.size(), (decoder, rank) -> decoder.logits(dealtTo(rank, prompts)));
+    }
+
+    private void check(List<long[]> prompts, int numNewTokens) {
+        for (int rank = 0; rank < numRanks; rank++) {
+            limits.check(dealtTo(rank, prompts), numNewTokens);
+        }
+    }
+
+    private <P> List<P> dealtTo(int rank, List<P> prompts) {
+        List<P> dealt = new ArrayList<>();
+        for (int i = rank; i < prompts.size(); i += numRanks) {
+            dealt.add(prompts.get(i));
+        }
+        return dealt;
+    }
+
+    private <R> List<R> gathered(int count, Work<List<R>> work) {
+        List<List<R>> perRank = onAllRanks(work);
+        List<R> all = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            all.add(perRank.get(i % numRanks).get(i / numRanks));
+        }
+        return all;
+    }
+
+    /** Runs the same work on every rank; a rank's failure is everyone's. */
+    @SuppressWarnings("unchecked") // a job's result is what its work returns
+    private <R> List<R> onAllRanks(Work<R> work) {
+        List<CompletableFuture<Object>> results = new ArrayList<>();
+        for (BlockingQueue<Job> queue : jobs) {
+            Job job = new Job(work, new CompletableFuture<>());
+            queue.add(job);
+            results.add(job.result);
+        }
+        List<R> values = new ArrayList<>();
+        for (CompletableFuture<Object> result : results) {
+            values.add((R) CompletableFuture.anyOf(result, over).join());
+        }
+        return values;
+    }
+
+    /** Ends the ranks. */
+    @Override
+    public void close() {
+        jobs.forEach(queue -> queue.add(Job.LAST));
+        over.handle((_, failure) -> failure).join();
+    }
+}

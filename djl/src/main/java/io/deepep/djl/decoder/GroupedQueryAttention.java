@@ -1,0 +1,95 @@
+package io.deepep.djl.decoder;
+
+import ai.djl.ndarray.NDArray;
+import io.deepep.djl.ModelConfig;
+import io.deepep.djl.Projection;
+import io.deepep.djl.Weights;
+import java.io.IOException;
+
+/**
+ * Attention in which several heads share a key and a value: Mixtral, Qwen, GLM-4.5, and gpt-oss
+ * with its windows and sinks.
+ */
+final class GroupedQueryAttention implements Attention {
+    private final int headSize;
+    private final Rope rope;
+    private final Projection q;
+    private final Projection k;
+    private final Projection v;
+    private final Projection o;
+
+    /** Null where the model has none. */
+    private final RmsNorm qNorm;
+
+    private final RmsNorm kNorm;
+    private final Heads heads;
+    private final KvCache keys;
+    private final KvCache values;
+
+    GroupedQueryAttention(ModelConfig config, int layer, Weights weights, Rope rope, Slots slots)
+            throws IOException {
+        this.rope = rope;
+        int hidden = config.number("hidden_size");
+        int numHeads = config.number("num_attention_heads");
+        int numKvHeads = config.number("num_key_value_heads", numHeads);
+        headSize = headSize(config);
+        q = weights.projection("q_proj", (long) numHeads * headSize, hidden);
+        k = weights.projection("k_proj", (long) numKvHeads * headSize, hidden);
+        v = weights.projection("v_proj", (long) numKvHeads * headSize, hidden);
+        o = weights.projection("o_proj", hidden, (long) numHeads * headSize);
+        double epsilon = config.decimal("rms_norm_eps", 1e-6);
+        boolean hasNorms = weights.has("q_norm.weight");
+        qNorm = hasNorms ? RmsNorm.load(weights, "q_norm", headSize, epsilon) : null;
+        kNorm = hasNorms ? RmsNorm.load(weights, "k_norm", headSize, epsilon) : null;
+        NDArray scale = weights.manager().create((float) (1 / Math.sqrt(headSize)));
+        NDArray sinks = weights.has("sinks") ? weights.vector("sinks", numHeads) : null;
+        heads = new Heads(window(config, layer), scale, sinks);
+        keys = slots.cache(weights.manager(), numKvHeads, headSize);
+        values = slots.cache(weights.manager(), numKvHeads, headSize);
+    }
+
+    static int headSize(ModelConfig config) {
+        return config.number(
+                "head_dim", config.number("hidden_size") / config.number("num_attention_heads"));
+    }
+
+    /** Rotated channels of a head. */
+    static int rotated(ModelConfig config) {
+        double part =
+                config.part("rope_parameters")
+                        .decimal(
+                                "partial_rotary_factor",
+                                config.decimal("partial_rotary_factor", 1));
+        return (int) (headSize(config) * part);
+    }
+
+    /** 0 where the layer sees everything. */
+    private static int window(ModelConfig config, int layer) {
+        boolean everywhere = config.family().equals("mixtral");
+        String type =
+                config.element(
+                        "layer_types", layer, everywhere ? "sliding_attention" : "full_attention");
+        return type.equals("sliding_attention") ? config.number("sliding_window", 0) : 0;
+    }
+
+    @Override
+    public NDArray apply(NDArray x, Pass pass) {
+        Rope.Angles angles = rope.at(pass.scope(), pass.positions());
+        NDArray query = rope.rotate(normed(qNorm, heads(q.apply(x))), angles);
+        NDArray key = rope.rotate(normed(kNorm, heads(k.apply(x))), angles);
+        NDArray value = heads(v.apply(x));
+        keys.write(pass, key);
+        values.write(pass, value);
+        return o.apply(
+                heads.attend(
+                        pass, query, key, value, keys.all(pass.scope()), values.all(pass.scope())));
+    }
+
+    private NDArray heads(NDArray projected) {
+        return projected.reshape(projected.getShape().get(0), -1, headSize);
+    }
+
+    private static NDArray normed(RmsNorm norm, NDArray x) {
+        return norm == null ? x : norm.apply(x);
+    }
+}

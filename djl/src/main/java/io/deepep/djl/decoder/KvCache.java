@@ -1,0 +1,41 @@
+package io.deepep.djl.decoder;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+
+/**
+ * What one layer remembers of every token: FLOAT32 [slots*maxLength, heads, channels], a slot per
+ * sequence.
+ */
+final class KvCache {
+    private final int numSlots;
+    private final int maxLength;
+    private final NDArray rows;
+
+    KvCache(NDManager manager, int numSlots, int maxLength, long numHeads, long channels) {
+        this.numSlots = numSlots;
+        this.maxLength = maxLength;
+        rows =
+                manager.zeros(
+                        new Shape((long) numSlots * maxLength, numHeads, channels),
+                        DataType.FLOAT32);
+    }
+
+    int maxLength() {
+        return maxLength;
+    }
+
+    /** Writes [T,heads,channels] where the tokens of a pass belong. */
+    void write(Pass pass, NDArray values) {
+        rows.set(new NDIndex("{}", pass.cacheRows()), values);
+    }
+
+    /** [slots,maxLength,heads,channels]. */
+    NDArray all(NDManager scope) {
+        NDArray all = rows.get(scope, new NDIndex(":"));
+        return all.reshape(new Shape(numSlots, maxLength).addAll(rows.getShape().slice(1)));
+    }
+}

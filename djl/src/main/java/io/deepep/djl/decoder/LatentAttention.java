@@ -1,0 +1,110 @@
+package io.deepep.djl.decoder;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.index.NDIndex;
+import io.deepep.djl.ModelConfig;
+import io.deepep.djl.Projection;
+import io.deepep.djl.Weights;
+import java.io.IOException;
+
+/**
+ * DeepSeek's latent attention. Keys and values of all heads are made of one short vector per token,
+ * which is all that is cached, with the part of the key that carries the position. Queries are
+ * taken to the latent space instead of keys out of it, so that all heads look at the same key, and
+ * the results are taken out of it at the end.
+ */
+final class LatentAttention implements Attention {
+    private final int numHeads;
+    private final int nopeSize;
+    private final int ropeSize;
+    private final int latentSize;
+    private final Rope rope;
+
+    /** Null where queries are made in one step, as in the Lite model. */
+    private final Projection qDown;
+
+    private final RmsNorm qNorm;
+    private final Projection q;
+    private final Projection kvDown;
+    private final RmsNorm kvNorm;
+
+    /** FLOAT32 [heads,nope,latent] and [heads,latent,value]. */
+    private final NDArray toLatent;
+
+    private final NDArray fromLatent;
+    private final Projection o;
+    private final Heads heads;
+    private final KvCache cache;
+
+    LatentAttention(ModelConfig config, Weights weights, Rope rope, Slots slots)
+            throws IOException {
+        this.rope = rope;
+        int hidden = config.number("hidden_size");
+        double epsilon = 1e-6;
+        numHeads = config.number("num_attention_heads");
+        nopeSize = config.number("qk_nope_head_dim");
+        ropeSize = config.number("qk_rope_head_dim");
+        latentSize = config.number("kv_lora_rank");
+        int valueSize = config.number("v_head_dim");
+        int querySize = nopeSize + ropeSize;
+        int rank = config.number("q_lora_rank", 0);
+        qDown = rank == 0 ? null : weights.projection("q_a_proj", rank, hidden);
+        qNorm = rank == 0 ? null : RmsNorm.load(weights, "q_a_layernorm", rank, epsilon);
+        q =
+                rank == 0
+                        ? weights.projection("q_proj", (long) numHeads * querySize, hidden)
+                        : weights.projection("q_b_proj", (long) numHeads * querySize, rank);
+        kvDown = weights.projection("kv_a_proj_with_mqa", latentSize + ropeSize, hidden);
+        kvNorm = RmsNorm.load(weights, "kv_a_layernorm", latentSize, epsilon);
+        NDArray up =
+                weights.vector(
+                                "kv_b_proj.weight",
+                                (long) numHeads * (nopeSize + valueSize),
+                                latentSize)
+                        .reshape(numHeads, nopeSize + valueSize, latentSize);
+        toLatent = up.get(":, :{}", nopeSize);
+        fromLatent = up.get(":, {}:", nopeSize).transpose(0, 2, 1);
+        o = weights.projection("o_proj", hidden, (long) numHeads * valueSize);
+        double scale = Rope.scoreFactor(config) / Math.sqrt(querySize);
+        heads = new Heads(0, weights.manager().create((float) scale), null);
+        cache = slots.cache(weights.manager(), 1, latentSize + ropeSize);
+    }
+
+    @Override
+    public NDArray apply(NDArray x, Pass pass) {
+        long numTokens = pass.numTokens();
+        Rope.Angles angles = rope.at(pass.scope(), pass.positions());
+        NDArray query =
+                q.apply(qDown == null ? x : qNorm.apply(qDown.apply(x)))
+                        .reshape(numTokens, numHeads, nopeSize + ropeSize);
+        NDArray latentQuery =
+                query.get(new NDIndex("..., :{}", nopeSize))
+                        .transpose(1, 0, 2)
+                        .matMul(toLatent)
+                        .transpose(1, 0, 2);
+        NDArray turnedQuery = rope.rotate(query.get(new NDIndex("..., {}:", nopeSize)), angles);
+        NDArray down = kvDown.apply(x);
+        NDArray latent = kvNorm.apply(down.get(new NDIndex(":, :{}", latentSize))).expandDims(1);
+        NDArray turnedKey =
+                rope.rotate(down.get(new NDIndex(":, {}:", latentSize)).expandDims(1), angles);
+        NDArray key = NDArrays.concat(new NDList(latent, turnedKey), -1);
+        cache.write(pass, key);
+        NDArray keys = cache.all(pass.scope());
+        NDArray mixed =
+                heads.attend(
+                                pass,
+                                NDArrays.concat(new NDList(latentQuery, turnedQuery), -1),
+                                key,
+                                latent,
+                                keys,
+                                keys.get(new NDIndex("..., :{}", latentSize)))
+                        .reshape(numTokens, numHeads, latentSize)
+                        .transpose(1, 0, 2)
+                        .matMul(fromLatent)
+                        .transpose(1, 0, 2)
+                        .reshape(numTokens, -1);
+        return o.apply(mixed);
+    }
+}

@@ -1,0 +1,56 @@
+package io.deepep.djl.decoder;
+
+import java.util.List;
+
+/** What a rank takes at once. */
+record PromptLimits(DecoderOptions options, int vocabulary) {
+    /**
+     * Refuses prompts before any rank meets the others.
+     *
+     * @throws IllegalArgumentException if they are too many or too long, or a token is unknown
+     */
+    void check(List<long[]> prompts, int numNewTokens) {
+        if (prompts.size() > options.maxSequences()) {
+            throw new IllegalArgumentException(
+                    prompts.size()
+                            + " prompts of a rank are more than maxSequences="
+                            + options.maxSequences());
+        }
+        if (numNewTokens < 1) {
+            throw new IllegalArgumentException("numNewTokens=" + numNewTokens + " is below 1");
+        }
+        int numTokens = 0;
+        for (long[] prompt : prompts) {
+            check(prompt, numNewTokens);
+            numTokens += prompt.length;
+        }
+        if (numTokens > options.maxPromptTokens()) {
+            throw new IllegalArgumentException(
+                    "prompts of "
+                            + numTokens
+                            + " tokens on a rank are more than maxPromptTokens="
+                            + options.maxPromptTokens());
+        }
+    }
+
+    private void check(long[] prompt, int numNewTokens) {
+        if (prompt.length < 1) {
+            throw new IllegalArgumentException("a prompt is empty; give it a token at least");
+        }
+        if (numNewTokens > options.maxLength() - prompt.length) {
+            throw new IllegalArgumentException(
+                    "a prompt of "
+                            + prompt.length
+                            + " tokens and "
+                            + numNewTokens
+                            + " new ones are more than maxLength="
+                            + options.maxLength());
+        }
+        for (long token : prompt) {
+            if (token < 0 || token >= vocabulary) {
+                throw new IllegalArgumentException(
+                        "token " + token + " is not in [0, " + vocabulary + ")");
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+package io.deepep.djl.decoder;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.Shape;
+import io.deepep.djl.ModelConfig;
+
+/**
+ * Rotary position embedding, as it is or stretched by YaRN: tables of cosines and sines by
+ * position.
+ */
+final class Rope {
+    private static final double DEFAULT_THETA = 10_000;
+    private static final double DEFAULT_FAST = 32;
+
+    private final NDArray cos;
+    private final NDArray sin;
+    private final boolean interleaved;
+
+    /** Of the tokens of one pass: FLOAT32 [T,1,D/2]. */
+    record Angles(NDArray cos, NDArray sin) {}
+
+    /**
+     * Makes the tables.
+     *
+     * @param dimensions D, channels that are rotated
+     * @param interleaved whether neighbours make a pair, or the halves of the channels do
+     */
+    Rope(
+            ModelConfig config,
+            int dimensions,
+            boolean interleaved,
+            int maxLength,
+            NDManager manager) {
+        this.interleaved = interleaved;
+        ModelConfig parameters = parameters(config);
+        double[] frequencies = frequencies(config, parameters, dimensions);
+        double factor = isYarn(parameters) ? attentionFactor(parameters) : 1;
+        float[] cosines = new float[maxLength * frequencies.length];
+        float[] sines = new float[cosines.length];
+        for (int i = 0; i < cosines.length; i++) {
+            int position = i / frequencies.length;
+            double angle = position * frequencies[i % frequencies.length];
+            cosines[i] = (float) (Math.cos(angle) * factor);
+            sines[i] = (float) (Math.sin(angle) * factor);
+        }
+        Shape shape = new Shape(maxLength, 1, frequencies.length);
+        cos = manager.create(cosines, shape);
+        sin = manager.create(sines, shape);
+    }
+
+    /** transformers 5 writes rope_parameters; what came before has rope_scaling or neither. */
+    private static ModelConfig parameters(ModelConfig config) {
+        return config.part(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+    }
+
+    private static boolean isYarn(ModelConfig parameters) {
+        String type = parameters.text("rope_type", parameters.text("type", "default"));
+        if (!type.equals("default") && !type.equals("yarn")) {
+            throw new IllegalArgumentException(
+                    parameters + ": rope_type=" + type + " is neither default nor yarn");
+        }
+        return type.equals("yarn");
+    }
+
+    private static double[] frequencies(
+            ModelConfig config, ModelConfig parameters, int dimensions) {
+        double theta =
+                parameters.decimal("rope_theta", config.decimal("rope_theta", DEFAULT_THETA));
+        double[] frequencies = new double[dimensions / 2];
+        for (int i = 0; i < frequencies.length; i++) {
+            frequencies[i] = Math.pow(theta, -2.0 * i / dimensions);
+        }
+        if (isYarn(parameters)) {
+            stretch(frequencies, theta, config, parameters);
+        }
+        return frequencies;
+    }
+
+    /**
+     * YaRN: slow rotations, which the model has not seen whole, are slowed down by the factor; fast
+     * ones stay; between them it goes over linearly.
+     */
+    private static void stretch(
+            double[] frequencies, double theta, ModelConfig config, ModelConfig parameters) {
+        int before =
+                parameters.number(
+                        "original_max_position_embeddings",
+                        config.number("max_position_embeddings", 0));
+        int dimensions = 2 * frequencies.length;
+        double low =
+                channel(parameters.decimal("beta_fast", DEFAULT_FAST), dimensions, theta, before);
+        double high = channel(parameters.decimal("beta_slow", 1), dimensions, theta, before);
+        if (parameters.flag("truncate", true)) {
+            low = Math.floor(low);
+            high = Math.ceil(high);
+        }
+        low = Math.max(low, 0);
+        high = Math.min(high, dimensions - 1);
+        double width = high == low ? 0.001 : high - low;
+        for (int i = 0; i < frequencies.length; i++) {
+            double slow = Math.clamp((i - low) / width, 0, 1);
+            frequencies[i] *= 1 - slow + slow / parameters.decimal("factor", 1);
+        }
+    }
+
+    /** The channel that rotates {@code rotations} times over the length before. */
+    private static double channel(double rotations, int dimensions, double theta, int length) {
+        return dimensions * Math.log(length / (rotations * 2 * Math.PI)) / (2 * Math.log(theta));
+    }
+
+    private static double attentionFactor(ModelConfig parameters) {
+        double all = parameters.decimal("mscale_all_dim", 0);
+        double own = parameters.decimal("mscale", 0);
+        double otherwise =
+                own != 0 && all != 0
+                        ? magnitude(parameters, own) / magnitude(parameters, all)
+                        : magnitude(parameters, 1);
+        return parameters.decimal("attention_factor", otherwise);
+    }
+
+    private static double magnitude(ModelConfig parameters, double scale) {
+        double factor = parameters.decimal("factor", 1);
+        return factor <= 1 ? 1 : 0.1 * scale * Math.log(factor) + 1;
+    }
+
+    /** What DeepSeek multiplies its scores by besides: the square of YaRN's magnitude. */
+    static double scoreFactor(ModelConfig config) {
+        ModelConfig parameters = parameters(config);
+        double all = parameters.decimal("mscale_all_dim", 0);
+        if (!isYarn(parameters) || all == 0) {
+            return 1;
+        }
+        double magnitude = magnitude(parameters, all);
+        return magnitude * magnitude;
+    }
+
+    /** The angles of tokens at positions INT64 [T]. */
+    Angles at(NDManager scope, NDArray positions) {
+        NDIndex rows = new NDIndex("{}", positions);
+        return new Angles(cos.get(scope, rows), sin.get(scope, rows));
+    }
+
+    /**
+     * Rotates the first D of the channels of x [T,heads,C]. Interleaved pairs come out as halves;
+     * scores do not mind, because queries and keys are turned alike.
+     */
+    NDArray rotate(NDArray x, Angles angles) {
+        long half = angles.cos.getShape().get(2);
+        NDArray a =
+                x.get(
+                        new NDIndex(
+                                interleaved ? "..., 0:{}:2" : "..., :{}",
+                                interleaved ? 2 * half : half));
+        NDArray b =
+                interleaved
+                        ? x.get(new NDIndex("..., 1:{}:2", 2 * half))
+                        : x.get(new NDIndex("..., {}:{}", half, 2 * half));
+        NDList parts =
+                new NDList(
+                        a.mul(angles.cos).sub(b.mul(angles.sin)),
+                        b.mul(angles.cos).add(a.mul(angles.sin)));
+        if (x.getShape().get(2) > 2 * half) {
+            parts.add(x.get(new NDIndex("..., {}:", 2 * half)));
+        }
+        return NDArrays.concat(parts, -1);
+    }
+}

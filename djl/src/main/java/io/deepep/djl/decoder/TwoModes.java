@@ -1,0 +1,52 @@
+package io.deepep.djl.decoder;
+
+import ai.djl.ndarray.NDArray;
+import io.deepep.Buffer;
+import io.deepep.EpTopology;
+import io.deepep.djl.ExpertExchange;
+import io.deepep.djl.LocalExperts;
+import io.deepep.djl.Transport;
+
+/** One buffer's two modes, of which the layers use the one that suits the pass. */
+final class TwoModes implements ExpertExchange {
+    private final ExpertExchange prefill;
+    private final ExpertExchange decoding;
+    private ExpertExchange current;
+
+    TwoModes(Buffer buffer, Transport transport) {
+        prefill = ExpertExchange.normal(buffer, transport);
+        decoding =
+                buffer.options().lowLatency() == null
+                        ? prefill
+                        : ExpertExchange.lowLatency(buffer, transport);
+        current = prefill;
+    }
+
+    /** Says which comes next; all ranks say the same. */
+    void decoding(boolean on) {
+        current = on ? decoding : prefill;
+    }
+
+    @Override
+    public EpTopology topology() {
+        return prefill.topology();
+    }
+
+    @Override
+    public NDArray exchange(
+            NDArray x,
+            NDArray topkIdx,
+            NDArray topkWeights,
+            int numExperts,
+            LocalExperts experts,
+            Runnable meanwhile) {
+        return current.exchange(x, topkIdx, topkWeights, numExperts, experts, meanwhile);
+    }
+
+    @Override
+    public void close() {
+        try (prefill) {
+            decoding.close();
+        }
+    }
+}

@@ -1,0 +1,99 @@
+package io.deepep.djl.serving;
+
+import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
+import ai.djl.modality.Input;
+import ai.djl.modality.Output;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.translate.Batchifier;
+import ai.djl.translate.Translator;
+import ai.djl.translate.TranslatorContext;
+import com.google.gson.Gson;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Text to tokens and back: {@code {"inputs": "text" or ["text", ...], "parameters":
+ * {"max_new_tokens": 30, "temperature": 0, "top_p": 1, "seed": 1}}} is answered by {@code
+ * {"generated_text": ...}}, or by a list of these.
+ */
+final class DecoderTranslator implements Translator<Input, Output> {
+    private static final String LIST = "list";
+    private static final Gson JSON = new Gson();
+
+    private final HuggingFaceTokenizer tokenizer;
+
+    DecoderTranslator(HuggingFaceTokenizer tokenizer) {
+        this.tokenizer = tokenizer;
+    }
+
+    @Override
+    public NDList processInput(TranslatorContext context, Input input) {
+        JsonObject request = parse(input.getData().getAsString());
+        JsonElement texts = request.get("inputs");
+        context.setAttachment(LIST, texts.isJsonArray());
+        NDList prompts = new NDList();
+        for (String text : texts(texts)) {
+            prompts.add(context.getNDManager().create(tokenizer.encode(text).getIds()));
+        }
+        prompts.add(generation(request).toArray(context.getNDManager()));
+        return prompts;
+    }
+
+    private static JsonObject parse(String body) {
+        try {
+            JsonObject request = JsonParser.parseString(body).getAsJsonObject();
+            if (request.has("inputs")) {
+                return request;
+            }
+        } catch (JsonParseException | IllegalStateException wrong) {
+            throw new IllegalArgumentException("the request is no JSON object", wrong);
+        }
+        throw new IllegalArgumentException("the request has no inputs");
+    }
+
+    private static List<String> texts(JsonElement inputs) {
+        List<String> texts = new ArrayList<>();
+        if (inputs instanceof JsonArray list) {
+            list.forEach(each -> texts.add(each.getAsString()));
+        } else {
+            texts.add(inputs.getAsString());
+        }
+        return texts;
+    }
+
+    /** The request's parameters; what it does not name is as by default. */
+    private static Generation generation(JsonObject request) {
+        JsonObject parameters = JSON.toJsonTree(Generation.DEFAULT).getAsJsonObject();
+        if (request.has("parameters")) {
+            request.getAsJsonObject("parameters").asMap().forEach(parameters::add);
+        }
+        return JSON.fromJson(parameters, Generation.class);
+    }
+
+    @Override
+    public Output processOutput(TranslatorContext context, NDList generated) {
+        JsonArray answers = new JsonArray();
+        for (NDArray tokens : generated) {
+            JsonObject answer = new JsonObject();
+            answer.addProperty("generated_text", tokenizer.decode(tokens.toLongArray()));
+            answers.add(answer);
+        }
+        boolean isList = (boolean) context.getAttachment(LIST);
+        Output output = new Output(200, "OK");
+        output.addProperty("Content-Type", "application/json");
+        output.add(JSON.toJson(isList ? answers : answers.get(0)));
+        return output;
+    }
+
+    /** Requests come one by one; a batch is several inputs of one request. */
+    @Override
+    public Batchifier getBatchifier() {
+        return null;
+    }
+}

@@ -1,0 +1,46 @@
+package io.deepep.djl.serving;
+
+import ai.djl.Model;
+import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
+import ai.djl.modality.Input;
+import ai.djl.modality.Output;
+import ai.djl.translate.TranslateException;
+import ai.djl.translate.Translator;
+import ai.djl.translate.TranslatorFactory;
+import ai.djl.util.Pair;
+import java.io.IOException;
+import java.lang.reflect.Type;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Reads requests of text for a model of {@link DecoderBlockFactory}; {@code translatorFactory} in
+ * {@code serving.properties} names it. The folder has the model's {@code tokenizer.json}.
+ */
+public final class DecoderTranslatorFactory implements TranslatorFactory {
+    @Override
+    public Set<Pair<Type, Type>> getSupportedTypes() {
+        return Set.of(new Pair<>(Input.class, Output.class));
+    }
+
+    @Override
+    @SuppressWarnings("unchecked") // the types are the supported ones
+    public <I, O> Translator<I, O> newInstance(
+            Class<I> input, Class<O> output, Model model, Map<String, ?> arguments)
+            throws TranslateException {
+        if (!isSupported(input, output)) {
+            throw new IllegalArgumentException(
+                    input + " and " + output + " are not Input and Output of DJL");
+        }
+        try {
+            HuggingFaceTokenizer tokenizer =
+                    HuggingFaceTokenizer.newInstance(
+                            model.getModelPath(), Map.of("addSpecialTokens", "true"));
+            model.getNDManager().attachInternal("deepep-tokenizer", tokenizer);
+            return (Translator<I, O>) new DecoderTranslator(tokenizer);
+        } catch (IOException missing) {
+            throw new TranslateException(
+                    model.getModelPath() + " has no tokenizer.json that can be read", missing);
+        }
+    }
+}

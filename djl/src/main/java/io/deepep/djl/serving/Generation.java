@@ -1,0 +1,36 @@
+package io.deepep.djl.serving;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import com.google.gson.annotations.SerializedName;
+import io.deepep.djl.decoder.Sampler;
+
+/**
+ * What a request asks for, in the words of DJL Serving's language models.
+ *
+ * @param numNewTokens {@code max_new_tokens}
+ * @param temperature 0 for the likeliest token
+ * @param topP {@code top_p}, used with a temperature
+ * @param seed of the choice
+ */
+record Generation(
+        @SerializedName("max_new_tokens") int numNewTokens,
+        double temperature,
+        @SerializedName("top_p") double topP,
+        long seed) {
+    static final Generation DEFAULT = new Generation(30, 0, 1, 1);
+
+    /** FLOAT64 [4]. */
+    NDArray toArray(NDManager manager) {
+        return manager.create(new double[] {numNewTokens, temperature, topP, seed});
+    }
+
+    static Generation of(NDArray array) {
+        double[] values = array.toDoubleArray();
+        return new Generation((int) values[0], values[1], values[2], (long) values[3]);
+    }
+
+    Sampler samplerOfRank(int rank) {
+        return temperature == 0 ? Sampler.greedy() : Sampler.topP(temperature, topP, seed + rank);
+    }
+}

@@ -1,0 +1,110 @@
+package io.deepep.djl;
+
+import ai.djl.Device;
+import ai.djl.ndarray.NDManager;
+import io.deepep.DType;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/**
+ * Times how a file of matrices comes into the memory of the first GPU, beside a plain read of the
+ * file. A program, run from the bundle.
+ *
+ * <pre>{@code java ... io.deepep.djl.LoadTimes FOLDER GIGABYTES}</pre>
+ */
+final class LoadTimes {
+    private static final int ROWS = 4096;
+    private static final int COLUMNS = 8192;
+    private static final long MATRIX_BYTES = 2L * ROWS * COLUMNS;
+
+    private LoadTimes() {}
+
+    /** Runs the program. */
+    public static void main(String[] args) throws IOException {
+        Path file = Path.of(args[0]).resolve("times.safetensors");
+        int numMatrices = (int) (Long.parseLong(args[1]) * 1_000_000_000 / MATRIX_BYTES);
+        Device device = TorchDevices.ofRank(0);
+        try {
+            write(file, numMatrices);
+            double bytes = (double) numMatrices * MATRIX_BYTES;
+            for (int i = 0; i < 2; i++) {
+                System.out.printf("plain read: %.1f GB/s%n", bytes / nanos(() -> read(file)));
+                System.out.printf(
+                        "mapped, by libtorch: %.1f GB/s%n",
+                        bytes / nanos(() -> load(file, numMatrices, device, false)));
+                System.out.printf(
+                        "by pinned staging: %.1f GB/s%n",
+                        bytes / nanos(() -> load(file, numMatrices, device, true)));
+            }
+        } finally {
+            Files.deleteIfExists(file);
+        }
+    }
+
+    private static void write(Path file, int numMatrices) throws IOException {
+        StringBuilder header = new StringBuilder("{");
+        for (int i = 0; i < numMatrices; i++) {
+            header.append(i == 0 ? "" : ",")
+                    .append("\"m%d\":{\"dtype\":\"BF16\",\"shape\":[".formatted(i))
+                    .append(ROWS + "," + COLUMNS + "],\"data_offsets\":[")
+                    .append(i * MATRIX_BYTES + "," + (i + 1) * MATRIX_BYTES + "]}");
+        }
+        header.append("}");
+        header.append(" ".repeat(Math.floorMod(-header.length(), 8)));
+        byte[] matrix = new byte[(int) MATRIX_BYTES];
+        try (OutputStream out = Files.newOutputStream(file)) {
+            out.write(
+                    ByteBuffer.allocate(8)
+                            .order(ByteOrder.LITTLE_ENDIAN)
+                            .putLong(header.length())
+                            .array());
+            out.write(header.toString().getBytes(StandardCharsets.US_ASCII));
+            for (int i = 0; i < numMatrices; i++) {
+                out.write(matrix);
+            }
+        }
+    }
+
+    private static void read(Path file) throws IOException {
+        ByteBuffer piece = ByteBuffer.allocateDirect(32 << 20);
+        try (FileChannel channel = FileChannel.open(file)) {
+            while (channel.read(piece.clear()) > 0) {
+                // Only to have it read.
+            }
+        }
+    }
+
+    private static void load(Path file, int numMatrices, Device device, boolean staged)
+            throws IOException {
+        try (NDManager manager = NDManager.newBaseManager(device, "PyTorch");
+                NDManager onCpu = NDManager.newBaseManager(Device.cpu(), "PyTorch");
+                Safetensors tensors = Safetensors.open(file);
+                Weights weights = Weights.of(tensors, manager, DType.BF16)) {
+            for (int i = 0; i < numMatrices; i++) {
+                try (var matrix = TorchTensors.empty(manager, DType.BF16, ROWS, COLUMNS)) {
+                    if (staged) {
+                        weights.load("m" + i, matrix);
+                    } else {
+                        TorchTensors.cast(tensors.view(onCpu, "m" + i), matrix);
+                    }
+                }
+            }
+        }
+    }
+
+    private interface Work {
+        void run() throws IOException;
+    }
+
+    private static double nanos(Work work) throws IOException {
+        long start = System.nanoTime();
+        work.run();
+        return System.nanoTime() - start;
+    }
+}

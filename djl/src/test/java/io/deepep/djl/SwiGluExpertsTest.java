@@ -1,0 +1,122 @@
+package io.deepep.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.Parameter;
+import io.deepep.DType;
+import io.deepep.djl.SwiGluExperts.Extras;
+import java.io.DataOutputStream;
+import java.io.OutputStream;
+import java.util.Arrays;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** All experts of a rank at once against the layer computed densely in FLOAT32. */
+class SwiGluExpertsTest {
+    private static final int NUM_RANKS = 4;
+    private static final float BF16_ERROR = 0.02f;
+
+    /** On GPUs BF16 takes grouped and batched multiplications, F32 a loop and batched ones. */
+    @ParameterizedTest
+    @CsvSource({"BF16, false", "BF16, true", "F32, false", "F32, true"})
+    void equalTheDenseLayer(DType type, boolean lowLatency) throws InterruptedException {
+        Moe.run(
+                NUM_RANKS,
+                (communicator, buffer, manager) -> {
+                    try (ExpertExchange exchange =
+                            lowLatency
+                                    ? ExpertExchange.lowLatency(buffer, Transport.BF16)
+                                    : ExpertExchange.normal(buffer, Transport.BF16)) {
+                        Gate gate = Moe.softmaxGate(manager);
+                        ExpertParallelMoE moe = layer(exchange, gate, manager, type);
+                        // Few tokens leave experts, and ranks, without any.
+                        for (int numTokens : new int[] {16, 1, 0, 7}) {
+                            int mine = communicator.rank() == 1 ? 0 : numTokens;
+                            NDArray x = Moe.tokens(manager, communicator.rank(), mine);
+                            NDArray y = Moe.forward(moe, x);
+                            assertThat(y.getShape()).isEqualTo(x.getShape());
+                            if (mine > 0) {
+                                NDArray expected = Moe.dense(gate, x, manager);
+                                assertThat(Moe.maxError(y, expected))
+                                        .as("%d tokens", numTokens)
+                                        .isLessThan(BF16_ERROR * Moe.largest(expected));
+                            }
+                        }
+                    }
+                });
+    }
+
+    /** Of three experts with four slots, the second has no rows. */
+    @ParameterizedTest
+    @EnumSource(names = {"BF16", "F32"})
+    void slotsInUseAreTakenAndPutBack(DType type) {
+        try (NDManager manager = Moe.manager()) {
+            NDArray slots = TorchTensors.empty(manager, type, 3, 4, 2);
+            TorchTensors.cast(manager.arange(24f).reshape(3, 4, 2), slots);
+            NDIndex used = SwiGluExperts.slotsInUse(new int[] {2, 0, 1}, 3, manager);
+            NDArray packed = slots.get(used);
+            assertThat(packed.toType(DataType.FLOAT32, true).toFloatArray())
+                    .containsExactly(0, 1, 2, 3, 16, 17);
+            NDArray out = TorchTensors.empty(manager, type, 3, 4, 2);
+            TorchTensors.cast(manager.zeros(new Shape(3, 4, 2)), out);
+            out.set(used, packed);
+            float[] put = out.toType(DataType.FLOAT32, true).toFloatArray();
+            assertThat(Arrays.copyOf(put, 5)).containsExactly(0, 1, 2, 3, 0);
+            assertThat(Arrays.copyOfRange(put, 14, 20)).containsExactly(0, 0, 16, 17, 0, 0);
+        }
+    }
+
+    @Test
+    void areInNoParameterFile() throws InterruptedException {
+        Moe.run(
+                1,
+                (_, buffer, manager) -> {
+                    try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
+                        ExpertParallelMoE moe =
+                                layer(exchange, Moe.softmaxGate(manager), manager, DType.F32);
+                        DataOutputStream out =
+                                new DataOutputStream(OutputStream.nullOutputStream());
+                        assertThatThrownBy(() -> moe.saveParameters(out))
+                                .isInstanceOf(UnsupportedOperationException.class)
+                                .hasMessageContaining("checkpoint");
+                        assertThatThrownBy(
+                                        () ->
+                                                ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
+                                                        .gate(Moe.softmaxGate(manager))
+                                                        .build())
+                                .isInstanceOf(IllegalStateException.class);
+                    }
+                });
+    }
+
+    private static ExpertParallelMoE layer(
+            ExpertExchange exchange, Gate gate, NDManager manager, DType type) {
+        int numLocal = Moe.EXPERTS / exchange.topology().numRanks();
+        NDArray gateUp =
+                TorchTensors.empty(manager, type, numLocal, 2L * Moe.INTERMEDIATE, Moe.HIDDEN);
+        NDArray down = TorchTensors.empty(manager, type, numLocal, Moe.HIDDEN, Moe.INTERMEDIATE);
+        for (int e = 0; e < numLocal; e++) {
+            Block expert = Moe.expert(manager, exchange.topology().rank() * numLocal + e);
+            NDArray[] values =
+                    expert.getParameters().values().stream()
+                            .map(Parameter::getArray)
+                            .toArray(NDArray[]::new);
+            TorchTensors.cast(values[0].concat(values[1]), gateUp.get(e));
+            TorchTensors.cast(values[2], down.get(e));
+        }
+        assertThat(down.getShape()).isEqualTo(new Shape(numLocal, Moe.HIDDEN, Moe.INTERMEDIATE));
+        return ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
+                .gate(gate)
+                .localExperts(new SwiGluExperts(gateUp, down, Extras.NONE))
+                .build();
+    }
+}

@@ -1,0 +1,78 @@
+package io.deepep.djl.decoder;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Folders that do not fit together are refused by all ranks, with what is wrong. */
+@Timeout(value = 60, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class WrongCheckpointTest {
+    @TempDir Path folder;
+
+    @ParameterizedTest
+    @CsvSource({
+        "hidden_size, 256, model.embed_tokens.weight has shape",
+        "num_hidden_layers, 3, no tensor model.layers.2.input_layernorm.weight",
+        "num_local_experts, 16, model.layers.0.block_sparse_moe.gate.weight has shape",
+        "num_local_experts, 6, numExperts=6 is not a multiple",
+        "intermediate_size, 32, model.layers.0.block_sparse_moe.experts.",
+        "num_key_value_heads, 4, model.layers.0.self_attn.k_proj.weight has shape",
+        "model_type, llama, model_type=llama is not one of mixtral",
+        "vocab_size, null, has no vocab_size",
+        "hidden_size, many, hidden_size=\"many\" is not a number"
+    })
+    void isRefused(String key, String value, String message) throws IOException {
+        write(key, value);
+        assertThatThrownBy(() -> DecoderService.start(folder, 4, DecoderOptions.DEFAULT))
+                .hasStackTraceContaining(message);
+    }
+
+    @Test
+    void foldersThatAreNoneAreRefused() throws IOException {
+        assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("has no config.json");
+        Files.writeString(folder.resolve("config.json"), "[");
+        assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("is no JSON object");
+    }
+
+    /** The weights end in the middle. */
+    @Test
+    void cutFilesAreRefused() throws IOException {
+        write("num_experts_per_tok", "2");
+        Path file = folder.resolve("model.safetensors");
+        byte[] all = Files.readAllBytes(file);
+        Files.write(file, java.util.Arrays.copyOf(all, all.length / 2));
+        assertThatThrownBy(() -> DecoderService.start(folder, 2, DecoderOptions.DEFAULT))
+                .hasStackTraceContaining("not within the");
+    }
+
+    private void write(String key, String value) throws IOException {
+        Path from = Golden.folder("mixtral");
+        Files.copy(from.resolve("model.safetensors"), folder.resolve("model.safetensors"));
+        JsonObject config =
+                JsonParser.parseString(Files.readString(from.resolve("config.json")))
+                        .getAsJsonObject();
+        config.remove(key);
+        if (!value.equals("null")) {
+            if (value.matches("\\d+")) {
+                config.addProperty(key, Integer.parseInt(value));
+            } else {
+                config.addProperty(key, value);
+            }
+        }
+        Files.writeString(folder.resolve("config.json"), config.toString());
+    }
+}

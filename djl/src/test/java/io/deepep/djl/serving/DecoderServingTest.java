@@ -1,0 +1,95 @@
+package io.deepep.djl.serving;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.inference.Predictor;
+import ai.djl.modality.Input;
+import ai.djl.modality.Output;
+import ai.djl.repository.zoo.Criteria;
+import ai.djl.repository.zoo.ZooModel;
+import com.google.gson.JsonParser;
+import java.io.IOException;
+import java.net.URISyntaxException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A folder with serving.properties, loaded as DJL Serving loads it: by DJL's Criteria. */
+@Timeout(value = 90, unit = TimeUnit.SECONDS, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class DecoderServingTest {
+    @TempDir Path folder;
+
+    @Test
+    void textIsGenerated() throws Exception {
+        writeModel("ranks=2\nmax_length=128\n");
+        try (ZooModel<Input, Output> model = criteria().loadModel();
+                Predictor<Input, Output> predictor = model.newPredictor()) {
+            Output one =
+                    predictor.predict(
+                            request(
+                                    "{\"inputs\": \"Dear reader,\", \"parameters\":"
+                                            + " {\"max_new_tokens\": 24}}"));
+            assertThat(text(one)).startsWith("{\"generated_text\":\" this page was written");
+            Output two =
+                    predictor.predict(
+                            request(
+                                    "{\"inputs\": [\"Row 17\", \"Prefill reads\"], \"parameters\":"
+                                            + " {\"temperature\": 0.1, \"top_p\": 0.5}}"));
+            assertThat(text(two)).startsWith("[{\"generated_text\":\" goes to rank 3, slot 5");
+            assertThat(JsonParser.parseString(text(two)).getAsJsonArray()).hasSize(2);
+            for (String wrong : new String[] {"{}", "[]", "x", "{\"inputs\": \"\"}"}) {
+                assertThatThrownBy(() -> predictor.predict(request(wrong)))
+                        .as(wrong)
+                        .hasRootCauseInstanceOf(Exception.class);
+            }
+            assertThat(text(predictor.predict(request("{\"inputs\": \"Row 17\"}"))))
+                    .startsWith("{\"generated_text\":\" goes to rank 3");
+        }
+    }
+
+    @Test
+    void wrongPropertiesAreRefused() throws Exception {
+        writeModel("dtype=int8\n");
+        assertThatThrownBy(() -> criteria().loadModel())
+                .hasStackTraceContaining("dtype=int8 is not bf16 or fp32");
+    }
+
+    private Criteria<Input, Output> criteria() {
+        return Criteria.builder()
+                .setTypes(Input.class, Output.class)
+                .optModelPath(folder)
+                .optEngine("PyTorch")
+                .build();
+    }
+
+    private void writeModel(String properties) throws IOException, URISyntaxException {
+        Path checkpoints = Path.of(DecoderServingTest.class.getResource("/checkpoints").toURI());
+        for (String file : new String[] {"config.json", "model.safetensors"}) {
+            Files.copy(checkpoints.resolve("qwen3_moe").resolve(file), folder.resolve(file));
+        }
+        Files.copy(checkpoints.resolve("tokenizer.json"), folder.resolve("tokenizer.json"));
+        Files.writeString(
+                folder.resolve("serving.properties"),
+                """
+                engine=PyTorch
+                blockFactory=io.deepep.djl.serving.DecoderBlockFactory
+                translatorFactory=io.deepep.djl.serving.DecoderTranslatorFactory
+                option.hasParameter=false
+                """
+                        + properties);
+    }
+
+    private static Input request(String body) {
+        Input input = new Input();
+        input.add("data", body);
+        return input;
+    }
+
+    private static String text(Output output) {
+        return output.getData().getAsString();
+    }
+}

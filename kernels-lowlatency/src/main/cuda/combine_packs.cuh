@@ -1,0 +1,262 @@
+// Combine for owners that have few tokens, on one node: rows travel in packs, 16 bytes that arrive together, 12 of the
+// row and 4 the epoch. So neither a fence nor a flag lies between the sender's store and the owner's sum.
+//
+// Three chunks of a row, a unit, are four vectors of packs: the first three words of each lane's vector of the first,
+// the second and the third chunk, then the fourth words of all three. Owners sum pack by pack, senders send unit by unit.
+// Packs lie in memory of their own: in anybody else's an epoch could be anything.
+#pragma once
+
+#include "combine_receive.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kUnitChunks = kUnitChannels / kChunkChannels;
+constexpr int kPackVectorBytes = 512;  // of a warp
+static_assert(kUnitChunks == 3 && kUnitBytes == (kUnitChunks + 1) * kPackVectorBytes);
+
+#ifdef DEEPEP_LOWLATENCY_INTERNODE
+template <bool kLog>
+constexpr bool kPacks = false;
+#else
+template <bool kLog>
+constexpr bool kPacks = !kLog;
+#endif
+
+// The packs of a parity, by source.
+__device__ __forceinline__ RankCells packs_of(const CombineParams& p, uint32_t epoch) {
+    return {p.pack_offset + (epoch & 1) * p.pack_parity_stride, p.pack_rank_stride};
+}
+
+__device__ __forceinline__ int num_units(const CombineParams& p) {
+    return small_div(p.hidden + kUnitChannels - 1, kUnitChannels);
+}
+
+__device__ __forceinline__ bool has_few_tokens(const CombineParams& p) { return p.num_tokens <= kPackedTokens; }
+
+// A warp's unit. A lane stores the packs whose channels it has.
+template <typename Rows>
+__device__ __forceinline__ void store_packs(const Rows& rows, uint64_t to, int num_channels, uint8_t* stage,
+                                            uint32_t epoch) {
+    int lane = threadIdx.x % 32;
+    uint4 v[kUnitChunks];
+#pragma unroll
+    for (int c = 0; c < kUnitChunks; ++c) {
+        v[c] = rows.vector(c, stage);
+        if (c * kChunkChannels + lane * 8 < num_channels)
+            store_relaxed_sys_b128(at<uint4>(to + c * kPackVectorBytes) + lane,
+                                   make_uint4(v[c].x, v[c].y, v[c].z, epoch));
+    }
+    // All pair with the loads in await_packs.
+    if (lane * 8 < num_channels)
+        store_relaxed_sys_b128(at<uint4>(to + kUnitChunks * kPackVectorBytes) + lane,
+                               make_uint4(v[0].w, v[1].w, v[2].w, epoch));
+}
+
+// What a warp sends in packs, to the owners that have few tokens: the units of a row go round the warps of the senders.
+template <typename Rows>
+struct PackSender {
+    using Task = Errand<Rows::kChunks>;
+    static constexpr int kTeamStageBytes = kStoreWarps * kReduceStageBytes;
+    static_assert((kStoreWarps + 1) * Rows::kStageBytes <= kTeamStageBytes);
+
+    Deal deal;
+    int num_items;             // for lane r's rank
+    typename Rows::Item next;  // of the first group
+
+    // Asks for the first unit.
+    __device__ explicit PackSender(const CombineParams& p)
+        : deal(p.group.num_ranks * num_units(p), threadIdx.x / 32, kCombineSenders / 32),
+          num_items(Rows::num_items(p, threadIdx.x % kRanks)),
+          next(Rows::ask(p, Task(p.group, deal.group).owner, deal.item)) {}
+
+    // opens: from the launch's beginning, with the first unit under way when the call is open.
+    __device__ void send(const CombineParams& p, const Call& call, uint32_t few, bool opens, uint8_t* stages) {
+        const Group& g = p.group;
+        Rows rows;
+        if (!(few >> threadIdx.x % kRanks & 1)) num_items = 0;
+#pragma unroll 1
+        for (int item = deal.item;;) {
+            Task errand(g, deal.group);
+            // In the team's stages: the other team may still be sending parts.
+            uint8_t* stage = stages + threadIdx.x / kSendTeamThreads * kTeamStageBytes +
+                             threadIdx.x % kSendTeamThreads / 32 * Rows::kStageBytes;
+            bool sends = item < __shfl_sync(~0u, num_items, errand.owner) && errand.part < num_units(p);
+            if (sends) rows.load(p, errand, next, stage);
+            if (opens) __syncthreads();
+            opens = false;
+            if (sends && (call.reached >> errand.owner & 1)) {
+                uint32_t origin = Rows::origin(next), row = token_of(origin) * p.max_topk + selection_of(origin);
+                uint64_t to = outgoing(g, packs_of(p, call.epoch), errand.owner) + row * p.pack_stride;
+                store_packs(rows, to + errand.part * kUnitBytes, errand.num_channels(p), stage, call.epoch);
+            }
+            item += deal.next_item;
+            if (!sends) {
+                item = deal.item;
+                deal.group += deal.next_group;
+                if (deal.group >= g.num_ranks * num_units(p)) return;
+            }
+            next = Rows::ask(p, Task(g, deal.group).owner, item);
+        }
+    }
+};
+
+// The senders of every block, from the launch's beginning. A rank that has few tokens expects the same of others.
+template <bool kLog, bool kReduce>
+__device__ __forceinline__ void send_home(const CombineParams& p, const Call& call, SendShared& shared,
+                                          uint8_t* stages) {
+    using Parts = SentRows<kLog, kReduce, kPartChunks>;
+    if constexpr (!kPacks<kLog>) {
+        send_rows<kLog, Parts>(p, call, 0, shared, stages);
+    } else {
+        using Packs = PackSender<SentRows<kLog, kReduce, kUnitChunks>>;
+        auto bank = at<const Bank>(p.bank);
+        uint32_t few = bank->few, all = bank->present;
+        if (has_few_tokens(p)) {
+            Packs packs(p);
+            if (few == all) {
+                packs.send(p, call, few, true, stages);
+                return;
+            }
+        }
+        send_rows<kLog, Parts>(p, call, few, shared, stages);
+        if (few != 0) Packs(p).send(p, call, few, false, stages);
+    }
+}
+
+constexpr int kPackRows = 8;  // that a warp waits for and sums at once
+
+// Waits for the lane's packs of the first kPackRows of some selections, and adds them. packs: where the lane's pack of
+// the first slot lies. row: where the slot of the lane's selection begins, in units of 8 bytes from the first. Leaves the
+// selections that are left; if a sender is given up, nothing is added, and these are without the sender's.
+__device__ __forceinline__ void add_packs(const Group& g, const Call& call, uint32_t& selected, int sender,
+                                          float weight, uint64_t packs, uint32_t row, bool active, float* sum) {
+    int lane = threadIdx.x % 32, order = __popc(selected & ((1u << lane) - 1));
+    int num_rows = min(__popc(selected), kPackRows);
+    uint32_t left = selected, place = 0;
+    float factor = 0;  // lane j: of the j-th of them
+#pragma unroll 1
+    for (int j = 0; j < num_rows; ++j, left &= left - 1) {
+        uint32_t its_row = __shfl_sync(~0u, row, __ffs(left) - 1);
+        float its_weight = __shfl_sync(~0u, weight, __ffs(left) - 1);
+        if (lane == j) place = its_row, factor = its_weight;
+    }
+    Wait wait(sender, kPhaseRows);
+#pragma unroll 1
+    for (int spins = 1;; ++spins) {
+        uint4 v[kPackRows];  // beyond num_rows of no meaning: loads without conditions need few registers
+        uint32_t late = 0;
+#pragma unroll
+        for (int j = 0; j < kPackRows; ++j) {
+            uint64_t from = packs + static_cast<uint64_t>(__shfl_sync(~0u, place, j)) * kPlaceUnitBytes;
+            v[j] = load_relaxed_sys_b128(at<const uint4>(from));
+        }
+#pragma unroll
+        for (int j = 0; j < kPackRows; ++j)
+            if (j < num_rows) late |= (v[j].w != call.epoch) << j;
+        if (!__any_sync(~0u, active && late != 0)) {
+#pragma unroll
+            for (int j = 0; j < kPackRows; ++j) {
+                float weight_of_row = __shfl_sync(~0u, factor, j);
+                if (j >= num_rows) break;
+#pragma unroll
+                for (int i = 0; i < 6; ++i) add_scaled(sum[i], weight_of_row, bf16_at(v[j], i));
+            }
+            selected = left;
+            return;
+        }
+        if (spins % kSpinsPerLook != 0) continue;
+        late = __reduce_or_sync(~0u, active ? late : 0);
+        bool is_late = selected >> lane & 1 && order < kPackRows && late >> order & 1;
+        uint32_t gone = __ballot_sync(~0u, is_late && is_over(g, call, wait, call.epoch, 0));
+        selected &= ~gone;
+        if (gone != 0) return;
+    }
+}
+
+__device__ __forceinline__ void store_word(uint64_t to, uint32_t word) {
+    if ((to & 3) == 0) {
+        *at<uint32_t>(to) = word;
+    } else {
+        at<uint16_t>(to)[0] = static_cast<uint16_t>(word);
+        at<uint16_t>(to)[1] = static_cast<uint16_t>(word >> 16);
+    }
+}
+
+// Sums what each lane's pack of a unit stands for, and stores it.
+template <bool kReduce>
+__device__ __forceinline__ void sum_pack(const CombineParams& p, const Call& call, uint32_t came, Selected mine,
+                                         int token, int pack) {
+    const Group& g = p.group;
+    int lane = threadIdx.x % 32, unit = pack / (kUnitChunks + 1), vector = pack % (kUnitChunks + 1);
+    bool of_fourths = vector == kUnitChunks;
+    int channel = unit * kUnitChannels + (of_fourths ? 0 : vector * kChunkChannels) + lane * 8;
+    bool active = channel < p.hidden;
+    int sender;
+    uint32_t selected = senders_of<kReduce>(p, came, mine, sender);
+    uint32_t row = (sender * p.pack_rank_stride + (token * p.max_topk + lane) * p.pack_stride) / kPlaceUnitBytes;
+    uint64_t packs = g.heap[g.rank] + packs_of(p, call.epoch).offset + pack * kPackVectorBytes + lane * 16;
+    float sum[6] = {};
+#pragma unroll 1
+    while (selected != 0)
+        add_packs(g, call, selected, sender, mine.weight, packs, row, active, sum);
+    if (!active) return;
+    uint64_t to = p.out + token * p.out_stride + channel * 2;
+    float padded[8] = {sum[0], sum[1], sum[2], sum[3], sum[4], sum[5]};
+    uint4 words = round_vector(padded);
+    const uint32_t word[3] = {words.x, words.y, words.z};
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+        if (!of_fourths) {
+            store_word(to + i * 4, word[i]);
+        } else if (channel + i * kChunkChannels < p.hidden) {
+            store_word(to + i * kChunkChannels * 2 + 12, word[i]);
+        }
+    }
+}
+
+// Deals what is summed at once, chunks of tokens or their packs, to the warps: those that only receive before those
+// that have sent, which come later. A warp stays with one chunk, or pack.
+__device__ __forceinline__ Deal deal_sums(const CombineParams& p, int num_chunks) {
+    int warp = threadIdx.x / 32, num_warps = kThreads / 32;
+    if (p.group.phases & kSend) {
+        constexpr int kSenders = kCombineSenders / 32, kReceivers = kThreads / 32 - kSenders;
+        warp = warp >= kSenders ? warp - kSenders : kReceivers + warp - warp / (kStoreWarps + 1);
+        num_warps = kReceivers + kSendTeams * kStoreWarps;
+    }
+    return Deal(num_chunks, warp, num_warps);
+}
+
+// Chunks of a token, or packs.
+template <bool kLog>
+__device__ __forceinline__ int num_summed(const CombineParams& p) {
+    if (kPacks<kLog> && has_few_tokens(p)) return num_units(p) * (kUnitChunks + 1);
+    return (p.hidden + kChunkChannels - 1) / kChunkChannels;
+}
+
+// Warps that have met collect_senders. first: the selections of the warp's first token.
+template <bool kLog, bool kReduce>
+__device__ inline void sum_tokens(const CombineParams& p, const Call& call, Selected first, CollectShared& shared) {
+    int num_chunks = num_summed<kLog>(p);
+    Deal deal = deal_sums(p, num_chunks);
+    if (!shared.ok) return;
+    auto for_all = [&](auto sum) {
+#pragma unroll 1
+        for (int chunk = deal.group; chunk < num_chunks; chunk += deal.next_group)
+#pragma unroll 1
+            for (int token = deal.item; token < p.num_tokens; token += deal.next_item) {
+                if (token != deal.item || chunk != deal.group) first = load_selected<kReduce>(p, token);
+                sum(first, token, chunk);
+            }
+    };
+    if (kPacks<kLog> && has_few_tokens(p)) {
+        for_all([&](Selected mine, int token, int pack) {
+            sum_pack<kReduce>(p, call, shared.came, mine, token, pack);
+        });
+    } else {
+        for_all([&](Selected mine, int token, int chunk) {
+            sum_chunk<kLog, kReduce>(p, call, shared.came, mine, token, chunk);
+        });
+    }
+}
+
+}  // namespace deepep::lowlatency

@@ -1,0 +1,234 @@
+// How a rank waits for another within a call, and learns that it waits in vain: CallExchange is the same in Java.
+//
+// A rank that gives up tells so by its done flag and, across nodes, by its ending: its code, and whom it gave up on.
+// Whoever waits then stops too and blames the same rank. A rank that has waited for half of the timeout says so in a
+// word beside these; whoever waits for such a rank gives it as much time again to tell whom it lacks. So in a chain of
+// ranks that wait for each other, all blame the silent one at its end. Of ranks that are gone, the host tells at once.
+#pragma once
+
+#include "deepep/memory.cuh"
+#include "deepep/status.cuh"
+#include "normal_params.cuh"
+
+namespace deepep::normal {
+
+__device__ __forceinline__ LocalState* state_of(const Group& g) { return at<LocalState>(g.state); }
+
+__device__ __forceinline__ int my_rank(const Group& g) { return g.first_rank + g.rank; }
+
+// Epochs are kFirstEpoch = 2, 3, ..., 2^32 - 1, 2, 3, ...: never 0, which memory holds where nothing was stored yet, and
+// even and odd in turn.
+__device__ __forceinline__ uint32_t epoch_after(uint32_t epoch) {
+    return max(epoch + 1, static_cast<uint32_t>(kFirstEpoch));
+}
+
+// Whether a word that its writer stores in every call is of a later one. Of other words this cannot be told: they may
+// be of any call long ago.
+__device__ __forceinline__ bool is_later(uint64_t word, uint32_t epoch) {
+    return word_epoch(word) != 0 && static_cast<int32_t>(word_epoch(word) - epoch) > 0;
+}
+
+// Four words: epoch | code << 32 of the call that `source` has left; what the code is about, in two; the epoch in which
+// it says to wait itself.
+__device__ __forceinline__ uint64_t* done_flag(const Group& g, int holder, int source) {
+    return at<uint64_t>(g.heap[holder], g.done_flag_offset + static_cast<uint64_t>(source) * kFlagStrideBytes);
+}
+
+constexpr int kWaitingWord = 3;
+
+// ---- faults ----
+
+// Faults that end a call on this rank alone, in the middle; the peers must not wait for it. Every other code is either
+// concluded by all ranks from the same headers or concerns this rank's own output.
+__device__ __forceinline__ bool is_abort(uint32_t code) {
+    return code == kTimeout || code == kPeerAborted || code == kOutOfStep || code == kGridNotResident ||
+           code == kPeerGone;
+}
+
+// Whether a thread of this rank has given up on somebody: then nothing else need be waited for.
+__device__ __forceinline__ bool has_given_up(const Group& g, uint32_t epoch) {
+    auto state = static_cast<const volatile LocalState*>(state_of(g));
+    return state->claimed_epoch == epoch && is_abort(state->code);
+}
+
+// What peers learn of a fault beside its code: whom this rank gave up on, or the rows it needs and has room for.
+__device__ inline uint64_t fault_detail(const Group& g, const Fault& fault) {
+    switch (fault.code) {
+        case kTooManyExpanded: return static_cast<uint64_t>(fault.expected) << 32 | static_cast<uint32_t>(fault.seen);
+        case kPeerAborted: return fault.k;
+        case kGridNotResident: return my_rank(g);
+        default: return fault.peer;
+    }
+}
+
+// The first fault of an epoch is the one the host reads; the others are consequences. The host may have one of an
+// earlier launch to read first.
+__device__ inline void record_fault(const Group& g, uint32_t epoch, const Fault& fault) {
+    LocalState* state = state_of(g);
+    if (atomicExch(&state->claimed_epoch, epoch) == epoch) return;
+    report_fault(g.status, fault);
+    fence_sys();
+    state->detail = fault_detail(g, fault);
+    state->culprit = fault.rank;
+    atomicExch(&state->code, fault.code);
+}
+
+// peer: among all ranks.
+__device__ inline Fault wait_fault(const Group& g, Code code, Phase phase, int peer, uint32_t epoch, uint64_t seen) {
+    Fault fault;
+    fault.code = code;
+    fault.phase = phase;
+    fault.rank = my_rank(g);
+    fault.peer = peer;
+    fault.expected = epoch;
+    fault.seen = code == kOutOfStep ? word_epoch(seen) : static_cast<int64_t>(seen);
+    return fault;
+}
+
+// The fault that a peer tells by the first of `words`.
+__device__ inline Fault told_fault(const Group& g, uint64_t word, const uint64_t* words, Phase phase, int peer) {
+    uint32_t code = word_value(word);
+    uint64_t detail = load_relaxed_sys(words + 1);
+    Fault fault = wait_fault(g, kPeerAborted, phase, peer, word_epoch(word), code);
+    fault.k = static_cast<int32_t>(detail);
+    if (code == kTooManyExpanded) {
+        fault.code = kTooManyExpanded;
+        fault.rank = static_cast<int32_t>(load_relaxed_sys(words + 2));
+        fault.expected = detail >> 32;
+        fault.seen = static_cast<uint32_t>(detail);
+    }
+    return fault;
+}
+
+// What `words` of a neighbour say of a call that this rank is in: true, and the fault, if the neighbour has left it.
+__device__ inline bool neighbour_left(const Group& g, uint32_t epoch, Phase phase, int neighbour, Fault& fault) {
+    const uint64_t* words = done_flag(g, g.rank, neighbour);
+    uint64_t word = load_acquire_sys(words);  // acquire; pairs with exchange_done
+    bool told = word_epoch(word) == epoch && is_abort(word_value(word)), left = told || is_later(word, epoch);
+    int peer = g.first_rank + neighbour;
+    if (left)
+        fault = told ? told_fault(g, word, words, phase, peer) : wait_fault(g, kOutOfStep, phase, peer, epoch, word);
+    return left;
+}
+
+// ---- waits ----
+
+// The ranks of this node, where there are no others. Nodes of internode_waits.cuh are all ranks.
+struct OneNode {
+    const Group& g;
+    uint32_t masked = 0;  // bit r: rank r of the node is neither sent to nor waited for
+
+    // Whether a rank of this node is in the call.
+    __device__ bool takes_part(int rank) const { return !(masked >> rank & 1); }
+
+    // Whether some rank has told that it gave up, or is in a later call.
+    __device__ bool somebody_left(uint32_t epoch, Phase phase, Fault& fault) const {
+        for (int i = 0; i < g.num_ranks; ++i)
+            if (i != g.rank && takes_part(i) && neighbour_left(g, epoch, phase, i, fault)) return true;
+        return false;
+    }
+
+    // Whether a rank has not said that it waits itself.
+    __device__ bool is_silent(uint32_t epoch, int rank) const {
+        uint64_t word = load_relaxed_sys(done_flag(g, g.rank, rank - g.first_rank) + kWaitingWord);
+        return rank == my_rank(g) || word_epoch(word) != epoch;
+    }
+
+    __device__ void say_to_wait(uint32_t epoch) const {
+        for (int i = 0; i < g.num_ranks; ++i)  // pairs with is_silent
+            if (takes_part(i)) store_relaxed_sys(done_flag(g, i, g.rank) + kWaitingWord, pack_word(epoch, 0));
+    }
+};
+
+constexpr uint32_t kSpinsPerLook = 64;
+constexpr uint64_t kShortWaitNs = 20'000;  // nobody is asked in so short a time
+
+// What one thread waits for.
+struct Wait {
+    int peer;  // among all ranks
+    Phase phase;
+    int64_t expected;
+    bool in_every_call = false;  // the peer stores the word that is waited for in every call
+    bool counts = false;         // the word has the epoch and a count, which is expected
+};
+
+// A wait that is not over soon. It goes on for `gone`, from 0, until this is less: then it is over, which has been
+// recorded. gone: 1 + the rank because of which the peer will not come, as the host knew when the thread looked last.
+template <class Others>
+__device__ inline int go_on(const Others& others, uint32_t epoch, const Wait& wait, uint64_t begin, uint64_t seen,
+                            int gone) {
+    const Group& g = others.g;
+    if (has_given_up(g, epoch)) return -1;
+    uint64_t waited = now_ns() - begin;
+    if (wait.counts) seen = word_epoch(seen) == epoch ? word_value(seen) : 0;
+    Fault fault = wait_fault(g, kTimeout, wait.phase, wait.peer, epoch, seen);
+    fault.expected = wait.expected;
+    if (wait.in_every_call && is_later(seen, epoch)) {
+        fault = wait_fault(g, kOutOfStep, wait.phase, wait.peer, epoch, seen);
+    } else if (waited < kShortWaitNs) {
+        return 0;
+    } else if (gone > 0) {  // what the peer stored before it went has been looked for since
+        fault.code = kPeerGone;
+        fault.peer = gone - 1;
+        fault.seen = waited;
+    } else if (!others.somebody_left(epoch, wait.phase, fault)) {
+        bool late = waited > g.timeout_ns && (waited > 2 * g.timeout_ns || others.is_silent(epoch, wait.peer));
+        if (!late) {
+            if (waited > g.timeout_ns / 2 && atomicExch(&state_of(g)->waiting_epoch, epoch) != epoch)
+                others.say_to_wait(epoch);
+            // acquire; pairs with the release in GoneRanks
+            return static_cast<int>(load_acquire_sys(at<const uint32_t>(g.gone) + wait.peer));
+        }
+        if (wait.peer == my_rank(g)) fault.code = kGridNotResident;  // this rank's blocks wait for each other
+    }
+    record_fault(g, epoch, fault);
+    return -1;
+}
+
+// The slow path of await, out of line: hot loops have neither its registers nor its code. The word that came, or 0.
+template <class Others, class Look, class What>
+__device__ __noinline__ uint64_t await_late(Others others, uint32_t epoch, Look look, What what) {
+    uint64_t begin = now_ns(), seen;
+    int gone = 0;
+    for (uint32_t spins = 1;; ++spins) {
+        if (look(seen)) return seen;
+        if (spins % kSpinsPerLook != 0) continue;
+        gone = go_on(others, epoch, what(), begin, seen, gone);
+        if (gone < 0) return 0;
+    }
+}
+
+// Spins until look(seen), which sets `seen` to the word it saw. Returns the word, or 0 if the wait is in vain. what():
+// the Wait, as it is by then. Both are passed by value.
+template <class Others, class Look, class What>
+__device__ __forceinline__ uint64_t await(const Others& others, uint32_t epoch, Look look, What what) {
+    for (uint32_t spins = 0; spins < kSpinsPerLook; ++spins) {
+        uint64_t seen;
+        if (look(seen)) return seen;
+    }
+    return await_late(others, epoch, look, what);
+}
+
+// Spins until *word carries the epoch: then what its writer did before the release is visible here, and `seen` is the
+// word. False if the wait is in vain.
+template <class Others>
+__device__ __forceinline__ bool await_word(const Others& others, uint32_t epoch, int peer, Phase phase,
+                                           const uint64_t* word, uint64_t& seen, bool in_every_call = false) {
+    auto look = [=](uint64_t& last) {
+        last = load_acquire_sys(word);
+        return word_epoch(last) == epoch;
+    };
+    seen = await(others, epoch, look, [=] { return Wait{peer, phase, epoch, in_every_call}; });
+    return seen != 0;
+}
+
+// When a wait begins of which tell_wait tells.
+__device__ __forceinline__ uint64_t wait_begin(const Group& g) { return g.waits ? now_ns() : 0; }
+
+// Tells observers, where there are any, how long this rank waited for another, counted among all. One thread of the
+// launch for each.
+__device__ __forceinline__ void tell_wait(const Group& g, WaitIdx wait, int rank, uint64_t begin_ns) {
+    if (g.waits && rank != my_rank(g)) at<volatile uint64_t>(g.waits)[rank * kWaitsPerRank + wait] = now_ns() - begin_ns;
+}
+
+}  // namespace deepep::normal

@@ -1,0 +1,52 @@
+package io.deepep.cuda.driver;
+
+import io.deepep.error.DeepEpUnavailableException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.util.Optional;
+
+/** A shared library that a machine may not have. Stays loaded as long as the process lives. */
+public final class NativeLibrary {
+    private final String name;
+    private final SymbolLookup symbols;
+
+    private NativeLibrary(String name, SymbolLookup symbols) {
+        this.name = name;
+        this.symbols = symbols;
+    }
+
+    /**
+     * Loads a library.
+     *
+     * @param name a file, or what the dynamic linker searches for, for example {@code libm.so.6}
+     * @return empty if there is none, or it cannot be loaded
+     */
+    public static Optional<NativeLibrary> find(String name) {
+        try {
+            return Optional.of(
+                    new NativeLibrary(name, SymbolLookup.libraryLookup(name, Arena.global())));
+        } catch (IllegalArgumentException missing) {
+            return Optional.empty();
+        }
+    }
+
+    /**
+     * Binds a function.
+     *
+     * @throws DeepEpUnavailableException if the library has none of that name
+     */
+    public MethodHandle bind(
+            String function, FunctionDescriptor descriptor, Linker.Option... options) {
+        return symbols.find(function)
+                .map(at -> Linker.nativeLinker().downcallHandle(at, descriptor, options))
+                .orElseThrow(
+                        () ->
+                                new DeepEpUnavailableException(
+                                        name + " has no function " + function,
+                                        "install a version of the library that has it",
+                                        null));
+    }
+}

@@ -1,0 +1,217 @@
+package io.deepep.cuda.memory;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.PeerAccess;
+import io.deepep.cuda.driver.CallSlots;
+import io.deepep.cuda.driver.CuCall;
+import io.deepep.cuda.driver.CuStructs;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.posix.PosixFd;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/**
+ * Device memory by the driver's virtual memory management: for where CUDA IPC is not available. It
+ * can be exported as a file descriptor to processes of this host. {@link PeerAccess} does not
+ * concern it: other GPUs of this process get access by {@link #allowAccess}.
+ */
+public final class VirtualMemory extends CudaMemory {
+    /** How the memory can be handed to other processes. */
+    public enum Export {
+        /** Not at all. */
+        NONE(0),
+        /** As a POSIX file descriptor. */
+        POSIX_FD(1);
+
+        private final int handleType;
+
+        Export(int handleType) {
+            this.handleType = handleType;
+        }
+    }
+
+    private static final int ATTRIBUTE_RDMA_WITH_VMM = 110;
+    private static final int ALLOCATION_PINNED = 1;
+    private static final int LOCATION_DEVICE = 1;
+    private static final int ACCESS_READ_WRITE = 3;
+    private static final int GRANULARITY_RECOMMENDED = 1;
+
+    private static final CuCall GRANULARITY =
+            CuCall.of("cuMemGetAllocationGranularity", ADDRESS, ADDRESS, JAVA_INT);
+    private static final CuCall CREATE =
+            CuCall.of("cuMemCreate", ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
+    private static final CuCall RELEASE = CuCall.of("cuMemRelease", JAVA_LONG);
+    private static final CuCall RESERVE =
+            CuCall.of("cuMemAddressReserve", ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+    private static final CuCall ADDRESS_FREE = CuCall.of("cuMemAddressFree", JAVA_LONG, JAVA_LONG);
+    private static final CuCall MAP =
+            CuCall.of("cuMemMap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+    private static final CuCall UNMAP = CuCall.of("cuMemUnmap", JAVA_LONG, JAVA_LONG);
+    private static final CuCall SET_ACCESS =
+            CuCall.of("cuMemSetAccess", JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG);
+    private static final CuCall EXPORT =
+            CuCall.of("cuMemExportToShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_LONG);
+    private static final CuCall IMPORT =
+            CuCall.of("cuMemImportFromShareableHandle", ADDRESS, ADDRESS, JAVA_INT);
+
+    private final long handle;
+    private final long mappedBytes;
+    private final Export export;
+
+    private VirtualMemory(
+            CudaContext context,
+            long address,
+            long numBytes,
+            long handle,
+            long mappedBytes,
+            Export export) {
+        super(context, address, numBytes);
+        this.handle = handle;
+        this.mappedBytes = mappedBytes;
+        this.export = export;
+    }
+
+    /**
+     * Allocates and maps device memory; the size is rounded up to the driver's granularity (2 MiB).
+     *
+     * @throws DeepEpUnavailableException if the GPU cannot export memory that way
+     */
+    public static VirtualMemory allocate(CudaContext context, long numBytes, Export export) {
+        checkSize(numBytes);
+        checkSupported(context.cudaDevice(), export);
+        context.makeCurrent();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment properties = properties(arena, context.cudaDevice(), export);
+            long mappedBytes = roundUp(numBytes, properties);
+            CREATE.call(CallSlots.first(), mappedBytes, properties, 0L);
+            return map(context, numBytes, CallSlots.asLong(CallSlots.first()), mappedBytes, export);
+        }
+    }
+
+    /**
+     * Maps memory that another process allocated with {@link Export#POSIX_FD}.
+     *
+     * @param fd a descriptor of this process, such as from {@link PosixFd#fetch}; it may be closed
+     *     afterwards
+     * @param numBytes the size as it was asked for there
+     */
+    public static VirtualMemory importPosixFd(CudaContext context, int fd, long numBytes) {
+        checkSize(numBytes);
+        context.makeCurrent();
+        try (Arena arena = Arena.ofConfined()) {
+            Export export = Export.POSIX_FD;
+            long mappedBytes = roundUp(numBytes, properties(arena, context.cudaDevice(), export));
+            // The descriptor travels in the pointer argument itself.
+            IMPORT.call(CallSlots.first(), MemorySegment.ofAddress(fd), export.handleType);
+            return map(context, numBytes, CallSlots.asLong(CallSlots.first()), mappedBytes, export);
+        }
+    }
+
+    /** Gives the mapping an address; what was done is undone if a step fails. */
+    private static VirtualMemory map(
+            CudaContext context, long numBytes, long handle, long mappedBytes, Export export) {
+        long address = 0;
+        boolean mapped = false;
+        try {
+            RESERVE.call(CallSlots.first(), mappedBytes, 0L, 0L, 0L);
+            address = CallSlots.asLong(CallSlots.first());
+            MAP.call(address, mappedBytes, 0L, handle, 0L);
+            mapped = true;
+            setAccess(address, mappedBytes, context.cudaDevice());
+            return new VirtualMemory(context, address, numBytes, handle, mappedBytes, export);
+        } catch (RuntimeException e) {
+            if (mapped) {
+                UNMAP.call(address, mappedBytes);
+            }
+            if (address != 0) {
+                ADDRESS_FREE.call(address, mappedBytes);
+            }
+            RELEASE.call(handle);
+            throw e;
+        }
+    }
+
+    /** Lets kernels of another GPU of this process read and write the memory. */
+    public void allowAccess(CudaContext other) {
+        context().makeCurrent();
+        setAccess(address(), mappedBytes, other.cudaDevice());
+    }
+
+    /**
+     * A new descriptor that keeps the memory alive until {@link PosixFd#close}.
+     *
+     * @throws IllegalStateException if the memory was not allocated with {@link Export#POSIX_FD}
+     */
+    public int exportPosixFd() {
+        export(Export.POSIX_FD, CallSlots.first());
+        return CallSlots.asInt(CallSlots.first());
+    }
+
+    private void export(Export wanted, MemorySegment out) {
+        if (export != wanted) {
+            throw new IllegalStateException(
+                    "memory allocated with export=" + export + " cannot be exported as " + wanted);
+        }
+        context().makeCurrent();
+        EXPORT.call(out, handle, wanted.handleType, 0L);
+    }
+
+    @Override
+    void release(long address) {
+        UNMAP.call(address, mappedBytes);
+        ADDRESS_FREE.call(address, mappedBytes);
+        RELEASE.call(handle);
+    }
+
+    private static void checkSupported(CudaDevice device, Export export) {
+        boolean supported =
+                switch (export) {
+                    case NONE -> true;
+                    case POSIX_FD -> device.supportsPosixFd();
+                };
+        if (!supported) {
+            throw new DeepEpUnavailableException(
+                    device.device() + " (" + device.name() + ") cannot export memory as " + export,
+                    "use CUDA IPC between the processes of one host",
+                    null);
+        }
+    }
+
+    private static MemorySegment properties(Arena arena, CudaDevice device, Export export) {
+        var layout = CuStructs.MEM_ALLOCATION_PROP;
+        MemorySegment properties = arena.allocate(layout);
+        properties.set(JAVA_INT, CuStructs.offset(layout, "type"), ALLOCATION_PINNED);
+        properties.set(
+                JAVA_INT, CuStructs.offset(layout, "requestedHandleTypes"), export.handleType);
+        properties.set(JAVA_INT, CuStructs.offset(layout, "location", "type"), LOCATION_DEVICE);
+        properties.set(JAVA_INT, CuStructs.offset(layout, "location", "id"), device.ordinal());
+        // So that a NIC may reach it, where the platform lets one.
+        boolean rdma = device.attribute(ATTRIBUTE_RDMA_WITH_VMM) != 0;
+        properties.set(
+                JAVA_BYTE, CuStructs.offset(layout, "gpuDirectRdmaCapable"), (byte) (rdma ? 1 : 0));
+        return properties;
+    }
+
+    private static long roundUp(long numBytes, MemorySegment properties) {
+        GRANULARITY.call(CallSlots.first(), properties, GRANULARITY_RECOMMENDED);
+        long granularity = CallSlots.asLong(CallSlots.first());
+        return Math.ceilDiv(numBytes, granularity) * granularity;
+    }
+
+    private static void setAccess(long address, long mappedBytes, CudaDevice device) {
+        try (Arena arena = Arena.ofConfined()) {
+            var layout = CuStructs.MEM_ACCESS_DESC;
+            MemorySegment access = arena.allocate(layout);
+            access.set(JAVA_INT, CuStructs.offset(layout, "location", "type"), LOCATION_DEVICE);
+            access.set(JAVA_INT, CuStructs.offset(layout, "location", "id"), device.ordinal());
+            access.set(JAVA_INT, CuStructs.offset(layout, "flags"), ACCESS_READ_WRITE);
+            SET_ACCESS.call(address, mappedBytes, access, 1L);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+package io.deepep.cuda.nvshmem;
+
+import io.deepep.error.DeepEpUnavailableException;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.SymbolLookup;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+
+/**
+ * A library beside the host library that NVSHMEM opens: a bootstrap or a transport.
+ *
+ * @param file where it should be
+ * @param packages system packages with the libraries that it needs
+ */
+record NvshmemPlugin(Path file, String packages) {
+    private static final Path OWN_MAPPINGS = Path.of("/proc/self/maps");
+
+    /**
+     * Loads it, and unloads it again: NVSHMEM would pass over one that cannot be loaded with no
+     * more than a warning.
+     *
+     * @throws DeepEpUnavailableException if it is missing or cannot be loaded
+     */
+    void check() {
+        Path absolute = file.toAbsolutePath();
+        if (!Files.exists(absolute)) {
+            throw new DeepEpUnavailableException(
+                    "there is no " + absolute, NvshmemInstallation.CURE, null);
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            SymbolLookup.libraryLookup(absolute, arena);
+        } catch (IllegalArgumentException unloadable) {
+            throw new DeepEpUnavailableException(
+                    absolute + " cannot be loaded",
+                    "install the libraries it needs: sudo apt install " + packages,
+                    null);
+        }
+    }
+
+    /** Whether it is loaded: NVSHMEM unloads a transport whose start has failed. */
+    boolean isLoaded() {
+        try (Stream<String> mappings = Files.lines(OWN_MAPPINGS)) {
+            String path = file.toRealPath().toString();
+            return mappings.anyMatch(mapping -> mapping.endsWith(path));
+        } catch (IOException unreadable) {
+            return true; // It cannot be told.
+        }
+    }
+}

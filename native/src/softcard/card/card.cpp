@@ -1,0 +1,245 @@
+#include "card.h"
+
+#include <endian.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "gpu.h"
+#include "settings.h"
+
+namespace card {
+
+namespace {
+
+constexpr int kPageBytes = 4096;
+constexpr int kIdleTurns = 100;
+constexpr int kNapMicroseconds = 50;
+constexpr int kMostEntriesPerTurn = 8;
+constexpr int kTurnsPerRound = 64;
+constexpr auto kReportEvery = std::chrono::milliseconds(50);
+
+std::string line_of(uint32_t number, const char* kind, uint32_t peer, const Counters& c) {
+    char line[400];
+    std::snprintf(line, sizeof(line),
+                  "queue=0x%x kind=%s peer=%u doorbells=%lu entries=%lu writes=%lu inline=%lu atomics=%lu reads=%lu "
+                  "sends=%lu nops=%lu bytes=%lu completions=%lu errors=%lu\n",
+                  number, kind, Card::process_of(peer), c.doorbells, c.entries, c.writes, c.inline_writes, c.atomics,
+                  c.reads, c.sends, c.nops, c.bytes, c.completions, c.errors);
+    return line;
+}
+
+std::string line_of(const QueuePair& queue) {
+    bool verbs = queue.setup().ring.blocks == nullptr;
+    return line_of(queue.setup().number, verbs ? "verbs" : "mlx5", queue.peer(), queue.counters());
+}
+
+}  // namespace
+
+Card& Card::get() {
+    static Card& card = *new Card();
+    return card;
+}
+
+Card::Card()
+    : wire_(Settings::get().folder, Settings::get().address),
+      memory_(wire_.process()),
+      faults_(Settings::get().folder + "/faults", Settings::get().seed * 2047 + wire_.process()) {
+    // Registered after those of the libraries that are loaded by now, so it runs before them.
+    std::atexit([] { get().stop(); });
+    thread_ = std::thread([this] { run(); });
+}
+
+CompletionQueue& Card::add(std::unique_ptr<CompletionQueue> queue) {
+    uint32_t number = queue->number();
+    return *(completion_queues_[number] = std::move(queue));
+}
+
+ReceiveQueue& Card::add_receive_queue() {
+    uint32_t number = ++last_receive_queue_;
+    return *(receive_queues_[number] = std::make_unique<ReceiveQueue>(ReceiveQueue{number, {}}));
+}
+
+QueuePair& Card::add(const QueuePair::Setup& setup) {
+    return *(queue_pairs_[setup.number] = std::make_unique<QueuePair>(*this, setup));
+}
+
+void Card::remove_queue_pair(uint32_t number) {
+    QueuePair* queue = find(queue_pairs_, number);
+    if (queue == nullptr) return;
+    if (queue->counters().entries > 0) removed_ += line_of(*queue);
+    removed_sum_.add(queue->counters());
+    queue_pairs_.erase(number);
+    changed_ = true;
+}
+
+DoorbellPage& Card::add_doorbell_page() {
+    void* page = mmap(nullptr, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    uint32_t number = ++last_page_;
+    return *(pages_[number] = std::make_unique<DoorbellPage>(DoorbellPage{static_cast<uint64_t*>(page), number}));
+}
+
+void Card::remove_doorbell_page(uint32_t number) {
+    DoorbellPage* page = find(pages_, number);
+    if (page == nullptr) return;
+    munmap(page->address, kPageBytes);
+    pages_.erase(number);
+}
+
+void Card::send_when_settled(const std::shared_ptr<Connection>& to, const Frame& frame, const uint8_t* data) {
+    ready_.push_back({to, frame, {data, data + frame.num_bytes}});
+}
+
+Clock::time_point Card::pace(uint64_t num_bytes) {
+    auto time = faults_.duration(num_bytes);
+    if (time.count() == 0) return {};
+    link_free_ = std::max(link_free_, Clock::now()) + time;
+    return link_free_;
+}
+
+// A doorbell names its queue: index and number as in the first 8 bytes of an entry.
+void Card::look_at_doorbells() {
+    for (auto& [number, page] : pages_) {
+        uint64_t value = __atomic_load_n(page->address, __ATOMIC_ACQUIRE);
+        if (value == page->last) continue;
+        page->last = value;
+        uint32_t queue = static_cast<uint32_t>(be64toh(value)) >> 8;
+        QueuePair* rung = find(queue_pairs_, queue);
+        if (rung != nullptr && rung->setup().record != nullptr) {
+            rung->ring();
+        } else {
+            say("a doorbell names queue 0x%x, which does not exist", queue);
+        }
+    }
+}
+
+// A few entries of some queue, then of another: queues have no order among each other.
+bool Card::serve(Clock::time_point now) {
+    std::vector<QueuePair*> ready;
+    for (auto& [number, queue] : queue_pairs_) {
+        if (queue->has_work(now)) ready.push_back(queue.get());
+    }
+    bool busy = !ready.empty();
+    for (int turn = 0; turn < kTurnsPerRound && !ready.empty(); turn++) {
+        size_t chosen = faults_.random(ready.size());
+        QueuePair& queue = *ready[chosen];
+        for (uint64_t i = faults_.random(kMostEntriesPerTurn) + 1; i > 0 && queue.has_work(now); i--) {
+            queue.execute(now);
+        }
+        if (!queue.has_work(now)) ready.erase(ready.begin() + static_cast<long>(chosen));
+    }
+    return busy;
+}
+
+bool Card::settle_held(Clock::time_point now) {
+    bool held = false;
+    for (auto& [number, queue] : queue_pairs_) {
+        if (!queue->holds()) continue;
+        held = true;
+        queue->settle(now);
+    }
+    return held;
+}
+
+// What answers vouch for is in place, and in the GPU's memory seen by its kernels.
+void Card::send_answers() {
+    if (ready_.empty()) return;
+    gpu::settle();
+    for (Ready& ready : ready_) {
+        ready.to->send(ready.frame, ready.data.data());
+        ready.to->flush();
+    }
+    ready_.clear();
+}
+
+bool Card::work() {
+    auto now = Clock::now();
+    faults_.refresh(now);
+    look_at_doorbells();
+    bool busy = serve(now);
+    busy |= settle_held(now);
+    send_answers();
+    changed_ |= busy;
+    if (!busy && changed_ && now >= next_report_) {
+        write_counters();
+        next_report_ = now + kReportEvery;
+    }
+    return busy;
+}
+
+void Card::run() {
+    pthread_setname_np(pthread_self(), "software-card");
+    prctl(PR_SET_TIMERSLACK, 1000);
+    Wire::Handler handler{
+        [this](const std::shared_ptr<Connection>& from, const Frame& frame, const uint8_t* data) {
+            std::lock_guard guard(lock_);
+            changed_ = true;
+            QueuePair* queue = find(queue_pairs_, frame.to_queue);
+            if (queue != nullptr) {
+                queue->take_request(from, frame, data);
+            } else if (frame.is_last) {
+                Frame answer{};
+                answer.kind = FrameKind::kAnswer;
+                answer.to_queue = frame.from_queue;
+                answer.sequence = frame.sequence;
+                answer.status = IBV_WC_RETRY_EXC_ERR;
+                answer.is_last = 1;
+                from->send(answer, nullptr);
+            }
+        },
+        [this](const Frame& frame, const uint8_t* data) {
+            std::lock_guard guard(lock_);
+            changed_ = true;
+            QueuePair* queue = find(queue_pairs_, frame.to_queue);
+            if (queue != nullptr) queue->take_answer(frame, data);
+        },
+        [this](unsigned process) {
+            std::lock_guard guard(lock_);
+            for (auto& [number, queue] : queue_pairs_) queue->lose_peer(process);
+        },
+    };
+    for (int idle = 0; !stopped_;) {
+        bool busy;
+        {
+            std::lock_guard guard(lock_);
+            busy = work();
+        }
+        busy |= wire_.turn(handler, busy || idle < kIdleTurns ? 0 : kNapMicroseconds);
+        idle = busy ? 0 : idle + 1;
+    }
+}
+
+void Card::stop() {
+    if (stopped_.exchange(true)) return;
+    if (thread_.joinable() && thread_.get_id() != std::this_thread::get_id()) thread_.join();
+    std::lock_guard guard(lock_);
+    write_counters();
+    wire_.leave();
+}
+
+void Card::write_counters() {
+    changed_ = false;
+    const char* rank = std::getenv("RANK");
+    Counters sum = removed_sum_;
+    std::string text;
+    for (auto& [number, queue] : queue_pairs_) {
+        sum.add(queue->counters());
+        if (queue->counters().entries > 0) text += line_of(*queue);
+    }
+    std::string file = Settings::get().folder + "/counters-" + std::to_string(process());
+    std::string part = file + ".part";
+    FILE* out = std::fopen(part.c_str(), "w");
+    if (out == nullptr) return;
+    std::fprintf(out, "process=%u rank=%s pid=%d received_bytes=%lu received_writes=%lu\n", process(),
+                 rank == nullptr ? "-" : rank, getpid(), received_bytes_, received_writes_);
+    std::fprintf(out, "sum %s%s%s", line_of(0, "all", 0, sum).c_str() + sizeof("queue=0x0 kind=all peer=0"),
+                 removed_.c_str(), text.c_str());
+    std::fclose(out);
+    std::rename(part.c_str(), file.c_str());
+}
+
+}  // namespace card

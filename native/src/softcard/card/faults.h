@@ -1,0 +1,58 @@
+// What goes wrong, and when: rules of the environment, and of a file that may change while the card runs.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace card {
+
+using Clock = std::chrono::steady_clock;
+
+class Faults {
+  public:
+    Faults(std::string file, uint64_t seed);
+
+    // Reads the file again if it has changed.
+    void refresh(Clock::time_point now);
+
+    // What happens to the next entry that the card would execute.
+    struct Verdict {
+        std::chrono::microseconds wait{0};
+        ibv_wc_status status = IBV_WC_SUCCESS;  // else the entry fails so
+        bool wrong_key = false;
+    };
+    Verdict next(uint32_t queue);
+
+    // When so many bytes may follow each other.
+    std::chrono::microseconds duration(uint64_t num_bytes) const;
+
+    bool port_up() const { return port_up_ && Clock::now() >= port_down_until_; }
+    uint64_t random(uint64_t below) { return below == 0 ? 0 : random_() % below; }
+
+  private:
+    struct Rule {
+        enum Kind { kStall, kFail, kWrongKey, kPortDown } kind;
+        uint64_t after;  // entries from now on that come first
+        int milliseconds = 0;
+        ibv_wc_status status = IBV_WC_SUCCESS;
+    };
+    void read(const std::string& text);
+    bool read_rule(const std::string& line);
+
+    const std::string file_;
+    std::mt19937_64 random_;
+    Clock::time_point next_look_{};
+    int64_t changed_ = 0;
+    uint64_t max_delay_ = 0;      // microseconds
+    uint64_t megabytes_ = 0;      // per second; 0: no limit
+    bool port_up_ = true;
+    Clock::time_point port_down_until_{};
+    std::vector<Rule> rules_;
+};
+
+}  // namespace card

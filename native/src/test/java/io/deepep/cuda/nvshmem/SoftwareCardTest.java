@@ -1,0 +1,205 @@
+package io.deepep.cuda.nvshmem;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * NVSHMEM's own transport plugins, as shipped, over the card in software (src/softcard): two
+ * processes that put, signal and add, in memory of the host.
+ */
+class SoftwareCardTest {
+    private static final Path SOURCES = Path.of("src/softcard");
+    private static final Path HEADERS = Path.of("/usr/include/infiniband/mlx5dv.h");
+
+    private static final Pattern COUNTER = Pattern.compile("(\\w+)=(\\d+)");
+
+    @TempDir private static Path folder;
+    private static Path libraries;
+    private static Path program;
+    private static Path nvshmem;
+
+    @TempDir private Path shared;
+
+    /** What a run printed, and how it ended. */
+    private record Run(int exitCode, String output) {}
+
+    @BeforeAll
+    static void build() throws Exception {
+        Assumptions.assumeTrue(Files.exists(SOURCES), SOURCES + " is not here");
+        Assumptions.assumeTrue(Files.exists(HEADERS), "no libibverbs-dev: " + HEADERS);
+        String home = System.getenv().getOrDefault("NVSHMEM_HOME", "");
+        Assumptions.assumeTrue(
+                Files.exists(Path.of(home, "include/non_abi/nvshmem_version.h")),
+                "NVSHMEM_HOME names no NVSHMEM");
+        nvshmem = Path.of(home);
+        libraries = Path.of("target/softcard").toAbsolutePath();
+        Run card = run(Map.of(), SOURCES.resolve("build.sh").toString(), libraries.toString());
+        assertThat(card.exitCode).as(card.output).isZero();
+        program = compile("transport_test", "-rdynamic", "-I" + nvshmem.resolve("include"), "-ldl");
+    }
+
+    private static Path compile(String source, String... options) throws Exception {
+        Path target = folder.resolve(source);
+        List<String> command = new ArrayList<>(List.of("g++", "-std=c++20", "-O1", "-pthread"));
+        command.addAll(List.of("-Wall", "-Wextra", "-Werror", "-Wno-missing-field-initializers"));
+        command.addAll(List.of("-o", target.toString(), SOURCES + "/test/" + source + ".cpp"));
+        command.addAll(Arrays.asList(options));
+        Run compiler = run(Map.of(), command.toArray(String[]::new));
+        assertThat(compiler.exitCode).as(compiler.output).isZero();
+        return target;
+    }
+
+    private static Run run(Map<String, String> environment, String... command)
+            throws IOException, InterruptedException {
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().putAll(environment);
+        Process process = builder.start();
+        String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertThat(process.waitFor(2, TimeUnit.MINUTES)).as(output).isTrue();
+        return new Run(process.exitValue(), output);
+    }
+
+    /** Runs cases with the settings that the library makes, changed by {@code environment}. */
+    private Run run(NvshmemTransport transport, Map<String, String> environment, String... cases)
+            throws Exception {
+        Map<String, String> all =
+                new TreeMap<>(
+                        NvshmemOptions.builder(transport).queues(4, 1024).build().environment());
+        all.put("LD_LIBRARY_PATH", libraries.toString());
+        all.put("DEEPEP_CARD_FOLDER", shared.toString());
+        all.putAll(environment);
+        Path plugin = nvshmem.resolve("lib").resolve(transport.plugin().orElseThrow());
+        List<String> command = new ArrayList<>(List.of(program.toString(), plugin.toString()));
+        command.addAll(Arrays.asList(cases));
+        return run(all, command.toArray(String[]::new));
+    }
+
+    private Map<String, Long> counters(int process) throws IOException {
+        String text = Files.readString(shared.resolve("counters-" + process));
+        String sum = text.lines().filter(line -> line.startsWith("sum ")).findFirst().orElseThrow();
+        Map<String, Long> counters = new TreeMap<>();
+        Matcher entries = COUNTER.matcher(sum);
+        while (entries.find()) {
+            counters.put(entries.group(1), Long.valueOf(entries.group(2)));
+        }
+        return counters;
+    }
+
+    /** What IBGDA's queues need, written by a CPU: no GPU writes them here. */
+    @Test
+    void queuesInMemoryOfTheUser() throws Exception {
+        Path test =
+                compile("queue_test", "-L" + libraries, "-l:libibverbs.so.1", "-l:libmlx5.so.1");
+        Run run =
+                run(
+                        Map.of(
+                                "LD_LIBRARY_PATH",
+                                libraries.toString(),
+                                "DEEPEP_CARD_FOLDER",
+                                shared.toString()),
+                        test.toString());
+        assertThat(run.exitCode).as(run.output).isZero();
+        assertThat(run.output).contains("ok states", "ok wraps", "ok keys", "ok stale entry");
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"IBRC", "IBDEVX"})
+    void dataArriveAsTheyWereSentAndBeforeTheirSignals(NvshmemTransport transport)
+            throws Exception {
+        Run run = run(transport, Map.of(), "puts", "signals", "adds");
+        assertThat(run.exitCode).as(run.output).isZero();
+        assertThat(run.output).contains("ok puts", "ok signals", "ok adds");
+        for (int process = 1; process <= 2; process++) {
+            Map<String, Long> counters = counters(process);
+            assertThat(counters.get("errors")).isZero();
+            assertThat(counters.get("completions")).isEqualTo(counters.get("entries"));
+            // 8 puts of 3104141 bytes from each, 1000 atomics, 400 rows of 1000 bytes from PE 0.
+            long rows = (counters.get("writes") - 8) * 1000;
+            assertThat(counters.get("bytes") - rows - 8 * counters.get("inline"))
+                    .isEqualTo(3_104_141);
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "IBRC, delay 300;bandwidth 400, 7",
+        "IBDEVX, delay 300;bandwidth 400, 8",
+        "IBRC, stall 5 300, 9",
+        "IBDEVX, port-down 5 100, 10"
+    })
+    void slowOrInterruptedNetworkKeepsOrder(NvshmemTransport transport, String faults, String seed)
+            throws Exception {
+        Run run =
+                run(
+                        transport,
+                        Map.of("DEEPEP_CARD_FAULTS", faults, "DEEPEP_CARD_SEED", seed),
+                        "puts",
+                        "adds");
+        assertThat(run.exitCode).as(run.output).isZero();
+    }
+
+    /** NVSHMEM's own choice: signals of IBRC are writes to memory with relaxed ordering. */
+    @Test
+    void withoutOurSettingsSignalsOvertakeDataUnderIbrc() throws Exception {
+        Run run =
+                run(
+                        NvshmemTransport.IBRC,
+                        Map.of("NVSHMEM_IB_ENABLE_RELAXED_ORDERING", "1"),
+                        "overtaken");
+        assertThat(run.exitCode).as(run.output).isZero();
+    }
+
+    /** IBDEVX's fence waits for the first of its queues alone. */
+    @Test
+    void withSeveralQueuesSignalsOvertakeDataUnderIbdevx() throws Exception {
+        Run run =
+                run(
+                        NvshmemTransport.IBDEVX,
+                        Map.of(
+                                "NVSHMEM_IB_NUM_RC_PER_DEVICE",
+                                "4",
+                                "DEEPEP_CARD_FAULTS",
+                                "delay 300"),
+                        "overtaken");
+        assertThat(run.exitCode).as(run.output).isZero();
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "IBRC, fail 10 retry-exceeded, transport retry exceeded",
+        "IBRC, wrong-key 10, remote access error",
+        "IBRC, fail 3 remote-operation, remote operation error",
+        "IBDEVX, fail 10 retry-exceeded, transport retry exceeded",
+        "IBDEVX, wrong-key 10, remote access error",
+        "IBDEVX, port-down 3 5000, transport retry exceeded"
+    })
+    void transportLearnsOfErrors(NvshmemTransport transport, String fault, String error)
+            throws Exception {
+        Run run =
+                run(
+                        transport,
+                        Map.of("DEEPEP_CARD_FAULTS", fault, "DEEPEP_CARD_RETRY", "300"),
+                        "refused");
+        assertThat(run.exitCode).as(run.output).isZero();
+        assertThat(run.output).contains("fails: " + error);
+    }
+}

@@ -1,0 +1,81 @@
+package io.deepep.testkit.conformance.lowlatency;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import io.deepep.LowLatencyFormat;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.Ranks;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Set;
+import java.util.concurrent.CountDownLatch;
+
+/**
+ * A rank that fails is known to all at once: the time-out here is so long that only this ends the
+ * others' calls, or has them go on without it.
+ */
+@BackendSuite
+public record LowLatencyDepartureConformance(TestBackend backend) implements LowLatencySuite {
+    private static final LowLatencyShape SHAPE = new LowLatencyShape(1, 4, 6, 128, 4, 8);
+    private static final Duration LONG = Duration.ofHours(1);
+    private static final int CULPRIT = 2;
+
+    private void run(boolean masks) {
+        LowLatencyWorld whole = SHAPE.world(81);
+        LowLatencyWorld rest =
+                LowLatencyWorld.without(Set.of(CULPRIT), SHAPE.spec(), SHAPE.limits());
+        CountDownLatch others = new CountDownLatch(SHAPE.topology().numRanks() - 1);
+        Ranks.run(
+                backend,
+                SHAPE.topology(),
+                builder ->
+                        builder.lowLatency(SHAPE.limits()).timeout(LONG).maskTimedOutRanks(masks),
+                context -> {
+                    new LowLatencyRank(context, whole).roundTrip(LowLatencyFormat.BF16);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() == CULPRIT) {
+                        context.communicator().fail(new IOException("disk full"));
+                        others.await();
+                        return;
+                    }
+                    try {
+                        LowLatencyRank survivor = new LowLatencyRank(context, rest);
+                        if (masks) {
+                            survivor.roundTrip(LowLatencyFormat.BF16);
+                        } else {
+                            requireNamed(survivor);
+                        }
+                    } finally {
+                        others.countDown();
+                    }
+                });
+    }
+
+    private static void requireNamed(LowLatencyRank survivor) {
+        DeepEpTimeoutException failure =
+                catchThrowableOfType(
+                        DeepEpTimeoutException.class,
+                        () -> survivor.dispatch(LowLatencyFormat.BF16));
+        assertThat(failure).isNotNull();
+        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(CULPRIT);
+        assertThat(failure)
+                .hasMessageContaining("in vain: rank 2 failed: java.io.IOException: disk full");
+    }
+
+    @Cases
+    @GroupSource("1, 4")
+    public void isNamed() {
+        run(false);
+    }
+
+    @Cases
+    @GroupSource("1, 4")
+    public void isMasked() {
+        run(true);
+    }
+}

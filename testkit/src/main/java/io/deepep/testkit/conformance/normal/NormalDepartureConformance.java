@@ -1,0 +1,100 @@
+package io.deepep.testkit.conformance.normal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import io.deepep.DType;
+import io.deepep.DispatchHandle;
+import io.deepep.EpTopology;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.Ranks;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+
+/**
+ * A rank that fails or leaves is known to all at once, with its cause: the time-out here is so long
+ * that only this ends the others' calls.
+ */
+@BackendSuite
+public record NormalDepartureConformance(TestBackend backend) implements NormalSuite {
+    private static final Duration LONG = Duration.ofHours(1);
+    private static final int CULPRIT = 1;
+
+    /** What the others do, in vain. */
+    private interface Call {
+        void make(NormalRank rank, DispatchHandle handle);
+    }
+
+    private void requireNamed(int nodes, int ranksPerNode, boolean orderly, Call call) {
+        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
+        NormalWorld world =
+                new NormalShape(nodes, ranksPerNode, 16, 128, DType.BF16, 3, 24).world();
+        CountDownLatch others = new CountDownLatch(topology.numRanks() - 1);
+        Ranks.run(
+                backend(),
+                topology,
+                builder -> builder.normal(world.limits()).timeout(LONG),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    DispatchHandle handle = rank.dispatch(rank.plan(), world.check()).handle();
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() != CULPRIT) {
+                        try {
+                            requireTimeout(orderly, () -> call.make(rank, handle));
+                        } finally {
+                            others.countDown();
+                        }
+                        return;
+                    }
+                    if (orderly) {
+                        context.communicator().close();
+                    } else {
+                        context.communicator().fail(new IOException("disk full"));
+                    }
+                    others.await();
+                });
+    }
+
+    private static void requireTimeout(boolean orderly, ThrowingCallable call) {
+        DeepEpTimeoutException failure = catchThrowableOfType(DeepEpTimeoutException.class, call);
+        assertThat(failure).isNotNull();
+        assertThat(failure.peer()).as(failure.getMessage()).isEqualTo(CULPRIT);
+        assertThat(failure)
+                .hasMessageContaining(
+                        orderly
+                                ? "in vain: rank 1 has left the group"
+                                : "in vain: rank 1 failed: java.io.IOException: disk full");
+    }
+
+    private static void combine(NormalRank rank, DispatchHandle handle) {
+        rank.combine(handle, rank.world().check());
+    }
+
+    private static void dispatch(NormalRank rank, DispatchHandle handle) {
+        rank.dispatch(rank.plan(), rank.world().check());
+    }
+
+    @Cases
+    @GroupSource({"1, 4", "2, 2", "3, 2"})
+    public void failedBeforeADispatch(int nodes, int ranksPerNode) {
+        requireNamed(nodes, ranksPerNode, false, NormalDepartureConformance::dispatch);
+    }
+
+    @Cases
+    @GroupSource({"1, 4", "2, 2", "3, 2"})
+    public void failedBeforeACombine(int nodes, int ranksPerNode) {
+        requireNamed(nodes, ranksPerNode, false, NormalDepartureConformance::combine);
+    }
+
+    @Cases
+    @GroupSource({"1, 2", "2, 1"})
+    public void leftBeforeADispatch(int nodes, int ranksPerNode) {
+        requireNamed(nodes, ranksPerNode, true, NormalDepartureConformance::dispatch);
+    }
+}

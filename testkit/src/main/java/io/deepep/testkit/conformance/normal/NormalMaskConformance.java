@@ -1,0 +1,236 @@
+package io.deepep.testkit.conformance.normal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import io.deepep.Buffer;
+import io.deepep.CombinePlan;
+import io.deepep.DType;
+import io.deepep.DispatchHandle;
+import io.deepep.DispatchPlan;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.RoutingException;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.Misbehaviour;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+
+/** Ranks that are masked, by hand or because they did not come, and that come back. */
+@BackendSuite
+public record NormalMaskConformance(TestBackend backend) implements NormalSuite {
+    private static final int ROUNDS = 3;
+
+    private static NormalWorld world(int numRanks) {
+        return new NormalShape(1, numRanks, 20, 256, DType.BF16, 4, 4 * numRanks).world();
+    }
+
+    /** Every kind of call, verified. */
+    private static void calls(NormalRank rank) {
+        NormalDispatchCheck check = rank.world().check();
+        DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
+        rank.combine(handle, check);
+        Buffer buffer = rank.context().buffer();
+        DispatchPlan cached = rank.bare().cached(handle).build();
+        rank.combine(buffer.dispatch(cached).handle(), check);
+        NormalDispatchCheck expanded = check.expanded(1);
+        DispatchPlan.Builder plan = rank.plan().expanded(true);
+        rank.combine(rank.dispatch(plan, expanded).handle(), expanded);
+    }
+
+    private static void requireMasked(RankContext context, int masked) {
+        int[] expected = new int[context.topology().numRanks()];
+        if (masked >= 0) {
+            expected[masked] = 1;
+        }
+        assertThat(context.buffer().normalQueryMask()).containsExactly(expected);
+    }
+
+    /**
+     * A masked rank is neither sent to nor waited for, also the first; back again, it takes part.
+     */
+    @Cases
+    @GroupSource({"1, 4, 3", "1, 4, 0", "1, 3, 1", "1, 8, 5", "1, 2, 0"})
+    public void byHand(int nodes, int numRanks, int absent) {
+        NormalWorld whole = world(numRanks);
+        NormalWorld rest = whole.without(absent);
+        Ranks.run(
+                backend,
+                Ranks.topology(nodes, numRanks),
+                builder -> builder.normal(whole.limits()),
+                context -> {
+                    calls(new NormalRank(context, whole));
+                    if (context.rank() != absent) {
+                        context.buffer().normalUpdateMask(absent, true);
+                        requireMasked(context, absent);
+                        NormalRank survivor = new NormalRank(context, rest);
+                        for (int i = 0; i < ROUNDS; i++) {
+                            calls(survivor);
+                        }
+                    }
+                    context.buffer().normalRejoin();
+                    requireMasked(context, -1);
+                    calls(new NormalRank(context, whole));
+                });
+    }
+
+    /** What was dispatched to other ranks than take part now is refused on all of them. */
+    @Cases
+    @GroupSource("1, 4")
+    public void handlesOfOtherMasks() {
+        int absent = 2;
+        NormalWorld whole = world(4);
+        NormalWorld rest = whole.without(absent);
+        Ranks.run(
+                backend,
+                Ranks.topology(1, 4),
+                builder -> builder.normal(whole.limits()),
+                context -> {
+                    NormalRank rank = new NormalRank(context, whole);
+                    DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
+                    Buffer buffer = context.buffer();
+                    if (context.rank() != absent) {
+                        buffer.normalUpdateMask(absent, true);
+                        CombinePlan combine =
+                                CombinePlan.builder(rank.outputs(whole.check()), old).build();
+                        assertThatThrownBy(() -> buffer.combine(combine))
+                                .isInstanceOf(RoutingException.class)
+                                .hasMessageContaining("masked or unmasked since the dispatch");
+                        DispatchPlan cached = rank.bare().cached(old).build();
+                        assertThatThrownBy(() -> buffer.dispatch(cached))
+                                .isInstanceOf(RoutingException.class)
+                                .hasMessageContaining("masked or unmasked since the dispatch");
+                        calls(new NormalRank(context, rest));
+                    }
+                    buffer.normalRejoin();
+                    calls(rank);
+                });
+    }
+
+    /** Of ranks that leave out different ones, those that hear of each other learn it. */
+    @Cases
+    @GroupSource("1, 4")
+    public void differentMasks() {
+        NormalWorld whole = world(4);
+        Ranks.run(
+                backend,
+                Ranks.topology(1, 4),
+                builder -> builder.normal(whole.limits()),
+                context -> {
+                    NormalRank rank = new NormalRank(context, whole);
+                    calls(rank);
+                    Buffer buffer = context.buffer();
+                    // Rank 3 comes, but 0 does not listen to it, nor it to 0.
+                    if (context.rank() == 0 || context.rank() == 3) {
+                        buffer.normalUpdateMask(3 - context.rank(), true);
+                    }
+                    Misbehaviour.requireMismatch(
+                            () -> buffer.dispatch(rank.plan().build()), "masked ranks");
+                    buffer.normalRejoin();
+                    calls(rank);
+                });
+    }
+
+    /** A rank that stops is named, masked, left out and taken back. */
+    @Cases
+    @GroupSource({"1, 4, 2", "1, 3, 0"})
+    public void byTimeout(int nodes, int numRanks, int absent) {
+        NormalWorld whole = world(numRanks);
+        NormalWorld rest = whole.without(absent);
+        Ranks.run(
+                backend,
+                Ranks.topology(nodes, numRanks),
+                builder ->
+                        builder.normal(whole.limits())
+                                .timeout(Duration.ofSeconds(2))
+                                .maskTimedOutRanks(true),
+                context -> {
+                    calls(new NormalRank(context, whole));
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() != absent) {
+                        NormalRank survivor = new NormalRank(context, rest);
+                        DeepEpTimeoutException late =
+                                catchThrowableOfType(
+                                        DeepEpTimeoutException.class, () -> calls(survivor));
+                        assertThat(late).isNotNull();
+                        assertThat(late.peer()).as(late.getMessage()).isEqualTo(absent);
+                        requireMasked(context, absent);
+                        for (int i = 0; i < ROUNDS; i++) {
+                            calls(survivor);
+                        }
+                    }
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    context.buffer().normalRejoin();
+                    requireMasked(context, -1);
+                    calls(new NormalRank(context, whole));
+                });
+    }
+
+    /** A rank that fails is masked at once, and known to be gone no more. */
+    @Cases
+    @GroupSource("1, 4")
+    public void failed() {
+        int absent = 1;
+        NormalWorld whole = world(4);
+        NormalWorld rest = whole.without(absent);
+        CountDownLatch others = new CountDownLatch(3);
+        Ranks.run(
+                backend,
+                Ranks.topology(1, 4),
+                builder ->
+                        builder.normal(whole.limits())
+                                .timeout(Duration.ofHours(1))
+                                .maskTimedOutRanks(true),
+                context -> {
+                    calls(new NormalRank(context, whole));
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() == absent) {
+                        context.communicator().fail(new IOException("disk full"));
+                        others.await();
+                        return;
+                    }
+                    try {
+                        NormalRank survivor = new NormalRank(context, rest);
+                        assertThatThrownBy(() -> calls(survivor))
+                                .isInstanceOf(DeepEpTimeoutException.class)
+                                .hasMessageContaining("in vain: rank 1 failed");
+                        for (int i = 0; i < ROUNDS; i++) {
+                            calls(survivor);
+                        }
+                    } finally {
+                        others.countDown();
+                    }
+                });
+    }
+
+    /** A pause that is shorter than the time-out changes nothing. */
+    @Cases
+    @GroupSource("1, 4")
+    public void slowIsNotDead() {
+        NormalWorld whole = world(4);
+        Ranks.run(
+                backend,
+                Ranks.topology(1, 4),
+                builder ->
+                        builder.normal(whole.limits())
+                                .timeout(Ranks.TIMEOUT)
+                                .maskTimedOutRanks(true),
+                context -> {
+                    NormalRank rank = new NormalRank(context, whole);
+                    for (int i = 0; i < ROUNDS; i++) {
+                        if (context.rank() == i) {
+                            Thread.sleep(Misbehaviour.SHORT);
+                        }
+                        calls(rank);
+                    }
+                    requireMasked(context, -1);
+                });
+    }
+}
