@@ -226,8 +226,8 @@ final class PlanCommandTest {
                 "plan --nvlink-gbs -3 | deepep: nvlinkGbs=-3.0 is not in [0.001, 1000000.0]",
                 "plan --mode fast | deepep: Invalid value for option '--mode': 'fast' is not one of [normal, low-latency, both]"
                         + "; see deepep plan --help",
-                "plan --profile x900 | deepep: Invalid value for option '--profile': 'x900' is not one of [h200, h100, b200, gb200, h800-deepep-v1]"
-                        + "; see deepep plan --help",
+                "plan --profile x900 | deepep: Invalid value for option '--profile': 'x900' is not one of"
+                        + " [h200, h100, b200, gb200, h800-deepep-v1]; see deepep plan --help",
                 "plan --routing normal | deepep: --routing=normal is not uniform, zipf, group-limited or a .npy or .safetensors file",
                 "plan --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
                 "plan --routing x.npy --sweep | deepep: --sweep needs a routing that can be drawn for any number of ranks:"
