@@ -1,8 +1,5 @@
 package io.deepep.bench;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.SerializationFeature;
 import io.deepep.bench.chaos.Action;
 import io.deepep.bench.chaos.ChaosOptions;
 import io.deepep.bench.chaos.ChaosReport;
@@ -10,6 +7,7 @@ import io.deepep.bench.chaos.Mode;
 import io.deepep.bench.chaos.Model;
 import io.deepep.bench.chaos.RankProgram;
 import io.deepep.bench.chaos.RankRun;
+import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
@@ -103,11 +101,7 @@ final class ChaosCommand implements Callable<Integer> {
                 description = "host or cuda (default: host).")
         private BackendName backend = BackendName.HOST;
 
-        @Option(
-                names = "--gpus",
-                paramLabel = "N",
-                description = "GPUs to use, the first N (default: all).")
-        private Integer numGpus;
+        @Mixin private GpuOption gpus = new GpuOption();
 
         @Option(
                 names = "--ranks-per-node",
@@ -155,19 +149,12 @@ final class ChaosCommand implements Callable<Integer> {
 
         private Placement placement() {
             if (backend == BackendName.CUDA) {
-                if (numGpus != null) {
-                    UsageException.requireIn("--gpus", numGpus, 1, GroupOptions.MOST_RANKS);
-                }
-                return Placement.cuda(numGpus == null ? 0 : numGpus);
+                return gpus.cuda();
             }
             if (backend == BackendName.AUTO) {
                 throw new UsageException("--backend=auto: chaos needs to be told, host or cuda");
             }
-            if (numGpus != null) {
-                throw new UsageException(
-                        "--gpus=" + numGpus + " does not go with --backend=host, which uses none");
-            }
-            return Placement.host("");
+            return gpus.host();
         }
 
         List<String> arguments(RankRun run) {
@@ -242,15 +229,6 @@ final class ChaosCommand implements Callable<Integer> {
         record.put("trials", trials);
         record.put("ranks", numRanks);
         record.put("report", report);
-        try {
-            OutputFile.write(
-                    "--json",
-                    json,
-                    new ObjectMapper()
-                            .enable(SerializationFeature.INDENT_OUTPUT)
-                            .writeValueAsBytes(record));
-        } catch (JsonProcessingException impossible) {
-            throw new IllegalStateException(impossible);
-        }
+        BenchReport.write(json, record);
     }
 }

@@ -36,13 +36,7 @@ final class JobOptions {
             description = "host, cuda or auto (default: auto: cuda where it works, else host).")
     private BackendName backend = BackendName.AUTO;
 
-    @Option(
-            names = "--gpus",
-            paramLabel = "N",
-            description =
-                    "GPUs to use, the first N; ranks go round them, several on one if they must"
-                            + " (default: all).")
-    private Integer numGpus;
+    @Mixin private GpuOption gpus = new GpuOption();
 
     @Option(
             names = "--num-tokens",
@@ -99,17 +93,17 @@ final class JobOptions {
      */
     boolean run(GroupOptions group, ShapeDefaults defaults, JobWork work) throws Exception {
         if (backend == BackendName.HOST) {
-            return work.run(job(hostPlacement(""), group, defaults));
+            return work.run(job(gpus.host(), group, defaults));
         }
         try {
-            return work.run(job(Placement.cuda(wantedGpus()), group, defaults));
+            return work.run(job(gpus.cuda(), group, defaults));
         } catch (UsageException | DeepEpUnavailableException refused) {
             Throwable cause = refused instanceof UsageException ? refused.getCause() : refused;
             if (backend == BackendName.CUDA || !(cause instanceof DeepEpUnavailableException)) {
                 throw refused;
             }
             String why = "auto: " + cause.getMessage().replace('\n', ' ');
-            return work.run(job(hostPlacement(why), group, defaults));
+            return work.run(job(Placement.host(why), group, defaults));
         }
     }
 
@@ -150,21 +144,6 @@ final class JobOptions {
                             defaults,
                             job -> recorder.record(() -> work.run(report, job, launched::ranks)));
                 });
-    }
-
-    private int wantedGpus() {
-        if (numGpus != null && numGpus < 1) {
-            throw new UsageException("--gpus=" + numGpus + " must be at least 1");
-        }
-        return numGpus == null ? 0 : numGpus;
-    }
-
-    private Placement hostPlacement(String note) {
-        if (numGpus != null && backend == BackendName.HOST) {
-            throw new UsageException(
-                    "--gpus=" + numGpus + " does not go with --backend=host, which uses none");
-        }
-        return Placement.host(note);
     }
 
     private Job job(Placement placement, GroupOptions group, ShapeDefaults defaults) {

@@ -63,7 +63,7 @@ final class BackendChoiceTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "test-intranode --gpus 0 | deepep: --gpus=0 must be at least 1",
+                "test-intranode --gpus 0 | deepep: --gpus=0 is not in [1, 2048]",
                 "test-intranode --gpus 2 --backend host | deepep: --gpus=2 does not go with --backend=host, which uses none",
                 "test-intranode --sms 8,3 | deepep: --sms=3 is not an even number in [2, 1024]",
             })

@@ -124,8 +124,8 @@ public final class BenchReport {
         return line + " GB/s";
     }
 
-    /** Writes the records as a JSON array. */
-    public static void write(Path file, List<?> records) {
+    /** Writes a record, or a list of them as an array. */
+    public static void write(Path file, Object records) {
         try {
             OutputFile.write("--json", file, JSON.writeValueAsBytes(records));
         } catch (JsonProcessingException impossible) {

@@ -1,0 +1,33 @@
+package io.deepep.bench;
+
+import io.deepep.bench.run.Placement;
+import io.deepep.bench.run.UsageException;
+import picocli.CommandLine.Option;
+
+/** How many GPUs a command uses. */
+final class GpuOption {
+    @Option(
+            names = "--gpus",
+            paramLabel = "N",
+            description =
+                    "GPUs to use, the first N; ranks go round them, several on one if they must"
+                            + " (default: all).")
+    private Integer numGpus;
+
+    /** Ranks on the GPUs asked for. */
+    Placement cuda() {
+        if (numGpus != null) {
+            UsageException.requireIn("--gpus", numGpus, 1, GroupOptions.MOST_RANKS);
+        }
+        return Placement.cuda(numGpus == null ? 0 : numGpus);
+    }
+
+    /** Ranks on the host, which was asked for and uses no GPU. */
+    Placement host() {
+        if (numGpus != null) {
+            throw new UsageException(
+                    "--gpus=" + numGpus + " does not go with --backend=host, which uses none");
+        }
+        return Placement.host("");
+    }
+}
