@@ -129,11 +129,8 @@ final class ChaosCommand implements Callable<Integer> {
                     Math.min(numRanks, GroupOptions.MOST_RANKS));
             if (numRanks % ranksPerNode != 0) {
                 throw new UsageException(
-                        "--ranks-per-node="
-                                + ranksPerNode
-                                + " does not divide the "
-                                + numRanks
-                                + " ranks");
+                        "--ranks-per-node=%s does not divide the %s ranks"
+                                .formatted(ranksPerNode, numRanks));
             }
             return new RankRun(placement(), ranksPerNode, timeout());
         }

@@ -91,10 +91,8 @@ final class DeepEpCommand implements Runnable {
 
     private static TypeConversionException noneOf(List<?> constants, String text) {
         return new TypeConversionException(
-                "'"
-                        + text
-                        + "' is not one of "
-                        + constants.stream().map(each -> name(each)).toList());
+                "'%s' is not one of %s"
+                        .formatted(text, constants.stream().map(each -> name(each)).toList()));
     }
 
     /** Adds a command with defaults of its own, which its help names. */

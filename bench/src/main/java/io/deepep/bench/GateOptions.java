@@ -85,13 +85,8 @@ public final class GateOptions {
     public void requireNoGroups(String option, String routing) {
         if (hasGroups()) {
             throw new UsageException(
-                    "--num-groups and --num-topk-groups do not go with "
-                            + option
-                            + "="
-                            + routing
-                            + "; use "
-                            + option
-                            + " group-limited");
+                    "--num-groups and --num-topk-groups do not go with %s=%s; use %s group-limited"
+                            .formatted(option, routing, option));
         }
     }
 }

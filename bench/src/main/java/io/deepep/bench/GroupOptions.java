@@ -24,12 +24,8 @@ interface GroupOptions {
         long ranks = (long) nodes() * ranksPerNode();
         if (nodes() > MOST_RANKS || ranks > MOST_RANKS) {
             throw new UsageException(
-                    nodes()
-                            + " nodes x "
-                            + ranksPerNode()
-                            + " ranks are more than "
-                            + MOST_RANKS
-                            + "; lower --nodes or --ranks-per-node");
+                    "%s nodes x %s ranks are more than %s; lower --nodes or --ranks-per-node"
+                            .formatted(nodes(), ranksPerNode(), MOST_RANKS));
         }
         if (nodes() < 1) {
             throw new UsageException("--nodes=" + nodes() + " must be at least 1");

@@ -181,15 +181,13 @@ final class JobOptions {
         for (int number : sms) {
             if (number > room) {
                 throw new UsageException(
-                        "--sms="
-                                + number
-                                + " is more than the "
-                                + room
-                                + " that each of "
-                                + placement.ranksPerGpu(numRanks)
-                                + " ranks can have on "
-                                + placement.gpu().name()
-                                + "; lower it, or use more GPUs");
+                        ("--sms=%s is more than the %s that each of %s ranks can have on %s; lower it, or use"
+                                        + " more GPUs")
+                                .formatted(
+                                        number,
+                                        room,
+                                        placement.ranksPerGpu(numRanks),
+                                        placement.gpu().name()));
             }
         }
     }
@@ -227,12 +225,8 @@ final class JobOptions {
         RecordedRouting file = RecordedRouting.read(routing.routing, routing.routingWeights);
         if (numTopk != null && numTopk != file.numTopk()) {
             throw new UsageException(
-                    "--num-topk="
-                            + numTopk
-                            + " does not go with --routing="
-                            + routing.routing
-                            + ", which has top-"
-                            + file.numTopk());
+                    "--num-topk=%s does not go with --routing=%s, which has top-%s"
+                            .formatted(numTopk, routing.routing, file.numTopk()));
         }
         Routing replayed = file.forRanks(topology.numRanks(), numExperts);
         RoutingSpec recipe =

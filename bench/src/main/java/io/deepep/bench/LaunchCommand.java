@@ -140,10 +140,9 @@ final class LaunchCommand implements Callable<Integer> {
         require(
                 environment.containsKey("DEEPEP_SECRET_FILE")
                         || environment.containsKey("DEEPEP_SECRET"),
-                "--nnodes="
-                        + numNodes
-                        + " needs a secret that all hosts share; make one by (umask 077; openssl rand -hex 32 >FILE)"
-                        + " and set DEEPEP_SECRET_FILE=FILE on each");
+                ("--nnodes=%s needs a secret that all hosts share; make one by (umask 077; openssl rand -hex"
+                                + " 32 >FILE) and set DEEPEP_SECRET_FILE=FILE on each")
+                        .formatted(numNodes));
         int port = masterPort == null ? port(environment.get("MASTER_PORT")) : masterPort;
         require(
                 port >= 1 && port + maxRestarts <= LARGEST_PORT,

@@ -65,10 +65,9 @@ public final class Main {
         } catch (OutOfMemoryError full) {
             return complain(
                     console,
-                    "out of memory ("
-                            + full.getMessage()
-                            + "); lower --num-tokens or the number of ranks, or raise the heap by"
-                            + " DEEPEP_JAVA_OPTS=-Xmx...");
+                    ("out of memory (%s); lower --num-tokens or the number of ranks, or raise the heap by"
+                                    + " DEEPEP_JAVA_OPTS=-Xmx...")
+                            .formatted(full.getMessage()));
         }
     }
 

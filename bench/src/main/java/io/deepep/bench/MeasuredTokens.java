@@ -29,11 +29,8 @@ final class MeasuredTokens {
         for (int number : tokens) {
             if (number < 1 || number > most) {
                 throw new UsageException(
-                        "--measured-tokens="
-                                + number
-                                + " is not in [1, --num-tokens="
-                                + most
-                                + "]");
+                        "--measured-tokens=%s is not in [1, --num-tokens=%s]"
+                                .formatted(number, most));
             }
         }
         if (!tokens.isEmpty()) {

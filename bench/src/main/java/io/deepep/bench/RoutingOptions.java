@@ -55,10 +55,9 @@ final class RoutingOptions {
     void requireNoRandomOptions() {
         if (distribution != null || gate.hasGroups() || maskedRatio != 0) {
             throw new UsageException(
-                    "--routing="
-                            + routing
-                            + " does not go with --distribution, --num-groups, --num-topk-groups or --masked-ratio;"
-                            + " the file says it all");
+                    ("--routing=%s does not go with --distribution, --num-groups, --num-topk-groups or"
+                                    + " --masked-ratio; the file says it all")
+                            .formatted(routing));
         }
     }
 }

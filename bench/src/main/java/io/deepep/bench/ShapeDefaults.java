@@ -25,10 +25,8 @@ record ShapeDefaults(int hostTokens, int cudaTokens, int numExperts) {
     String tokensText() {
         return hostTokens == cudaTokens
                 ? Integer.toString(hostTokens)
-                : hostTokens
-                        + " where the host moves the bytes (so that all checks take less than a"
-                        + " minute on two cores), "
-                        + cudaTokens
-                        + " on GPUs";
+                : ("%s where the host moves the bytes (so that all checks take less than a minute on two cores),"
+                                + " %s on GPUs")
+                        .formatted(hostTokens, cudaTokens);
     }
 }

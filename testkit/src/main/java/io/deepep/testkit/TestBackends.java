@@ -53,11 +53,8 @@ public interface TestBackends {
                         .ifPresent(
                                 reason -> {
                                     throw new IllegalStateException(
-                                            property
-                                                    + " names "
-                                                    + name
-                                                    + ", which cannot be used here: "
-                                                    + reason);
+                                            "%s names %s, which cannot be used here: %s"
+                                                    .formatted(property, name, reason));
                                 });
             }
         }

@@ -24,15 +24,13 @@ public record ChaosReport(List<Tally> tallies, Map<Model, Usage> leftOver, List<
         leftOver.forEach(
                 (model, usage) ->
                         text.append(
-                                "\nat the end a rank of the "
-                                        + Names.of(model)
-                                        + " held at most "
-                                        + usage.descriptors()
-                                        + " descriptors, "
-                                        + usage.threads()
-                                        + " threads and "
-                                        + usage.mappings()
-                                        + " mappings of shared memory more than after its first run"));
+                                ("\nat the end a rank of the %s held at most %s descriptors, %s threads and %s"
+                                                + " mappings of shared memory more than after its first run")
+                                        .formatted(
+                                                Names.of(model),
+                                                usage.descriptors(),
+                                                usage.threads(),
+                                                usage.mappings())));
         return text.toString();
     }
 

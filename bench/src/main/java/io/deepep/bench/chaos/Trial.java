@@ -99,13 +99,8 @@ record Trial(
 
     /** Mode, model, action and moment in words. */
     String kind() {
-        return Names.of(mode)
-                + " "
-                + Names.of(model)
-                + " "
-                + Names.of(action)
-                + " "
-                + Names.of(moment);
+        return "%s %s %s %s"
+                .formatted(Names.of(mode), Names.of(model), Names.of(action), Names.of(moment));
     }
 
     /** For the processes of its ranks; {@link #decode} reads it. */

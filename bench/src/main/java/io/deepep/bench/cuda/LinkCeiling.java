@@ -164,14 +164,8 @@ public final class LinkCeiling {
                 long seen = word.get(JAVA_LONG, 0);
                 if (seen != expected) {
                     throw new IllegalStateException(
-                            "the bare copy lost rows: rank "
-                                    + rank
-                                    + " expected "
-                                    + expected
-                                    + " from rank "
-                                    + peer
-                                    + ", saw "
-                                    + seen);
+                            "the bare copy lost rows: rank %s expected %s from rank %s, saw %s"
+                                    .formatted(rank, expected, peer, seen));
                 }
             }
         }

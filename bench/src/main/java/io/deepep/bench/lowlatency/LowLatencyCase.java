@@ -117,12 +117,8 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
             long seen = cumulative.getLong(expert);
             if (seen != counts[expert]) {
                 throw new OracleMismatch(
-                        "cumulativeStats["
-                                + expert
-                                + "]: expected "
-                                + counts[expert]
-                                + ", saw "
-                                + seen);
+                        "cumulativeStats[%s]: expected %s, saw %s"
+                                .formatted(expert, counts[expert], seen));
             }
         }
         for (int src = 0; src < waitCosts.size(0); src++) {

@@ -88,14 +88,8 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
         int seen = session.buffer(rank).lowLatencyQueryMask()[absent];
         if (seen != expected) {
             throw new OracleMismatch(
-                    "mask of rank "
-                            + absent
-                            + " at rank "
-                            + rank
-                            + ": expected "
-                            + expected
-                            + ", saw "
-                            + seen);
+                    "mask of rank %s at rank %s: expected %s, saw %s"
+                            .formatted(absent, rank, expected, seen));
         }
     }
 }

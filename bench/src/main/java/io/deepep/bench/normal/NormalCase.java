@@ -237,10 +237,8 @@ final class NormalCase implements Case {
                         rank -> {
                             if (!before.get(rank).equals(after.get(rank))) {
                                 throw new OracleMismatch(
-                                        "rank "
-                                                + rank
-                                                + ": the second run gave other bits than the"
-                                                + " first");
+                                        "rank %s: the second run gave other bits than the first"
+                                                .formatted(rank));
                             }
                         });
     }

@@ -77,10 +77,8 @@ final class NpyReader {
             case "<f4" -> NamedArray.Type.F32;
             default ->
                     throw new RoutingFileException(
-                            name
-                                    + ": dtype '"
-                                    + descr
-                                    + "' is not one of '<i8', '<i4', '<f4'; convert it with astype");
+                            "%s: dtype '%s' is not one of '<i8', '<i4', '<f4'; convert it with astype"
+                                    .formatted(name, descr));
         };
     }
 

@@ -139,12 +139,8 @@ public final class RecordedRouting {
     public Routing forRanks(int numRanks, int numExperts) {
         if (idx.rank() == 3 && idx.shape()[0] != numRanks) {
             throw new UsageException(
-                    "--routing: "
-                            + name
-                            + " is of "
-                            + idx.shape()[0]
-                            + " ranks, the group has numRanks="
-                            + numRanks);
+                    "--routing: %s is of %s ranks, the group has numRanks=%s"
+                            .formatted(name, idx.shape()[0], numRanks));
         }
         requireHeap();
         long[][][] experts = new long[numRanks][][];

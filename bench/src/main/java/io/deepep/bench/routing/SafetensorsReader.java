@@ -81,14 +81,8 @@ final class SafetensorsReader {
         long to = entry.path("data_offsets").path(1).asLong(-1);
         if (from < 0 || to < from || to > data.limit()) {
             throw new RoutingFileException(
-                    name
-                            + ": data_offsets ["
-                            + from
-                            + ", "
-                            + to
-                            + "] are not within the "
-                            + data.limit()
-                            + " bytes of data");
+                    "%s: data_offsets [%s, %s] are not within the %s bytes of data"
+                            .formatted(name, from, to, data.limit()));
         }
         return Optional.of(
                 new NamedArray(key, type, shape, data.slice((int) from, (int) (to - from))));

@@ -110,17 +110,13 @@ public record Job(
 
     /** The shape in a line. */
     public String describe() {
-        return topology.numRdmaRanks()
-                + " x "
-                + topology.numNvlRanks()
-                + " ranks, up to "
-                + routing.maxTokens()
-                + " tokens each, hidden "
-                + hidden
-                + ", top-"
-                + routing.numTopk()
-                + " of "
-                + routing.numExperts()
-                + " experts";
+        return "%s x %s ranks, up to %s tokens each, hidden %s, top-%s of %s experts"
+                .formatted(
+                        topology.numRdmaRanks(),
+                        topology.numNvlRanks(),
+                        routing.maxTokens(),
+                        hidden,
+                        routing.numTopk(),
+                        routing.numExperts());
     }
 }

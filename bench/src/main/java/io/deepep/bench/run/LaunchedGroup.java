@@ -83,10 +83,9 @@ public final class LaunchedGroup {
         size().ifPresent(
                         processes -> {
                             throw new UsageException(
-                                    command
-                                            + " runs its ranks as threads of one process, but "
-                                            + processes
-                                            + " were launched; start it without a launcher");
+                                    ("%s runs its ranks as threads of one process, but %s were launched; start"
+                                                    + " it without a launcher")
+                                            .formatted(command, processes));
                         });
     }
 
@@ -109,10 +108,8 @@ public final class LaunchedGroup {
         }
         if (numRanks != communicator.size()) {
             throw new UsageException(
-                    numRanks
-                            + " ranks do not fit the "
-                            + communicator.size()
-                            + " processes that were launched, one rank each");
+                    "%s ranks do not fit the %s processes that were launched, one rank each"
+                            .formatted(numRanks, communicator.size()));
         }
         return new LaunchedRanks(communicator);
     }
@@ -125,10 +122,8 @@ public final class LaunchedGroup {
     public Communicator communicator(int numRanks) {
         if (communicator == null || communicator.size() != numRanks) {
             throw new UsageException(
-                    "a process for each of "
-                            + numRanks
-                            + " ranks is needed: start them by deepep launch -n "
-                            + numRanks);
+                    "a process for each of %s ranks is needed: start them by deepep launch -n %s"
+                            .formatted(numRanks, numRanks));
         }
         return communicator;
     }

@@ -144,10 +144,11 @@ public final class Session implements AutoCloseable {
 
     /** Device, shape and processes in a line. */
     public String describe() {
-        return job.placement().describe()
-                + ", "
-                + job.describe()
-                + (numProcesses() == 1 ? "" : ", " + numProcesses() + " processes");
+        return "%s, %s%s"
+                .formatted(
+                        job.placement().describe(),
+                        job.describe(),
+                        numProcesses() == 1 ? "" : ", " + numProcesses() + " processes");
     }
 
     /** The job. */

@@ -55,10 +55,8 @@ public final class Ranks {
             TestBackend backend, EpTopology topology, InProcessGroup.RankTask body) {
         if (!fit(backend, topology)) {
             throw new AssertionError(
-                    topology
-                            + " is no group of "
-                            + backend.name()
-                            + " here: give the case a source of arguments that leaves it out");
+                    "%s is no group of %s here: give the case a source of arguments that leaves it out"
+                            .formatted(topology, backend.name()));
         }
         try {
             if (ProcessRanks.areRequested()) {

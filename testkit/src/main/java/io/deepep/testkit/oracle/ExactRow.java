@@ -96,17 +96,8 @@ final class ExactRow {
             float seen = bf16(memory.get(ValueLayout.JAVA_SHORT_UNALIGNED, at + 2L * h));
             if (!(Math.abs(seen - sum[h]) <= error[h])) {
                 throw new OracleMismatch(
-                        what
-                                + ", channel "
-                                + h
-                                + ": expected "
-                                + sum[h]
-                                + " ± "
-                                + error[h]
-                                + " ("
-                                + terms
-                                + " summands), saw "
-                                + seen);
+                        "%s, channel %s: expected %s ± %s (%s summands), saw %s"
+                                .formatted(what, h, sum[h], error[h], terms, seen));
             }
         }
     }

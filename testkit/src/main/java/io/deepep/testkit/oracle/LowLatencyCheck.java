@@ -91,26 +91,20 @@ public record LowLatencyCheck(
                         at + codes.length);
         if (h >= 0) {
             throw new OracleMismatch(
-                    what
-                            + ", code of channel "
-                            + h
-                            + ": expected "
-                            + (codes[(int) h] & 0xff)
-                            + ", saw "
-                            + x.getLong(row, h));
+                    "%s, code of channel %s: expected %s, saw %s"
+                            .formatted(what, h, codes[(int) h] & 0xff, x.getLong(row, h)));
         }
         long[] expected = scaleBits(cast);
         for (int i = 0; i < expected.length; i++) {
             long seen = scales.getLong(expert, row, i);
             if (seen != expected[i]) {
                 throw new OracleMismatch(
-                        what
-                                + ", bits of scale "
-                                + i
-                                + ": expected "
-                                + Long.toHexString(expected[i])
-                                + ", saw "
-                                + Long.toHexString(seen));
+                        "%s, bits of scale %s: expected %s, saw %s"
+                                .formatted(
+                                        what,
+                                        i,
+                                        Long.toHexString(expected[i]),
+                                        Long.toHexString(seen)));
             }
         }
     }

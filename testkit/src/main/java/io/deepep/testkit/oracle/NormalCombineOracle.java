@@ -141,18 +141,8 @@ public final class NormalCombineOracle {
                 double bound = routing.numRanks() * 0x1p-24 * magnitude;
                 if (!(Math.abs(seen - sum) <= bound)) {
                     throw new OracleMismatch(
-                            "combined weight of rank "
-                                    + src
-                                    + ", token "
-                                    + token
-                                    + ", selection "
-                                    + k
-                                    + ": expected "
-                                    + sum
-                                    + " ± "
-                                    + bound
-                                    + ", saw "
-                                    + seen);
+                            "combined weight of rank %s, token %s, selection %s: expected %s ± %s, saw %s"
+                                    .formatted(src, token, k, sum, bound, seen));
                 }
             }
         }

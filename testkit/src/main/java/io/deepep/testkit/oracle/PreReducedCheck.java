@@ -50,13 +50,12 @@ public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
                 long seen = actual.getLong(token, h) & 0xffffL;
                 if (expected != seen) {
                     throw new OracleMismatch(
-                            what(src, token)
-                                    + ", channel "
-                                    + h
-                                    + ": expected bits 0x"
-                                    + Long.toHexString(expected)
-                                    + ", saw 0x"
-                                    + Long.toHexString(seen));
+                            "%s, channel %s: expected bits 0x%s, saw 0x%s"
+                                    .formatted(
+                                            what(src, token),
+                                            h,
+                                            Long.toHexString(expected),
+                                            Long.toHexString(seen)));
                 }
             }
         }

@@ -36,15 +36,13 @@ final class RowBits {
         if (difference >= 0) {
             long channel = difference / expected.dtype().sizeBytes();
             throw new OracleMismatch(
-                    what
-                            + ", channel "
-                            + channel
-                            + ": expected bits 0x"
-                            + Long.toHexString(expected.getLong(from, channel))
-                            + ", saw 0x"
-                            + Long.toHexString(actual.getLong(row, channel))
-                            + "; the row begins "
-                            + Tokens.describe(beginning(actual, row)));
+                    "%s, channel %s: expected bits 0x%s, saw 0x%s; the row begins %s"
+                            .formatted(
+                                    what,
+                                    channel,
+                                    Long.toHexString(expected.getLong(from, channel)),
+                                    Long.toHexString(actual.getLong(row, channel)),
+                                    Tokens.describe(beginning(actual, row))));
         }
     }
 

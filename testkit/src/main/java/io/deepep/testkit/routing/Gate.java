@@ -43,22 +43,13 @@ public sealed interface Gate {
                 return "numExperts=" + numExperts + " is not a multiple of numGroups=" + numGroups;
             }
             if (numTopkGroups < 1 || numTopkGroups > numGroups) {
-                return "numTopkGroups="
-                        + numTopkGroups
-                        + " is not in [1, numGroups="
-                        + numGroups
-                        + "]";
+                return "numTopkGroups=%s is not in [1, numGroups=%s]"
+                        .formatted(numTopkGroups, numGroups);
             }
             int reachable = numExperts / numGroups * numTopkGroups;
             return numTopk > reachable
-                    ? "numTopk="
-                            + numTopk
-                            + " exceeds the "
-                            + reachable
-                            + " experts of numTopkGroups="
-                            + numTopkGroups
-                            + " of numGroups="
-                            + numGroups
+                    ? "numTopk=%s exceeds the %s experts of numTopkGroups=%s of numGroups=%s"
+                            .formatted(numTopk, reachable, numTopkGroups, numGroups)
                     : null;
         }
 

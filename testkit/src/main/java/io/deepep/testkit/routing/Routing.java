@@ -38,11 +38,8 @@ public final class Routing {
         }
         if (weights.length != numRanks) {
             throw new IllegalArgumentException(
-                    "weights of "
-                            + weights.length
-                            + " ranks do not go with "
-                            + numRanks
-                            + " ranks");
+                    "weights of %s ranks do not go with %s ranks"
+                            .formatted(weights.length, numRanks));
         }
         for (int rank = 0; rank < numRanks; rank++) {
             check(rank, numExperts, numTopk, topkIdx[rank], weights[rank]);
@@ -54,37 +51,20 @@ public final class Routing {
             int rank, int numExperts, int numTopk, long[][] topkIdx, float[][] weights) {
         if (topkIdx.length != weights.length) {
             throw new IllegalArgumentException(
-                    "rank "
-                            + rank
-                            + " has "
-                            + topkIdx.length
-                            + " rows of indices and "
-                            + weights.length
-                            + " rows of weights");
+                    "rank %s has %s rows of indices and %s rows of weights"
+                            .formatted(rank, topkIdx.length, weights.length));
         }
         for (int token = 0; token < topkIdx.length; token++) {
             if (topkIdx[token].length != numTopk || weights[token].length != numTopk) {
                 throw new IllegalArgumentException(
-                        "rank "
-                                + rank
-                                + ", token "
-                                + token
-                                + " does not have numTopk="
-                                + numTopk
-                                + " selections");
+                        "rank %s, token %s does not have numTopk=%s selections"
+                                .formatted(rank, token, numTopk));
             }
             for (long expert : topkIdx[token]) {
                 if (expert < -1 || expert >= numExperts) {
                     throw new IllegalArgumentException(
-                            "rank "
-                                    + rank
-                                    + ", token "
-                                    + token
-                                    + ": expert="
-                                    + expert
-                                    + " is not in [-1, "
-                                    + numExperts
-                                    + ")");
+                            "rank %s, token %s: expert=%s is not in [-1, %s)"
+                                    .formatted(rank, token, expert, numExperts));
                 }
             }
         }

@@ -42,13 +42,8 @@ public record RoutingSpec(
         Objects.requireNonNull(gate, "gate");
         if (numRanks < 1 || numTokens < 0 || numTopk < 1) {
             throw new IllegalArgumentException(
-                    "numRanks="
-                            + numRanks
-                            + ", numTokens="
-                            + numTokens
-                            + ", numTopk="
-                            + numTopk
-                            + " must be at least 1, 0 and 1");
+                    "numRanks=%s, numTokens=%s, numTopk=%s must be at least 1, 0 and 1"
+                            .formatted(numRanks, numTokens, numTopk));
         }
         if (numExperts < numRanks || numExperts % numRanks != 0) {
             throw new IllegalArgumentException(

@@ -148,16 +148,7 @@ public record LowLatencyShape(
 
     @Override
     public String toString() {
-        return nodes
-                + "x"
-                + ranksPerNode
-                + " T="
-                + tokens
-                + " H="
-                + hidden
-                + " K="
-                + topk
-                + " E="
-                + experts;
+        return "%sx%s T=%s H=%s K=%s E=%s"
+                .formatted(nodes, ranksPerNode, tokens, hidden, topk, experts);
     }
 }

@@ -150,18 +150,7 @@ record NormalShape(
 
     @Override
     public String toString() {
-        return nodes
-                + "x"
-                + ranksPerNode
-                + " T="
-                + tokens
-                + " H="
-                + hidden
-                + " "
-                + dtype
-                + " K="
-                + topk
-                + " E="
-                + experts;
+        return "%sx%s T=%s H=%s %s K=%s E=%s"
+                .formatted(nodes, ranksPerNode, tokens, hidden, dtype, topk, experts);
     }
 }
