@@ -45,13 +45,12 @@ final class OptionsChecks {
         Stream given = options.communicationStream();
         if (given != null && !kind.isInstance(given)) {
             throw new IllegalArgumentException(
-                    "communicationStream is a "
-                            + given.getClass().getName()
-                            + ", which a buffer on device="
-                            + options.device()
-                            + " cannot run on; give a "
-                            + kind.getSimpleName()
-                            + " or leave it out");
+                    ("communicationStream is a %s, which a buffer on device=%s cannot run on; give a %s or"
+                                    + " leave it out")
+                            .formatted(
+                                    given.getClass().getName(),
+                                    options.device(),
+                                    kind.getSimpleName()));
         }
     }
 
@@ -59,12 +58,9 @@ final class OptionsChecks {
         int numDevices = CudaDriver.numDevices();
         if (index >= numDevices) {
             throw new IllegalArgumentException(
-                    "device=cuda:"
-                            + index
-                            + " is not one of the "
-                            + numDevices
-                            + " GPUs visible here; check CUDA_VISIBLE_DEVICES, and start at most"
-                            + " one rank per GPU or give ranks the same GPU");
+                    ("device=cuda:%s is not one of the %s GPUs visible here; check CUDA_VISIBLE_DEVICES, and"
+                                    + " start at most one rank per GPU or give ranks the same GPU")
+                            .formatted(index, numDevices));
         }
     }
 }

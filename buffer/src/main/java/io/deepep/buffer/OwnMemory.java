@@ -24,11 +24,8 @@ record OwnMemory(Device device, MemoryRange nvl, MemoryRange rdma) {
 
     private static IllegalArgumentException lying(String name, Tensor tensor, String which) {
         return new IllegalArgumentException(
-                name
-                        + " is "
-                        + tensor
-                        + " and lies in the buffer ("
-                        + which
-                        + "), which the ranks write and read during a call; give memory of your own, or a copy");
+                ("%s is %s and lies in the buffer (%s), which the ranks write and read during a call; give"
+                                + " memory of your own, or a copy")
+                        .formatted(name, tensor, which));
     }
 }

@@ -78,11 +78,9 @@ final class PlanMemory {
                     && !isInPlace(output, other)
                     && MemoryRange.overlap(output.tensor, other.tensor)) {
                 throw new IllegalArgumentException(
-                        output.name
-                                + " overlaps "
-                                + other.name
-                                + ", but the call writes the one while it uses the other; give it"
-                                + " memory of its own");
+                        ("%s overlaps %s, but the call writes the one while it uses the other; give it memory"
+                                        + " of its own")
+                                .formatted(output.name, other.name));
             }
         }
     }
@@ -114,12 +112,9 @@ final class PlanMemory {
     void requireShareable() {
         if (confined != null) {
             throw new IllegalArgumentException(
-                    confined.name
-                            + " is "
-                            + confined.tensor
-                            + " in a confined arena, but an asynchronous call runs on a thread of"
-                            + " the buffer's; allocate it from Arena.ofShared() or Arena.ofAuto(),"
-                            + " or call synchronously");
+                    ("%s is %s in a confined arena, but an asynchronous call runs on a thread of the buffer's;"
+                                    + " allocate it from Arena.ofShared() or Arena.ofAuto(), or call synchronously")
+                            .formatted(confined.name, confined.tensor));
         }
     }
 }

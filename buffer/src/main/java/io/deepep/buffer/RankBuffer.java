@@ -240,12 +240,8 @@ final class RankBuffer implements Buffer {
         requireUsable();
         if (offset % dtype.sizeBytes() != 0) {
             throw new IllegalArgumentException(
-                    "offset="
-                            + offset
-                            + " is not a multiple of the "
-                            + dtype.sizeBytes()
-                            + " bytes of "
-                            + dtype);
+                    "offset=%s is not a multiple of the %s bytes of %s"
+                            .formatted(offset, dtype.sizeBytes(), dtype));
         }
         long capacity = rdma ? options.numRdmaBytes() : options.numNvlBytes();
         if (offset < 0
@@ -253,17 +249,9 @@ final class RankBuffer implements Buffer {
                 || numElements < 0
                 || numElements > (capacity - offset) / dtype.sizeBytes()) {
             throw new IllegalArgumentException(
-                    "offset="
-                            + offset
-                            + " with numElements="
-                            + numElements
-                            + " of "
-                            + dtype
-                            + " is not within the "
-                            + capacity
-                            + " bytes of the "
-                            + (rdma ? "RDMA" : "NVL")
-                            + " buffer");
+                    "offset=%s with numElements=%s of %s is not within the %s bytes of the %s buffer"
+                            .formatted(
+                                    offset, numElements, dtype, capacity, rdma ? "RDMA" : "NVL"));
         }
         return resources.localTensor(dtype, numElements, offset, rdma);
     }
@@ -377,11 +365,8 @@ final class RankBuffer implements Buffer {
     private static <K> K requireMode(K kernels, String mode) {
         if (kernels == null) {
             throw new IllegalStateException(
-                    "the buffer was opened without "
-                            + mode
-                            + " limits; give Buffer.builder(...)."
-                            + mode
-                            + "(...)");
+                    "the buffer was opened without %s limits; give Buffer.builder(...).%s(...)"
+                            .formatted(mode, mode));
         }
         return kernels;
     }
@@ -394,10 +379,8 @@ final class RankBuffer implements Buffer {
         Throwable cause = failure;
         if (cause != null) {
             throw new IllegalStateException(
-                    "the buffer of rank "
-                            + options.topology().rank()
-                            + " failed earlier; close it and open a new one: "
-                            + cause.getMessage(),
+                    "the buffer of rank %s failed earlier; close it and open a new one: %s"
+                            .formatted(options.topology().rank(), cause.getMessage()),
                     cause);
         }
     }

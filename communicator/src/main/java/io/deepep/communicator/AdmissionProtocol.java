@@ -67,10 +67,8 @@ final class AdmissionProtocol extends Protocol {
             responses.done();
             if (door.refusal() != null) {
                 throw new RankMismatchException(
-                        "rank "
-                                + rank
-                                + " and the process at the master address "
-                                + door.refusal());
+                        "rank %s and the process at the master address %s"
+                                .formatted(rank, door.refusal()));
             }
             exchange.requireNobodyGone(start);
             if (System.nanoTime() - start > timeoutNanos) {
@@ -114,22 +112,14 @@ final class AdmissionProtocol extends Protocol {
         int itsRank = RankAddress.rank(joiner);
         int itsSize = RankAddress.size(joiner);
         if (itsSize != size) {
-            return "rank "
-                    + itsRank
-                    + " was started with size="
-                    + itsSize
-                    + ", rank "
-                    + rank
-                    + " with size="
-                    + size
-                    + "; give all ranks the same WORLD_SIZE";
+            return "rank %s was started with size=%s, rank %s with size=%s; give all ranks the same WORLD_SIZE"
+                    .formatted(itsRank, itsSize, rank, size);
         }
         Address holder = itsRank == rank ? local_addr : admitted[itsRank];
         if (holder != null && !Objects.equals(holder, joiner)) {
-            return "rank="
-                    + itsRank
-                    + " has joined this group before; give every process a RANK of its own, and start"
-                    + " all ranks again after one has failed";
+            return ("rank=%s has joined this group before; give every process a RANK of its own, and start all ranks"
+                            + " again after one has failed")
+                    .formatted(itsRank);
         }
         admitted[itsRank] = joiner;
         return null;

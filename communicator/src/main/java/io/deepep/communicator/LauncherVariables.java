@@ -104,11 +104,11 @@ final class LauncherVariables {
             // A job of Slurm sets SLURM_NTASKS also where nothing was started by srun.
             if (hasRank || (hasSize && !family.equals(SLURM))) {
                 throw new IllegalArgumentException(
-                        (hasRank ? family.rank : family.size)
-                                + " is set, but "
-                                + (hasRank ? family.size : family.rank)
-                                + " is missing"
-                                + CURE);
+                        "%s is set, but %s is missing%s"
+                                .formatted(
+                                        hasRank ? family.rank : family.size,
+                                        hasRank ? family.size : family.rank,
+                                        CURE));
             }
         }
         throw new IllegalArgumentException(
@@ -136,14 +136,8 @@ final class LauncherVariables {
     private static void requireSame(String name, int value, String otherName, int other) {
         if (value != other) {
             throw new IllegalArgumentException(
-                    name
-                            + "="
-                            + value
-                            + " contradicts "
-                            + otherName
-                            + "="
-                            + other
-                            + "; unset the one that is wrong");
+                    "%s=%s contradicts %s=%s; unset the one that is wrong"
+                            .formatted(name, value, otherName, other));
         }
     }
 
@@ -208,10 +202,8 @@ final class LauncherVariables {
                 Matcher tasks = TASKS_PER_NODE.matcher(text);
                 if (!tasks.matches()) {
                     throw new IllegalArgumentException(
-                            name
-                                    + "="
-                                    + text
-                                    + " is not one number for all hosts; start as many ranks on each");
+                            "%s=%s is not one number for all hosts; start as many ranks on each"
+                                    .formatted(name, text));
                 }
                 return parse(name, tasks.group(1));
             }
@@ -235,11 +227,9 @@ final class LauncherVariables {
             return SecretFile.ofThisUser();
         }
         throw new IllegalArgumentException(
-                "MASTER_ADDR="
-                        + address
-                        + " is not a loopback address and neither DEEPEP_SECRET_FILE nor"
-                        + " DEEPEP_SECRET is set"
-                        + SecretFile.CURE);
+                ("MASTER_ADDR=%s is not a loopback address and neither DEEPEP_SECRET_FILE nor DEEPEP_SECRET is"
+                                + " set%s")
+                        .formatted(address, SecretFile.CURE));
     }
 
     private Duration failureTimeout() {

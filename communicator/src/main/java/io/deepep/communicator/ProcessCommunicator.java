@@ -136,10 +136,8 @@ public final class ProcessCommunicator implements Communicator {
         return failure instanceof RuntimeException unchecked
                 ? unchecked
                 : new DeepEpUnavailableException(
-                        "rank "
-                                + environment.rank()
-                                + " cannot open its connections: "
-                                + failure.getMessage(),
+                        "rank %s cannot open its connections: %s"
+                                .formatted(environment.rank(), failure.getMessage()),
                         "check MASTER_ADDR, MASTER_PORT and the network between the hosts",
                         failure);
     }
@@ -153,10 +151,8 @@ public final class ProcessCommunicator implements Communicator {
                         "run rank 0, and only one, on the host of MASTER_ADDR, and choose a MASTER_PORT that is free",
                         taken)
                 : new DeepEpUnavailableException(
-                        "rank "
-                                + environment.rank()
-                                + " cannot listen at the address from which it reaches "
-                                + place,
+                        "rank %s cannot listen at the address from which it reaches %s"
+                                .formatted(environment.rank(), place),
                         "check this host's network",
                         taken);
     }

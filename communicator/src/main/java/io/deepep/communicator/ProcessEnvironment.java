@@ -38,28 +38,18 @@ public record ProcessEnvironment(
         }
         if (rank < 0 || rank >= size) {
             throw new IllegalArgumentException(
-                    "rank="
-                            + rank
-                            + " (RANK) is not between 0 and "
-                            + (size - 1)
-                            + ", size="
-                            + size);
+                    "rank=%s (RANK) is not between 0 and %s, size=%s"
+                            .formatted(rank, size - 1, size));
         }
         if (localSize < 1 || localSize > size) {
             throw new IllegalArgumentException(
-                    "localSize="
-                            + localSize
-                            + " (LOCAL_WORLD_SIZE) is not between 1 and size="
-                            + size);
+                    "localSize=%s (LOCAL_WORLD_SIZE) is not between 1 and size=%s"
+                            .formatted(localSize, size));
         }
         if (localRank < 0 || localRank >= localSize) {
             throw new IllegalArgumentException(
-                    "localRank="
-                            + localRank
-                            + " (LOCAL_RANK) is not between 0 and "
-                            + (localSize - 1)
-                            + ", localSize="
-                            + localSize);
+                    "localRank=%s (LOCAL_RANK) is not between 0 and %s, localSize=%s"
+                            .formatted(localRank, localSize - 1, localSize));
         }
         if (masterAddress.isBlank()) {
             throw new IllegalArgumentException(
@@ -130,15 +120,7 @@ public record ProcessEnvironment(
     /** Everything but the secret. */
     @Override
     public String toString() {
-        return "rank "
-                + rank
-                + " of "
-                + size
-                + " (local "
-                + localRank
-                + ") at "
-                + masterAddress
-                + ":"
-                + masterPort;
+        return "rank %s of %s (local %s) at %s:%s"
+                .formatted(rank, size, localRank, masterAddress, masterPort);
     }
 }

@@ -94,12 +94,12 @@ final class SecretFile {
         PosixFileAttributes attributes = attributes(path);
         if (isFile ? !attributes.isRegularFile() : !attributes.isDirectory()) {
             throw new IllegalArgumentException(
-                    name
-                            + " is "
-                            + (attributes.isSymbolicLink() ? "a link" : "of another kind")
-                            + ", not a "
-                            + (isFile ? "file" : "folder")
-                            + CURE);
+                    "%s is %s, not a %s%s"
+                            .formatted(
+                                    name,
+                                    attributes.isSymbolicLink() ? "a link" : "of another kind",
+                                    isFile ? "file" : "folder",
+                                    CURE));
         }
         int owner = uid(path);
         if (owner != user && owner != ROOT) {
@@ -108,12 +108,12 @@ final class SecretFile {
         }
         if (!OWNER_ALONE.containsAll(attributes.permissions())) {
             throw new IllegalArgumentException(
-                    name
-                            + " has the permissions "
-                            + PosixFilePermissions.toString(attributes.permissions())
-                            + ", so that others can read or change it; chmod "
-                            + (isFile ? "600" : "700")
-                            + " it, and if others may have seen it, put a new secret there");
+                    ("%s has the permissions %s, so that others can read or change it; chmod %s it, and if"
+                                    + " others may have seen it, put a new secret there")
+                            .formatted(
+                                    name,
+                                    PosixFilePermissions.toString(attributes.permissions()),
+                                    isFile ? "600" : "700"));
         }
     }
 
@@ -147,12 +147,9 @@ final class SecretFile {
             }
         } catch (IOException failure) {
             throw new IllegalArgumentException(
-                    "neither DEEPEP_SECRET_FILE nor DEEPEP_SECRET is set, and no secret can be kept in "
-                            + temporary
-                            + " ("
-                            + failure
-                            + ")"
-                            + CURE,
+                    ("neither DEEPEP_SECRET_FILE nor DEEPEP_SECRET is set, and no secret can be kept in %s"
+                                    + " (%s)%s")
+                            .formatted(temporary, failure, CURE),
                     failure);
         }
     }

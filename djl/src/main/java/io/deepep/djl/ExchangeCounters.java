@@ -34,10 +34,9 @@ final class ExchangeCounters implements ExpertExchangeMXBean, AutoCloseable {
         try {
             ObjectName name =
                     new ObjectName(
-                            "io.deepep:type=ExpertExchange,rank="
-                                    + buffer.topology().rank()
-                                    + ",id="
-                                    + NEXT_ID.incrementAndGet());
+                            "io.deepep:type=ExpertExchange,rank=%s,id=%s"
+                                    .formatted(
+                                            buffer.topology().rank(), NEXT_ID.incrementAndGet()));
             ExchangeCounters counters = new ExchangeCounters(buffer, mode, name);
             ManagementFactory.getPlatformMBeanServer().registerMBean(counters, name);
             return counters;

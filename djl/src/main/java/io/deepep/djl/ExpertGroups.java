@@ -14,24 +14,17 @@ final class ExpertGroups {
     ExpertGroups(TopkRule rule, int numGroups, int numTopkGroups) {
         if (numGroups < 1 || rule.numExperts() % numGroups != 0) {
             throw new IllegalArgumentException(
-                    "numExperts="
-                            + rule.numExperts()
-                            + " is not a multiple of numGroups="
-                            + numGroups);
+                    "numExperts=%s is not a multiple of numGroups=%s"
+                            .formatted(rule.numExperts(), numGroups));
         }
         groupSize = rule.numExperts() / numGroups;
         if (numTopkGroups < 1
                 || numTopkGroups > numGroups
                 || numTopkGroups * groupSize < rule.numTopk()) {
             throw new IllegalArgumentException(
-                    "numTopkGroups="
-                            + numTopkGroups
-                            + " is not in [1, numGroups="
-                            + numGroups
-                            + "], or its groups of "
-                            + groupSize
-                            + " experts have fewer than numTopk="
-                            + rule.numTopk());
+                    ("numTopkGroups=%s is not in [1, numGroups=%s], or its groups of %s experts have fewer"
+                                    + " than numTopk=%s")
+                            .formatted(numTopkGroups, numGroups, groupSize, rule.numTopk()));
         }
         this.numGroups = numGroups;
         this.numTopkGroups = numTopkGroups;

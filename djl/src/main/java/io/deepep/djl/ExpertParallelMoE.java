@@ -128,14 +128,9 @@ public final class ExpertParallelMoE extends AbstractBlock {
             Device its = parameter.getValue().getArray().getDevice();
             if (!its.equals(tokens)) {
                 throw new IllegalStateException(
-                        "parameter "
-                                + parameter.getKey()
-                                + " lies on "
-                                + its
-                                + ", the tokens on "
-                                + tokens
-                                + "; load the layer on the rank's device"
-                                + " (Model.newInstance(name, device, \"PyTorch\"))");
+                        ("parameter %s lies on %s, the tokens on %s; load the layer on the rank's device"
+                                        + " (Model.newInstance(name, device, \"PyTorch\"))")
+                                .formatted(parameter.getKey(), its, tokens));
             }
         }
     }
@@ -230,10 +225,8 @@ public final class ExpertParallelMoE extends AbstractBlock {
             int numRanks = exchange.topology().numRanks();
             if (numExperts < 1 || numExperts % numRanks != 0) {
                 throw new IllegalArgumentException(
-                        "numExperts="
-                                + numExperts
-                                + " is not a positive multiple of numRanks="
-                                + numRanks);
+                        "numExperts=%s is not a positive multiple of numRanks=%s"
+                                .formatted(numExperts, numRanks));
             }
             this.numExperts = numExperts;
         }
@@ -246,10 +239,8 @@ public final class ExpertParallelMoE extends AbstractBlock {
         public Builder gate(Block block) {
             if (block instanceof Gate known && known.rule().numExperts() != numExperts) {
                 throw new IllegalArgumentException(
-                        "the gate chooses among numExperts="
-                                + known.rule().numExperts()
-                                + ", the layer has numExperts="
-                                + numExperts);
+                        "the gate chooses among numExperts=%s, the layer has numExperts=%s"
+                                .formatted(known.rule().numExperts(), numExperts));
             }
             this.gate = block;
             return this;

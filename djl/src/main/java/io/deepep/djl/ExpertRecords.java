@@ -36,25 +36,17 @@ final class ExpertRecords {
         int savedExperts = in.readInt();
         if (savedExperts != numExperts) {
             throw new MalformedModelException(
-                    "the model was saved with numExperts="
-                            + savedExperts
-                            + ", this layer has numExperts="
-                            + numExperts);
+                    "the model was saved with numExperts=%s, this layer has numExperts=%s"
+                            .formatted(savedExperts, numExperts));
         }
         int savedFirst = in.readInt();
         int savedEnd = savedFirst + in.readInt();
         if (first < savedFirst || first + experts.size() > savedEnd) {
             throw new MalformedModelException(
-                    "experts "
-                            + first
-                            + " to "
-                            + (first + experts.size() - 1)
-                            + " of this rank are not among "
-                            + savedFirst
-                            + " to "
-                            + (savedEnd - 1)
-                            + " in the file; save the model unpartitioned, or load it with the ranks it was"
-                            + " saved with");
+                    ("experts %s to %s of this rank are not among %s to %s in the file; save the model"
+                                    + " unpartitioned, or load it with the ranks it was saved with")
+                            .formatted(
+                                    first, first + experts.size() - 1, savedFirst, savedEnd - 1));
         }
         for (int e = savedFirst; e < savedEnd; e++) {
             int numBytes = in.readInt();

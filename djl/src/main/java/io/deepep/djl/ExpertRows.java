@@ -147,11 +147,8 @@ public final class ExpertRows {
         }
         if (!results.getShape().equals(out.getShape())) {
             throw new IllegalArgumentException(
-                    "the experts gave "
-                            + results.getShape()
-                            + " for "
-                            + out.getShape()
-                            + "; experts keep the shape");
+                    "the experts gave %s for %s; experts keep the shape"
+                            .formatted(results.getShape(), out.getShape()));
         }
         TorchTensors.cast(weights == null ? results : results.mul(weights), out);
     }
@@ -179,13 +176,8 @@ public final class ExpertRows {
                 NDArray result = experts.run(e, of);
                 if (!result.getShape().equals(of.getShape())) {
                     throw new IllegalArgumentException(
-                            "local expert "
-                                    + e
-                                    + " gave "
-                                    + result.getShape()
-                                    + " for "
-                                    + of.getShape()
-                                    + "; an expert keeps the shape");
+                            "local expert %s gave %s for %s; an expert keeps the shape"
+                                    .formatted(e, result.getShape(), of.getShape()));
                 }
                 NDArray weighed =
                         weights == null

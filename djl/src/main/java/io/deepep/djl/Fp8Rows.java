@@ -19,11 +19,8 @@ final class Fp8Rows {
     static int numScales(int hidden) {
         if (hidden % CHANNELS != 0) {
             throw new IllegalArgumentException(
-                    "hidden="
-                            + hidden
-                            + " is not a multiple of "
-                            + CHANNELS
-                            + ", as FP8 transport needs; use Transport.BF16");
+                    "hidden=%s is not a multiple of %s, as FP8 transport needs; use Transport.BF16"
+                            .formatted(hidden, CHANNELS));
         }
         return hidden / CHANNELS;
     }

@@ -37,10 +37,8 @@ enum MoeFamily {
                 .orElseThrow(
                         () ->
                                 new IllegalArgumentException(
-                                        config
-                                                + ": model_type="
-                                                + config.family()
-                                                + " is not one of "
+                                        "%s: model_type=%s is not one of "
+                                                        .formatted(config, config.family())
                                                 + Arrays.stream(values())
                                                         .map(MoeFamily::key)
                                                         .collect(Collectors.joining(", "))));

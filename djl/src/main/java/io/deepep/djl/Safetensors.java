@@ -46,11 +46,8 @@ public final class Safetensors implements AutoCloseable {
         Path file = Files.isDirectory(fileOrFolder) ? fileOrFolder.resolve(SINGLE) : fileOrFolder;
         if (!Files.isRegularFile(file)) {
             throw new IOException(
-                    fileOrFolder
-                            + " is no .safetensors file, nor a folder with "
-                            + INDEX
-                            + " or "
-                            + SINGLE);
+                    "%s is no .safetensors file, nor a folder with %s or %s"
+                            .formatted(fileOrFolder, INDEX, SINGLE));
         }
         SafetensorsFile only = SafetensorsFile.open(file);
         Map<String, Path> fileOf =
@@ -96,13 +93,8 @@ public final class Safetensors implements AutoCloseable {
         Path path = fileOf.get(name);
         if (path == null) {
             throw new IllegalArgumentException(
-                    where
-                            + " has no tensor "
-                            + name
-                            + "; it has "
-                            + fileOf.size()
-                            + ", "
-                            + similar(name));
+                    "%s has no tensor %s; it has %s, %s"
+                            .formatted(where, name, fileOf.size(), similar(name)));
         }
         SafetensorsFile file = open.get(path);
         if (file == null) {

@@ -53,12 +53,8 @@ final class SafetensorsFile implements AutoCloseable {
             long length = file.byteSize() < Long.BYTES ? -1 : file.get(LENGTH, 0);
             if (length < 0 || length > file.byteSize() - Long.BYTES) {
                 throw new IOException(
-                        path
-                                + " has "
-                                + file.byteSize()
-                                + " bytes and a header of "
-                                + length
-                                + "; it is cut off, or no .safetensors file");
+                        "%s has %s bytes and a header of %s; it is cut off, or no .safetensors file"
+                                .formatted(path, file.byteSize(), length));
             }
             byte[] header = file.asSlice(Long.BYTES, length).toArray(ValueLayout.JAVA_BYTE);
             MemorySegment data = file.asSlice(Long.BYTES + length);
@@ -81,16 +77,13 @@ final class SafetensorsFile implements AutoCloseable {
                     Entry entry = entry(tensor.getValue().getAsJsonObject());
                     if (entry.begin < 0 || entry.end < entry.begin || entry.end > dataBytes) {
                         throw new IOException(
-                                path
-                                        + ": "
-                                        + tensor.getKey()
-                                        + " has data_offsets ["
-                                        + entry.begin
-                                        + ", "
-                                        + entry.end
-                                        + "), not within the "
-                                        + dataBytes
-                                        + " bytes of data");
+                                "%s: %s has data_offsets [%s, %s), not within the %s bytes of data"
+                                        .formatted(
+                                                path,
+                                                tensor.getKey(),
+                                                entry.begin,
+                                                entry.end,
+                                                dataBytes));
                     }
                     entries.put(tensor.getKey(), entry);
                 }
@@ -151,25 +144,19 @@ final class SafetensorsFile implements AutoCloseable {
             }
             default ->
                     throw new IllegalArgumentException(
-                            path
-                                    + ": "
-                                    + name
-                                    + " has dtype "
-                                    + entry.dtype
-                                    + "; weights are read from BF16, F16, F32, F8_E4M3 and U8: convert it"
-                                    + " first");
+                            ("%s: %s has dtype %s; weights are read from BF16, F16, F32, F8_E4M3 and U8:"
+                                            + " convert it first")
+                                    .formatted(path, name, entry.dtype));
         }
         if (entry.end - entry.begin != Math.multiplyExact(entry.shape.size(), elementBytes)) {
             throw new IllegalArgumentException(
-                    path
-                            + ": "
-                            + name
-                            + " has "
-                            + (entry.end - entry.begin)
-                            + " bytes for "
-                            + entry.shape.size()
-                            + " elements of "
-                            + entry.dtype);
+                    "%s: %s has %s bytes for %s elements of %s"
+                            .formatted(
+                                    path,
+                                    name,
+                                    entry.end - entry.begin,
+                                    entry.shape.size(),
+                                    entry.dtype));
         }
         MemorySegment memory = data.asSlice(entry.begin, entry.end - entry.begin);
         return TorchTensors.view(manager, memory, torchType, entry.shape.getShape());

@@ -152,11 +152,8 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         if (shape.dimension() != 2
                 || (x.getDataType() != DataType.FLOAT32 && x.getDataType() != DataType.FLOAT16)) {
             throw new IllegalArgumentException(
-                    "x is "
-                            + x.getDataType()
-                            + " "
-                            + shape
-                            + "; the exchange takes FLOAT32 or FLOAT16 [T,H]");
+                    "x is %s %s; the exchange takes FLOAT32 or FLOAT16 [T,H]"
+                            .formatted(x.getDataType(), shape));
         }
     }
 
@@ -174,11 +171,9 @@ abstract class StagedExchange<S extends StagedExchange.Staging> implements Exper
         int most = maxTokens();
         if (numTokens > most) {
             throw new IllegalArgumentException(
-                    "x has "
-                            + numTokens
-                            + " tokens, more than maxTokens="
-                            + most
-                            + "; open the buffer with higher limits, or exchange them in parts");
+                    ("x has %s tokens, more than maxTokens=%s; open the buffer with higher limits, or exchange"
+                                    + " them in parts")
+                            .formatted(numTokens, most));
         }
         return Math.min(most, Integer.highestOneBit(2 * Math.max(numTokens, 1) - 1));
     }

@@ -99,11 +99,8 @@ public final class TorchTensors {
     public static void cast(NDArray from, NDArray to) {
         if (!from.getShape().equals(to.getShape())) {
             throw new IllegalArgumentException(
-                    "from has shape "
-                            + from.getShape()
-                            + " but to has "
-                            + to.getShape()
-                            + "; they must be the same");
+                    "from has shape %s but to has %s; they must be the same"
+                            .formatted(from.getShape(), to.getShape()));
         }
         LibTorch.copy(handleOf(to), handleOf(from));
     }
@@ -175,10 +172,9 @@ public final class TorchTensors {
 
     private static IllegalArgumentException notTorch(String what, NDManager manager) {
         return new IllegalArgumentException(
-                what
-                        + " is of DJL's engine "
-                        + manager.getEngine().getEngineName()
-                        + "; only PyTorch shares its memory (NDManager.newBaseManager(device, \"PyTorch\"))");
+                ("%s is of DJL's engine %s; only PyTorch shares its memory (NDManager.newBaseManager(device,"
+                                + " \"PyTorch\"))")
+                        .formatted(what, manager.getEngine().getEngineName()));
     }
 
     /** An array that keeps the memory's owner reachable. */

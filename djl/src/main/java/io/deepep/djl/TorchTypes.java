@@ -28,10 +28,10 @@ final class TorchTypes {
         DType dtype = DTYPES.get(torchType);
         if (dtype == null) {
             throw new IllegalArgumentException(
-                    "the array has libtorch's type "
-                            + torchType
-                            + (torchType == LibTorch.FLOAT16 ? " (FLOAT16)" : "")
-                            + "; tensors have BF16, FP8_E4M3, F32, I32, I64 or BOOL: cast it first");
+                    ("the array has libtorch's type %s%s; tensors have BF16, FP8_E4M3, F32, I32, I64 or BOOL:"
+                                    + " cast it first")
+                            .formatted(
+                                    torchType, torchType == LibTorch.FLOAT16 ? " (FLOAT16)" : ""));
         }
         return dtype;
     }

@@ -144,11 +144,8 @@ public final class Weights implements AutoCloseable {
             NDArray given = part(full, view, part);
             if (!given.getShape().equals(target.getShape())) {
                 throw new IllegalArgumentException(
-                        full
-                                + " has shape "
-                                + given.getShape()
-                                + ", the model has "
-                                + target.getShape());
+                        "%s has shape %s, the model has %s"
+                                .formatted(full, given.getShape(), target.getShape()));
             }
             if (TorchTensors.hasType(view, DType.FP8_E4M3)) {
                 NDArray values = TorchTensors.empty(scope, DType.FP8_E4M3, shapeOf(given));
@@ -169,11 +166,8 @@ public final class Weights implements AutoCloseable {
             return part.of(view);
         } catch (EngineException | IllegalArgumentException tooSmall) {
             throw new IllegalArgumentException(
-                    full
-                            + " has shape "
-                            + view.getShape()
-                            + ", in which the model's experts are not: "
-                            + tooSmall.getMessage(),
+                    "%s has shape %s, in which the model's experts are not: %s"
+                            .formatted(full, view.getShape(), tooSmall.getMessage()),
                     tooSmall);
         }
     }

@@ -69,10 +69,9 @@ public final class HostMemory {
             MemorySegment block = callCalloc(padded);
             if (block.address() == 0) {
                 throw new OutOfMemoryError(
-                        "no "
-                                + padded
-                                + " bytes of off-heap memory; lower the limits of the buffer, or the number of"
-                                + " ranks");
+                        ("no %s bytes of off-heap memory; lower the limits of the buffer, or the number of"
+                                        + " ranks")
+                                .formatted(padded));
             }
             long skip = -block.address() & (ALIGNMENT - 1);
             return block.reinterpret(padded, arena, this::callFree).asSlice(skip, size);

@@ -57,10 +57,9 @@ public final class JCudaTensors {
     public static CUdeviceptr pointerTo(Tensor tensor) {
         if (Objects.requireNonNull(tensor, "tensor").device().isHost()) {
             throw new IllegalArgumentException(
-                    "tensor "
-                            + tensor
-                            + " lies on the host; for copies from there take"
-                            + " Pointer.to(tensor.segment().asByteBuffer())");
+                    ("tensor %s lies on the host; for copies from there take"
+                                    + " Pointer.to(tensor.segment().asByteBuffer())")
+                            .formatted(tensor));
         }
         return new CUdeviceptr().withByteOffset(tensor.address());
     }

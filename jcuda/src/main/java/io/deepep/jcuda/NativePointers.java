@@ -23,10 +23,8 @@ final class NativePointers {
                     .findVarHandle(type, name, long.class);
         } catch (ReflectiveOperationException otherVersion) {
             throw new LinkageError(
-                    type.getName()
-                            + " has no field "
-                            + name
-                            + " that can be reached: take JCuda 12.6.0, on the class path",
+                    "%s has no field %s that can be reached: take JCuda 12.6.0, on the class path"
+                            .formatted(type.getName(), name),
                     otherVersion);
         }
     }
@@ -55,10 +53,9 @@ final class NativePointers {
         long address = base + (long) BYTE_OFFSET.get(pointer);
         if (ofJava || address == 0) {
             throw new IllegalArgumentException(
-                    "pointer "
-                            + pointer
-                            + " is no device memory; allocate it (cuMemAlloc, cudaMalloc), or for a known"
-                            + " address take new CUdeviceptr().withByteOffset(address)");
+                    ("pointer %s is no device memory; allocate it (cuMemAlloc, cudaMalloc), or for a known"
+                                    + " address take new CUdeviceptr().withByteOffset(address)")
+                            .formatted(pointer));
         }
         return address;
     }

@@ -36,22 +36,17 @@ public final class LowLatencyChecks {
         tensors.requireContiguousRows("x", x);
         if (x.size(0) > limits.maxTokens()) {
             throw new IllegalArgumentException(
-                    "x has "
-                            + x.size(0)
-                            + " tokens, the buffer was opened for maxTokens="
-                            + limits.maxTokens()
-                            + "; raise LowLatencyLimits.maxTokens");
+                    ("x has %s tokens, the buffer was opened for maxTokens=%s; raise"
+                                    + " LowLatencyLimits.maxTokens")
+                            .formatted(x.size(0), limits.maxTokens()));
         }
         Tensor topkIdx = plan.topkIdx();
         tensors.require("topkIdx", topkIdx, DType.I64, x.size(0), TensorChecks.ANY);
         tensors.requireContiguous("topkIdx", topkIdx);
         if (topkIdx.size(1) < 1 || topkIdx.size(1) > limits.maxTopk()) {
             throw new IllegalArgumentException(
-                    "numTopk="
-                            + topkIdx.size(1)
-                            + " is not in [1, maxTopk="
-                            + limits.maxTopk()
-                            + "]; raise LowLatencyLimits.maxTopk");
+                    "numTopk=%s is not in [1, maxTopk=%s]; raise LowLatencyLimits.maxTopk"
+                            .formatted(topkIdx.size(1), limits.maxTopk()));
         }
         if (plan.topkWeights() != null) {
             tensors.require(

@@ -21,10 +21,7 @@ public record LowLatencyErrors(Kind kind, int rank, int numExperts) {
     public RoutingException expertOutOfRange(int source, int token, int k, long value) {
         return new RoutingException(
                 source,
-                selection(token, k, value)
-                        + " is not in [-1, numExperts="
-                        + numExperts
-                        + ")"
+                "%s is not in [-1, numExperts=%s)".formatted(selection(token, k, value), numExperts)
                         + (kind == Kind.COMBINE
                                 ? "; combine with the topkIdx that was dispatched"
                                 : "; use -1 for no selection"));

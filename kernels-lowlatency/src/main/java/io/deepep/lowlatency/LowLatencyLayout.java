@@ -124,14 +124,10 @@ public record LowLatencyLayout(
                         (long) numTokens * numTopk);
         if (combineRows.stride0() >= MOST_COMBINE_BYTES) {
             throw new IllegalArgumentException(
-                    limits
-                            + " needs "
-                            + combineRows.stride0()
-                            + " bytes for what combine brings from "
-                            + numRanks
-                            + " ranks, more than "
-                            + MOST_COMBINE_BYTES
-                            + "; lower maxTokens or maxTopk");
+                    ("%s needs %s bytes for what combine brings from %s ranks, more than %s; lower maxTokens"
+                                    + " or maxTopk")
+                            .formatted(
+                                    limits, combineRows.stride0(), numRanks, MOST_COMBINE_BYTES));
         }
         return new LowLatencyLayout(
                 builder.build(),

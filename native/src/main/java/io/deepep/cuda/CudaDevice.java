@@ -66,11 +66,8 @@ public record CudaDevice(
         int numDevices = CudaDriver.numDevices();
         if (ordinal < 0 || ordinal >= numDevices) {
             throw new IllegalArgumentException(
-                    "device ordinal="
-                            + ordinal
-                            + " is not in [0, "
-                            + numDevices
-                            + "), the GPUs visible here");
+                    "device ordinal=%s is not in [0, %s), the GPUs visible here"
+                            .formatted(ordinal, numDevices));
         }
         try (Arena arena = Arena.ofConfined()) {
             // A device handle is its ordinal, in every driver since the first (cuDeviceGet returns

@@ -108,11 +108,8 @@ public final class CudaDriver {
 
     static DeepEpUnavailableException tooOld(int version) {
         return new DeepEpUnavailableException(
-                "the NVIDIA driver supports CUDA "
-                        + versionName(version)
-                        + ", at least "
-                        + versionName(MIN_VERSION)
-                        + " is needed",
+                "the NVIDIA driver supports CUDA %s, at least %s is needed"
+                        .formatted(versionName(version), versionName(MIN_VERSION)),
                 "install a newer driver (R525 or later; R580 or later for code built by CUDA 13)",
                 null);
     }

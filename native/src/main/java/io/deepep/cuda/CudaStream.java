@@ -99,13 +99,10 @@ public final class CudaStream implements Stream, AutoCloseable {
             GET_CONTEXT.call(handle, CallSlots.first());
             if (CallSlots.asLong(CallSlots.first()) != context.handle()) {
                 throw new IllegalArgumentException(
-                        "stream "
-                                + Long.toHexString(handle)
-                                + " is not of the primary context of "
-                                + context.device()
-                                + "; create it there: with that GPU chosen by the runtime API"
-                                + " (cudaSetDevice), or in the context of cuDevicePrimaryCtxRetain"
-                                + " instead of cuCtxCreate");
+                        ("stream %s is not of the primary context of %s; create it there: with that GPU chosen"
+                                        + " by the runtime API (cudaSetDevice), or in the context of cuDevicePrimaryCtxRetain"
+                                        + " instead of cuCtxCreate")
+                                .formatted(Long.toHexString(handle), context.device()));
             }
         }
         return new CudaStream(context, handle, false);

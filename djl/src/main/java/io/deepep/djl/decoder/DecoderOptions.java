@@ -22,13 +22,8 @@ public record DecoderOptions(
     public DecoderOptions {
         if (maxSequences < 1 || maxLength < 2 || maxPromptTokens < 1) {
             throw new IllegalArgumentException(
-                    "maxSequences="
-                            + maxSequences
-                            + ", maxLength="
-                            + maxLength
-                            + " and maxPromptTokens="
-                            + maxPromptTokens
-                            + " must be at least 1, 2 and 1");
+                    "maxSequences=%s, maxLength=%s and maxPromptTokens=%s must be at least 1, 2 and 1"
+                            .formatted(maxSequences, maxLength, maxPromptTokens));
         }
     }
 

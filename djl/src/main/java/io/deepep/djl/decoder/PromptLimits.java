@@ -26,10 +26,8 @@ record PromptLimits(DecoderOptions options, int vocabulary) {
         }
         if (numTokens > options.maxPromptTokens()) {
             throw new IllegalArgumentException(
-                    "prompts of "
-                            + numTokens
-                            + " tokens on a rank are more than maxPromptTokens="
-                            + options.maxPromptTokens());
+                    "prompts of %s tokens on a rank are more than maxPromptTokens=%s"
+                            .formatted(numTokens, options.maxPromptTokens()));
         }
     }
 
@@ -39,12 +37,8 @@ record PromptLimits(DecoderOptions options, int vocabulary) {
         }
         if (numNewTokens > options.maxLength() - prompt.length) {
             throw new IllegalArgumentException(
-                    "a prompt of "
-                            + prompt.length
-                            + " tokens and "
-                            + numNewTokens
-                            + " new ones are more than maxLength="
-                            + options.maxLength());
+                    "a prompt of %s tokens and %s new ones are more than maxLength=%s"
+                            .formatted(prompt.length, numNewTokens, options.maxLength()));
         }
         for (long token : prompt) {
             if (token < 0 || token >= vocabulary) {

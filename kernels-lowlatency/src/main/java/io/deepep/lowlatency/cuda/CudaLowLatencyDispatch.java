@@ -111,16 +111,13 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     private void requireShared(int sharedBytes) {
         if (sharedBytes > state.gpu.sharedBytes) {
             throw new IllegalArgumentException(
-                    "numExperts="
-                            + state.limits.numExperts()
-                            + " with hidden="
-                            + hidden()
-                            + " needs "
-                            + sharedBytes
-                            + " bytes of shared memory, "
-                            + state.context
-                            + " has "
-                            + state.gpu.sharedBytes);
+                    "numExperts=%s with hidden=%s needs %s bytes of shared memory, %s has %s"
+                            .formatted(
+                                    state.limits.numExperts(),
+                                    hidden(),
+                                    sharedBytes,
+                                    state.context,
+                                    state.gpu.sharedBytes));
         }
     }
 

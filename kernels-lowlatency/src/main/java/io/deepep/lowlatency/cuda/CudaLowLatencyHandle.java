@@ -62,11 +62,9 @@ final class CudaLowLatencyHandle implements LowLatencyHandle {
         }
         return bank.dispatch == dispatch
                 ? null
-                : "the handle is of dispatch "
-                        + dispatch
-                        + " but its memory now holds dispatch "
-                        + bank.dispatch
-                        + "; a low-latency result is valid until the second next dispatch";
+                : ("the handle is of dispatch %s but its memory now holds dispatch %s; a low-latency result is"
+                                + " valid until the second next dispatch")
+                        .formatted(dispatch, bank.dispatch);
     }
 
     /**

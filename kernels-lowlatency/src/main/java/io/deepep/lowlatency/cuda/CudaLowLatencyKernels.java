@@ -98,22 +98,18 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
         int numRanks = place.topology().numRanks();
         if (numRanks > LowLatencyStructs.MAX_RANKS) {
             throw new IllegalArgumentException(
-                    "low-latency mode on GPUs takes at most "
-                            + LowLatencyStructs.MAX_RANKS
-                            + " ranks, not "
-                            + numRanks
-                            + "; use smaller groups, or normal mode");
+                    ("low-latency mode on GPUs takes at most %s ranks, not %s; use smaller groups, or normal"
+                                    + " mode")
+                            .formatted(LowLatencyStructs.MAX_RANKS, numRanks));
         }
         int numLocalExperts = limits.numLocalExperts(numRanks);
         if (numLocalExperts > LowLatencyStructs.MAX_LOCAL_EXPERTS) {
             throw new IllegalArgumentException(
-                    "numExperts="
-                            + limits.numExperts()
-                            + " are more than "
-                            + LowLatencyStructs.MAX_LOCAL_EXPERTS
-                            + " on each of "
-                            + numRanks
-                            + " ranks");
+                    "numExperts=%s are more than %s on each of %s ranks"
+                            .formatted(
+                                    limits.numExperts(),
+                                    LowLatencyStructs.MAX_LOCAL_EXPERTS,
+                                    numRanks));
         }
         this.state = new CudaLowLatencyState(place, limits, maskTimedOutRanks);
     }

@@ -177,17 +177,9 @@ final class CudaLowLatencyState implements AutoCloseable {
         int share = room / place.ranksOnDevice();
         if (share < 1 || wanted > share) {
             throw new IllegalArgumentException(
-                    "numSms="
-                            + wanted
-                            + " for "
-                            + place.ranksOnDevice()
-                            + " ranks on "
-                            + context
-                            + " are more than the "
-                            + room
-                            + " blocks that fit there at once; ask for at most "
-                            + share
-                            + ", or put fewer ranks on the GPU");
+                    ("numSms=%s for %s ranks on %s are more than the %s blocks that fit there at once; ask for"
+                                    + " at most %s, or put fewer ranks on the GPU")
+                            .formatted(wanted, place.ranksOnDevice(), context, room, share));
         }
         return wanted == 0 ? share : wanted;
     }
@@ -198,10 +190,9 @@ final class CudaLowLatencyState implements AutoCloseable {
         CudaBank bank = banks[idx];
         if (bank.phase == CudaBank.Phase.SENT) {
             throw new CallOrderException(
-                    "dispatch "
-                            + bank.dispatch
-                            + " has been sent but not received; run its receive hook before the"
-                            + " second next dispatch");
+                    ("dispatch %s has been sent but not received; run its receive hook before the second next"
+                                    + " dispatch")
+                            .formatted(bank.dispatch));
         }
         numDispatches++;
         bank.dispatch = numDispatches;
@@ -216,10 +207,9 @@ final class CudaLowLatencyState implements AutoCloseable {
         int run = (int) ((numCombines + 1) % BANKS);
         if (unreceived[run]) {
             throw new CallOrderException(
-                    "combine "
-                            + (numCombines - 1)
-                            + " has been sent but not received; run its receive hook before the"
-                            + " second next combine");
+                    ("combine %s has been sent but not received; run its receive hook before the second next"
+                                    + " combine")
+                            .formatted(numCombines - 1));
         }
         numCombines++;
         unreceived[run] = hooked;

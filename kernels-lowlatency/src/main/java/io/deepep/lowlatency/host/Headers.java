@@ -53,14 +53,8 @@ final class Headers {
         long stored = rdma.local().get(LONG, layout.word(kind, epoch & 1, source, word));
         if (CallWord.epoch(stored) != epoch) {
             throw new IllegalStateException(
-                    "word "
-                            + word
-                            + " from rank "
-                            + source
-                            + " is not of "
-                            + kind.text()
-                            + " "
-                            + call);
+                    "word %s from rank %s is not of %s %s"
+                            .formatted(word, source, kind.text(), call));
         }
         return CallWord.value(stored);
     }

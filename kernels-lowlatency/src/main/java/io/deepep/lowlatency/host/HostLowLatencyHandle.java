@@ -57,11 +57,9 @@ final class HostLowLatencyHandle implements LowLatencyHandle {
         }
         return bank.call == dispatch
                 ? null
-                : "the handle is of dispatch "
-                        + dispatch
-                        + " but its memory now holds dispatch "
-                        + bank.call
-                        + "; a low-latency result is valid until the second next dispatch";
+                : ("the handle is of dispatch %s but its memory now holds dispatch %s; a low-latency result is"
+                                + " valid until the second next dispatch")
+                        .formatted(dispatch, bank.call);
     }
 
     /**

@@ -177,10 +177,9 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         DispatchBank bank = bank(dispatches + 1);
         if (bank.phase == DispatchBank.Phase.SENT) {
             throw new CallOrderException(
-                    "dispatch "
-                            + bank.call
-                            + " has been sent but not received; run its receive hook before the"
-                            + " second next dispatch");
+                    ("dispatch %s has been sent but not received; run its receive hook before the second next"
+                                    + " dispatch")
+                            .formatted(bank.call));
         }
         dispatches++;
         bank.call = dispatches;

@@ -97,14 +97,7 @@ public final class CuError {
     static RuntimeException failure(String call, int code, String where) {
         if (code == NO_BINARY_FOR_GPU || code == UNSUPPORTED_PTX_VERSION) {
             return new DeepEpUnavailableException(
-                    call
-                            + " found no code for "
-                            + where
-                            + ": "
-                            + describe(code)
-                            + " ("
-                            + code
-                            + ")",
+                    "%s found no code for %s: %s (%s)".formatted(call, where, describe(code), code),
                     "build with an nvcc that targets this GPU and is not newer than the driver's"
                             + " CUDA version, or install a newer driver",
                     null);

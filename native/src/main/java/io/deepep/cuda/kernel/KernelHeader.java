@@ -172,17 +172,14 @@ public final class KernelHeader {
     public void requireSame(String binary, long built) {
         if (built != hash()) {
             throw new AbiMismatchException(
-                    "device code "
-                            + binary
-                            + " was built with "
-                            + hashVariable
-                            + "="
-                            + Long.toHexString(built)
-                            + " but "
-                            + definedIn
-                            + " has "
-                            + Long.toHexString(hash())
-                            + "; use jars of one build, or build again from clean sources");
+                    ("device code %s was built with %s=%s but %s has %s; use jars of one build, or build again"
+                                    + " from clean sources")
+                            .formatted(
+                                    binary,
+                                    hashVariable,
+                                    Long.toHexString(built),
+                                    definedIn,
+                                    Long.toHexString(hash())));
         }
     }
 

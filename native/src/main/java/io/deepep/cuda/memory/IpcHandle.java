@@ -73,11 +73,8 @@ public final class IpcHandle {
     public static IpcHandle fromBytes(byte[] bytes) {
         if (bytes.length != NUM_BYTES) {
             throw new IllegalArgumentException(
-                    "bytes.length="
-                            + bytes.length
-                            + " is not "
-                            + NUM_BYTES
-                            + ", an IPC handle's size");
+                    "bytes.length=%s is not %s, an IPC handle's size"
+                            .formatted(bytes.length, NUM_BYTES));
         }
         ByteBuffer buffer = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
         byte[] raw = new byte[64];

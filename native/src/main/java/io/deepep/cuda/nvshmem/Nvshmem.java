@@ -131,10 +131,8 @@ public final class Nvshmem implements AutoCloseable {
         }
         if (alignment < MIN_ALIGNMENT || Long.bitCount(alignment) != 1) {
             throw new IllegalArgumentException(
-                    "alignment="
-                            + alignment
-                            + " is not a power of two of at least "
-                            + MIN_ALIGNMENT);
+                    "alignment=%s is not a power of two of at least %s"
+                            .formatted(alignment, MIN_ALIGNMENT));
         }
         long address = call("nvshmem_align", () -> library.align(alignment, numBytes));
         if (address == 0) {
@@ -181,16 +179,13 @@ public final class Nvshmem implements AutoCloseable {
         EpTopology topology = peMap.topology();
         if (rail.pe() != topology.rdmaRank() || rail.numPes() != topology.numRdmaRanks()) {
             throw new IllegalStateException(
-                    "NVSHMEM numbers rank "
-                            + topology.rank()
-                            + " as PE "
-                            + rail.pe()
-                            + " of "
-                            + rail.numPes()
-                            + " in its rail, but it is rdmaRank "
-                            + topology.rdmaRank()
-                            + " of "
-                            + topology.numRdmaRanks());
+                    "NVSHMEM numbers rank %s as PE %s of %s in its rail, but it is rdmaRank %s of %s"
+                            .formatted(
+                                    topology.rank(),
+                                    rail.pe(),
+                                    rail.numPes(),
+                                    topology.rdmaRank(),
+                                    topology.numRdmaRanks()));
         }
     }
 

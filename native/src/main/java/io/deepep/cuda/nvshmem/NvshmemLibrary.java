@@ -110,11 +110,8 @@ final class NvshmemLibrary {
         NvshmemVersion version = bound.version();
         if (!version.isSupported()) {
             throw new DeepEpUnavailableException(
-                    file
-                            + " is NVSHMEM "
-                            + version
-                            + ", which does not take device code of "
-                            + NvshmemVersion.DEVICE,
+                    "%s is NVSHMEM %s, which does not take device code of %s"
+                            .formatted(file, version, NvshmemVersion.DEVICE),
                     NvshmemInstallation.CURE,
                     null);
         }

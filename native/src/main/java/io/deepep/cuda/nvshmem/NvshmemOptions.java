@@ -65,13 +65,8 @@ public record NvshmemOptions(
         }
         if (qpDepth < MIN_QP_DEPTH || qpDepth > MAX_QP_DEPTH || Integer.bitCount(qpDepth) != 1) {
             throw new IllegalArgumentException(
-                    "qpDepth="
-                            + qpDepth
-                            + " is not a power of two in ["
-                            + MIN_QP_DEPTH
-                            + ", "
-                            + MAX_QP_DEPTH
-                            + "]");
+                    "qpDepth=%s is not a power of two in [%s, %s]"
+                            .formatted(qpDepth, MIN_QP_DEPTH, MAX_QP_DEPTH));
         }
         for (String hca : hcas) {
             if (!hca.matches("[\\w.-]+:\\d{1,3}")) {

@@ -51,12 +51,9 @@ final class NvshmemProcess {
     private static void requireSame(String name, String before, String now) {
         if (before == null ? now != null : !before.equals(now)) {
             throw new IllegalStateException(
-                    name
-                            + "="
-                            + now
-                            + " comes too late: NVSHMEM was started in this process with "
-                            + before
-                            + "; start the process again, or use the same options");
+                    ("%s=%s comes too late: NVSHMEM was started in this process with %s; start the process"
+                                    + " again, or use the same options")
+                            .formatted(name, now, before));
         }
     }
 

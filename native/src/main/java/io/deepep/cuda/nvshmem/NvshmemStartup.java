@@ -171,11 +171,8 @@ final class NvshmemStartup {
                     int status = library.getUniqueId(id);
                     if (status != NvshmemStatus.SUCCESS) {
                         throw new DeepEpUnavailableException(
-                                "nvshmemx_get_uniqueid: "
-                                        + NvshmemStatus.name(status)
-                                        + " ("
-                                        + status
-                                        + ")",
+                                "nvshmemx_get_uniqueid: %s (%s)"
+                                        .formatted(NvshmemStatus.name(status), status),
                                 "name a network interface that is up: bootstrapInterface=eth0, or lo on one host",
                                 null);
                     }
@@ -195,12 +192,8 @@ final class NvshmemStartup {
         int reached = library.initStatus();
         if (reached < NvshmemLibrary.STATUS_INITIALIZED) {
             throw new DeepEpUnavailableException(
-                    "NVSHMEM did not start on "
-                            + where
-                            + ": init_status="
-                            + reached
-                            + " is below "
-                            + NvshmemLibrary.STATUS_INITIALIZED,
+                    "NVSHMEM did not start on %s: init_status=%s is below %s"
+                            .formatted(where, reached, NvshmemLibrary.STATUS_INITIALIZED),
                     "set NVSHMEM_DEBUG=WARN, with which it says why, and check the machine with deepep doctor",
                     null);
         }
@@ -212,10 +205,8 @@ final class NvshmemStartup {
         boolean started = transport().map(NvshmemPlugin::isLoaded).orElse(true);
         if (!started) {
             throw new DeepEpUnavailableException(
-                    "transport "
-                            + options.transport()
-                            + " was asked for, but NVSHMEM could not start it on "
-                            + where,
+                    "transport %s was asked for, but NVSHMEM could not start it on %s"
+                            .formatted(options.transport(), where),
                     "set NVSHMEM_DEBUG=INFO, with which it says why; where all GPUs reach each other over NVLink,"
                             + " use transport NONE",
                     null);

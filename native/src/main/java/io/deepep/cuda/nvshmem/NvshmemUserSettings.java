@@ -92,13 +92,8 @@ public record NvshmemUserSettings(Map<String, String> variables) {
                     String set = variables.get(name);
                     if (set != null && !normal(set).equals(normal(value))) {
                         throw new DeepEpUnavailableException(
-                                name
-                                        + "="
-                                        + set
-                                        + " is set in the environment, but this buffer needs "
-                                        + name
-                                        + "="
-                                        + value,
+                                "%s=%s is set in the environment, but this buffer needs %s=%s"
+                                        .formatted(name, set, name, value),
                                 "unset it, or choose the same in Network.nvshmem",
                                 null);
                     }

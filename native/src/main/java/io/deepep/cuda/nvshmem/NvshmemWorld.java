@@ -204,11 +204,9 @@ public final class NvshmemWorld {
         long numUsed = blocks.values().stream().filter(block -> block.used).count();
         if (numUsed > 0) {
             throw new IllegalStateException(
-                    numUsed
-                            + " open buffers use NVSHMEM with "
-                            + options
-                            + "; close them, or use the same network options and open the buffer that needs most"
-                            + " queues first");
+                    ("%s open buffers use NVSHMEM with %s; close them, or use the same network options and"
+                                    + " open the buffer that needs most queues first")
+                            .formatted(numUsed, options));
         }
         return Standing.OTHER;
     }

@@ -52,12 +52,8 @@ public record PeMap(EpTopology topology, World world) {
         }
         if (!includes(rank)) {
             throw new IllegalArgumentException(
-                    "rank="
-                            + rank
-                            + " has nvlRank="
-                            + of.nvlRank()
-                            + ", it is no PE of the world of nvlRank="
-                            + topology.nvlRank());
+                    "rank=%s has nvlRank=%s, it is no PE of the world of nvlRank=%s"
+                            .formatted(rank, of.nvlRank(), topology.nvlRank()));
         }
         return of.rdmaRank();
     }

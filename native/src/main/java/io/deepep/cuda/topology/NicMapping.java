@@ -73,11 +73,12 @@ public record NicMapping(
                 .orElseThrow(
                         () ->
                                 new IllegalArgumentException(
-                                        "there is no GPU at "
-                                                + gpu
-                                                + " in sysfs; this host has "
-                                                + OverrideResolver.listed(
-                                                        assignments, a -> a.gpu().address())));
+                                        "there is no GPU at %s in sysfs; this host has %s"
+                                                .formatted(
+                                                        gpu,
+                                                        OverrideResolver.listed(
+                                                                assignments,
+                                                                a -> a.gpu().address()))));
     }
 
     /** The numbers of the GPUs that a port serves; none for one left over. */
@@ -103,10 +104,8 @@ public record NicMapping(
         String why =
                 distance == least
                         ? distance + ", the nearest"
-                        : distance
-                                + ", because all at "
-                                + least
-                                + " serve as many GPUs as they should";
+                        : "%s, because all at %s serve as many GPUs as they should"
+                                .formatted(distance, least);
         String others =
                 topology.gpus().stream()
                         .filter(other -> !other.equals(gpu) && assigner.of(other).contains(first))
