@@ -212,9 +212,7 @@ final class ChaosCommand implements Callable<Integer> {
     }
 
     private List<String> rank(RankRun run) {
-        List<String> command = new ArrayList<>();
-        command.add(Main.class.getName());
-        command.add("chaos-rank");
+        List<String> command = new ArrayList<>(List.of(Main.class.getName(), "chaos-rank"));
         command.addAll(ranks.arguments(run));
         return command;
     }

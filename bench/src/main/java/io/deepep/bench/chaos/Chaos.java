@@ -82,7 +82,7 @@ final class Chaos {
     }
 
     private void complain(Trial trial, String breach) {
-        String line = trial.kind() + " [" + trial.encode() + "]: " + breach;
+        String line = trial.kind() + " " + trial + ": " + breach;
         breaches.add(line);
         console.err().println("deepep: " + line);
     }
@@ -98,6 +98,6 @@ final class Chaos {
     }
 
     private static int compare(Tally a, Tally b) {
-        return (a.ranks() + a.action() + a.mode()).compareTo(b.ranks() + b.action() + b.mode());
+        return (a.ranks + a.action + a.mode).compareTo(b.ranks + b.action + b.mode);
     }
 }

@@ -90,7 +90,7 @@ final class ChaosProcess implements AutoCloseable {
     /** Orders a run, in which the process stays stopped for {@code ifStopped} if it stops. */
     void tell(RankProgram.Order order, Duration ifStopped) {
         pause = ifStopped;
-        orders.println(order.encode());
+        orders.println(Lines.write(order));
     }
 
     /** How the process came out of the run that it was told to make. */
@@ -106,10 +106,10 @@ final class ChaosProcess implements AutoCloseable {
                 process.waitFor();
                 return Outcome.DEAD;
             }
-            String[] words = said.split(" ", 2);
-            last = Usage.decode(words[0]);
+            RankProgram.Answer answer = Lines.read(said, RankProgram.Answer.class);
+            last = answer.usage();
             first = first == null ? last : first;
-            return Outcome.decode(words[1]);
+            return answer.outcome();
         } catch (InterruptedException interrupted) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while ranks were running", interrupted);

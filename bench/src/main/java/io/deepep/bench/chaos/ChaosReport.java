@@ -36,16 +36,16 @@ public record ChaosReport(List<Tally> tallies, Map<Model, Usage> leftOver, List<
 
     private String table() {
         return new TextTable<Tally>()
-                .text("mode", Tally::mode)
-                .text("ranks are", Tally::ranks)
-                .text("action", Tally::action)
-                .number("tried", "%.0f", Tally::tried)
-                .number("other ranks", "%.0f", Tally::others)
-                .number("named the victim", "%.0f", Tally::named)
-                .number("unharmed", "%.0f", Tally::unharmed)
-                .number("verified after", "%.0f", Tally::verified)
-                .number("replaced", "%.0f", Tally::replaced)
-                .number("broken", "%.0f", Tally::broken)
+                .text("mode", each -> each.mode)
+                .text("ranks are", each -> each.ranks)
+                .text("action", each -> each.action)
+                .number("tried", "%.0f", each -> each.tried)
+                .number("other ranks", "%.0f", each -> each.others)
+                .number("named the victim", "%.0f", each -> each.named)
+                .number("unharmed", "%.0f", each -> each.unharmed)
+                .number("verified after", "%.0f", each -> each.verified)
+                .number("replaced", "%.0f", each -> each.replaced)
+                .number("broken", "%.0f", each -> each.broken)
                 .of(tallies);
     }
 }

@@ -51,16 +51,6 @@ record Outcome(Kind kind, int peer, String text) {
         return text.substring(0, Math.min(text.length(), LONGEST_TEXT));
     }
 
-    /** In a line; {@link #decode} reads it. */
-    String encode() {
-        return kind + " " + peer + " " + text;
-    }
-
-    static Outcome decode(String line) {
-        String[] words = line.split(" ", 3);
-        return new Outcome(Kind.valueOf(words[0]), Integer.parseInt(words[1]), words[2]);
-    }
-
     @Override
     public String toString() {
         return kind.name().toLowerCase(Locale.ROOT) + (text.isEmpty() ? "" : " (" + text + ")");

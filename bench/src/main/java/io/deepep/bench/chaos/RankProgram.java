@@ -7,7 +7,6 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
-import java.util.List;
 
 /**
  * A rank that is a process: makes one run after another as it is told on its input, each time in a
@@ -20,10 +19,9 @@ public final class RankProgram {
     /** Said by a process that is about to stop. */
     static final String STOPPING = "stopping";
 
-    /** Precedes what a run left in use, and its outcome. */
+    /** Precedes an answer. */
     static final String OUTCOME = "outcome ";
 
-    private static final int TRIAL_WORDS = 8;
     private static final String LOOPBACK = "127.0.0.1";
 
     private final RankRun run;
@@ -36,28 +34,10 @@ public final class RankProgram {
     }
 
     /** What a process is told: one run. */
-    record Order(Trial trial, int rank, int size, int port, String secret) {
-        String encode() {
-            return String.join(
-                    " ",
-                    trial.encode(),
-                    Integer.toString(rank),
-                    Integer.toString(size),
-                    Integer.toString(port),
-                    secret);
-        }
+    record Order(Trial trial, int rank, int size, int port, String secret) {}
 
-        static Order decode(String line) {
-            List<String> words = List.of(line.split(" "));
-            List<String> rest = words.subList(TRIAL_WORDS, words.size());
-            return new Order(
-                    Trial.decode(words.subList(0, TRIAL_WORDS)),
-                    Integer.parseInt(rest.get(0)),
-                    Integer.parseInt(rest.get(1)),
-                    Integer.parseInt(rest.get(2)),
-                    rest.get(3));
-        }
-    }
+    /** What it answers: what the run left in use, and how it came out. */
+    record Answer(Usage usage, Outcome outcome) {}
 
     /** Does what standard input says until it ends. */
     public void follow() throws IOException {
@@ -67,7 +47,7 @@ public final class RankProgram {
         out.println(READY);
         out.flush();
         for (String line = orders.readLine(); line != null; line = orders.readLine()) {
-            Order order = Order.decode(line);
+            Order order = Lines.read(line, Order.class);
             Outcome outcome =
                     run.run(
                             order.trial(),
@@ -76,7 +56,7 @@ public final class RankProgram {
                             () ->
                                     ProcessCommunicator.open(
                                             environment(order), run.meetingTimeout()));
-            out.println(OUTCOME + Usage.ofThisProcess().encode() + " " + outcome.encode());
+            out.println(OUTCOME + Lines.write(new Answer(Usage.ofThisProcess(), outcome)));
             out.flush();
         }
     }

@@ -1,82 +1,40 @@
 package io.deepep.bench.chaos;
 
-import com.fasterxml.jackson.annotation.JsonProperty;
+import com.fasterxml.jackson.annotation.JsonAutoDetect;
 import io.deepep.bench.text.Names;
 
 /** What became of the trials of one kind. */
+@JsonAutoDetect(fieldVisibility = JsonAutoDetect.Visibility.ANY)
 public final class Tally {
-    private final Mode mode;
-    private final Model model;
-    private final Action action;
+    final String mode;
+    final String ranks;
+    final String action;
 
     /** Trials made. */
-    @JsonProperty private int tried;
+    int tried;
 
     /** Ranks beside the victims. */
-    @JsonProperty private int others;
+    int others;
 
     /** Of them, those that were told of the victim by its number. */
-    @JsonProperty private int named;
+    int named;
 
     /** Of them, those that got all their results, all right. */
-    @JsonProperty private int unharmed;
+    int unharmed;
 
     /** Trials after which the same processes made verified rounds again. */
-    @JsonProperty private int verified;
+    int verified;
 
     /** Trials whose dead was replaced by a new process, with verified rounds after it. */
-    @JsonProperty private int replaced;
+    int replaced;
 
     /** Trials in which something was not as promised. */
-    @JsonProperty private int broken;
+    int broken;
 
     Tally(Trial trial) {
-        mode = trial.mode();
-        model = trial.model();
-        action = trial.action();
-    }
-
-    @JsonProperty
-    String mode() {
-        return Names.of(mode);
-    }
-
-    @JsonProperty
-    String ranks() {
-        return Names.of(model);
-    }
-
-    @JsonProperty
-    String action() {
-        return Names.of(action);
-    }
-
-    int tried() {
-        return tried;
-    }
-
-    int others() {
-        return others;
-    }
-
-    int named() {
-        return named;
-    }
-
-    int unharmed() {
-        return unharmed;
-    }
-
-    int verified() {
-        return verified;
-    }
-
-    int replaced() {
-        return replaced;
-    }
-
-    int broken() {
-        return broken;
+        mode = Names.of(trial.mode());
+        ranks = Names.of(trial.model());
+        action = Names.of(trial.action());
     }
 
     void count(Outcome other) {

@@ -102,30 +102,4 @@ record Trial(
         return "%s %s %s %s"
                 .formatted(Names.of(mode), Names.of(model), Names.of(action), Names.of(moment));
     }
-
-    /** For the processes of its ranks; {@link #decode} reads it. */
-    String encode() {
-        return String.join(
-                " ",
-                Long.toString(seed),
-                mode.name(),
-                model.name(),
-                action.name(),
-                moment.name(),
-                Integer.toString(victim),
-                Integer.toString(round),
-                Integer.toString(delayMicros));
-    }
-
-    static Trial decode(List<String> words) {
-        return new Trial(
-                Long.parseLong(words.get(0)),
-                Mode.valueOf(words.get(1)),
-                Model.valueOf(words.get(2)),
-                Action.valueOf(words.get(3)),
-                Moment.valueOf(words.get(4)),
-                Integer.parseInt(words.get(5)),
-                Integer.parseInt(words.get(6)),
-                Integer.parseInt(words.get(7)));
-    }
 }

@@ -74,16 +74,4 @@ public record Usage(long descriptors, int threads, long mappings) {
                 threads - before.threads,
                 mappings - before.mappings);
     }
-
-    String encode() {
-        return descriptors + "," + threads + "," + mappings;
-    }
-
-    static Usage decode(String text) {
-        String[] numbers = text.split(",", 3);
-        return new Usage(
-                Long.parseLong(numbers[0]),
-                Integer.parseInt(numbers[1]),
-                Long.parseLong(numbers[2]));
-    }
 }

@@ -46,7 +46,7 @@ final class PeerMemory implements AutoCloseable {
      * @param bytes a multiple of 8
      */
     static PeerMemory allocate(Session session, long bytes) {
-        return new PeerMemory(session, session.team().ask(rank -> part(session, rank, bytes)));
+        return new PeerMemory(session, session.ask(rank -> part(session, rank, bytes)));
     }
 
     private static RankPart part(Session session, int rank, long bytes) {
@@ -77,6 +77,6 @@ final class PeerMemory implements AutoCloseable {
     /** Frees all; no kernel may be running. */
     @Override
     public void close() {
-        session.team().run(rank -> parts.get(rank).heaps().close());
+        session.run(rank -> parts.get(rank).heaps().close());
     }
 }

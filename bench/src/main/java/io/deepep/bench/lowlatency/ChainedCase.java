@@ -31,31 +31,25 @@ record ChainedCase(Session session, List<Verifier> batches, LowLatencyFormat for
     public long run() {
         long nanos = 0;
         for (int round = 0; round < ROUNDS; round++) {
-            List<List<LowLatencyDispatchResult>> received = session.team().ask(this::dispatch);
+            List<List<LowLatencyDispatchResult>> received = session.ask(this::dispatch);
             nanos += session.team().slowestNanos();
-            session.team()
-                    .run(
-                            rank -> {
-                                for (int batch = 0; batch < batches.size(); batch++) {
-                                    batches.get(batch)
-                                            .dispatched(
-                                                    rank, format, received.get(rank).get(batch));
-                                }
-                            });
-            List<List<Tensor>> combined =
-                    session.team().ask(rank -> combine(rank, received.get(rank)));
+            session.run(
+                    rank -> {
+                        for (int batch = 0; batch < batches.size(); batch++) {
+                            batches.get(batch)
+                                    .dispatched(rank, format, received.get(rank).get(batch));
+                        }
+                    });
+            List<List<Tensor>> combined = session.ask(rank -> combine(rank, received.get(rank)));
             nanos += session.team().slowestNanos();
-            session.team()
-                    .run(
-                            rank -> {
-                                for (int batch = 0; batch < batches.size(); batch++) {
-                                    batches.get(batch)
-                                            .combined(
-                                                    rank,
-                                                    CombineRows.BF16,
-                                                    combined.get(rank).get(batch));
-                                }
-                            });
+            session.run(
+                    rank -> {
+                        for (int batch = 0; batch < batches.size(); batch++) {
+                            batches.get(batch)
+                                    .combined(
+                                            rank, CombineRows.BF16, combined.get(rank).get(batch));
+                        }
+                    });
         }
         return nanos;
     }

@@ -60,7 +60,7 @@ public final class DecodeBench {
                 setup.job().placement().isCuda()
                         ? onGpus(setup, loop, sms, options)
                         : onHost(setup, loop, sms, options);
-        setup.session().team().run(loop::verify);
+        setup.session().run(loop::verify);
         setup.session().dropUnusedResults();
         return record;
     }

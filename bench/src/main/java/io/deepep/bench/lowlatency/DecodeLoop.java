@@ -36,8 +36,8 @@ final class DecodeLoop implements CollectiveCall {
         this.verifier = setup.verifier();
         this.step = step;
         this.rows = step.preReduced() ? CombineRows.PRE_REDUCED : CombineRows.BF16;
-        this.ranks = session.team().ask(rank -> new Rank(rank, sms));
-        session.team().run(rank -> ranks.get(rank).run(NUM_PREPARED, CallOptions.sync()));
+        this.ranks = session.ask(rank -> new Rank(rank, sms));
+        session.run(rank -> ranks.get(rank).run(NUM_PREPARED, CallOptions.sync()));
     }
 
     /** One rank's plans and latest results. */
@@ -115,17 +115,16 @@ final class DecodeLoop implements CollectiveCall {
         long[] least = {Long.MAX_VALUE};
         ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
         for (int step = 0; step < 5; step++) {
-            session.team()
-                    .run(
-                            rank -> {
-                                long before = threads.getCurrentThreadAllocatedBytes();
-                                call(rank, CallOptions.async());
-                                long made = threads.getCurrentThreadAllocatedBytes() - before;
-                                session.buffer(rank).communicationStream().synchronize();
-                                if (rank == session.team().localRanks().getFirst()) {
-                                    least[0] = Math.min(least[0], made);
-                                }
-                            });
+            session.run(
+                    rank -> {
+                        long before = threads.getCurrentThreadAllocatedBytes();
+                        call(rank, CallOptions.async());
+                        long made = threads.getCurrentThreadAllocatedBytes() - before;
+                        session.buffer(rank).communicationStream().synchronize();
+                        if (rank == session.team().localRanks().getFirst()) {
+                            least[0] = Math.min(least[0], made);
+                        }
+                    });
         }
         return (double) least[0] / numCalls();
     }

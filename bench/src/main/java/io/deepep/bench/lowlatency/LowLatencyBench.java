@@ -1,10 +1,12 @@
 package io.deepep.bench.lowlatency;
 
 import io.deepep.LowLatencyFormat;
+import io.deepep.bench.cuda.CudaMeter;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
+import io.deepep.bench.measure.MeasuredCall;
+import io.deepep.bench.measure.Meter;
 import io.deepep.bench.measure.OperationRecord;
-import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
@@ -12,6 +14,7 @@ import io.deepep.bench.run.Job;
 import io.deepep.bench.run.RankSource;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.function.IntFunction;
 
 /** {@code bench low-latency}: verifies the operations, then measures them. */
@@ -35,17 +38,16 @@ public final class LowLatencyBench {
             IntFunction<RankSource> ranks) {
         try (LowLatencySetup setup = LowLatencySetup.open(job, ranks)) {
             console.line("low-latency mode, %s", setup.session().describe());
-            CaseRunner runner = new CaseRunner(console, setup.session());
-            runner.run(cases(setup));
-            if (runner.failed() == 0) {
-                List<OperationRecord> records = measure(console, setup, tokens, options);
-                BenchReport.print(console, records);
-                if (options.json() != null && setup.session().writesResults()) {
-                    BenchReport.write(options.json(), RoutingCounts.addTo(records, job.routing()));
-                }
-            }
-            runner.summarise();
-            return runner.failed() == 0;
+            return CaseRunner.verify(
+                    console,
+                    setup.session(),
+                    cases(setup),
+                    () ->
+                            BenchReport.publish(
+                                    console,
+                                    setup.session(),
+                                    measure(console, setup, tokens, options),
+                                    options));
         }
     }
 
@@ -87,14 +89,14 @@ public final class LowLatencyBench {
     private static List<OperationRecord> measure(
             Console console, LowLatencySetup opened, List<Integer> tokens, BenchOptions options) {
         List<OperationRecord> records = new ArrayList<>();
-        try (LowLatencyMeter meter = LowLatencyMeter.open(console, opened)) {
+        try (Meter meter = meter(console, opened)) {
             for (int number : tokens) {
                 LowLatencySetup setup = opened.withNumTokens(number);
-                for (IntFunction<LowLatencyOperation> bySms : measured(setup)) {
+                for (IntFunction<MeasuredCall> bySms : measured(setup)) {
                     for (int sms : measuredSms(setup.job())) {
                         records.add(
                                 meter.measure(
-                                        setup,
+                                        setup.job(),
                                         bySms.apply(sms),
                                         options.warmups(),
                                         options.repeats()));
@@ -105,9 +107,23 @@ public final class LowLatencyBench {
         return records;
     }
 
-    private static List<IntFunction<LowLatencyOperation>> measured(LowLatencySetup setup) {
+    /** The meter of the setup's backend, after its yardstick was measured. */
+    private static Meter meter(Console console, LowLatencySetup setup) {
+        if (!setup.job().placement().isCuda()) {
+            return Meter.onHost(setup.session());
+        }
+        LowLatencyBytes bytes = new LowLatencyBytes(setup.job());
+        Set<Long> rows =
+                Set.of(
+                        bytes.dispatchWireRowBytes(LowLatencyFormat.FP8),
+                        bytes.combineRowBytes(CombineRows.BF16));
+        List<Integer> sms = measuredSms(setup.job());
+        return CudaMeter.open(console, setup.session(), rows, sms).withEmptyKernels(sms);
+    }
+
+    private static List<IntFunction<MeasuredCall>> measured(LowLatencySetup setup) {
         LowLatencyOperations operations = new LowLatencyOperations(setup);
-        List<IntFunction<LowLatencyOperation>> measured = new ArrayList<>();
+        List<IntFunction<MeasuredCall>> measured = new ArrayList<>();
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             measured.add(sms -> operations.dispatch(format, sms));
         }

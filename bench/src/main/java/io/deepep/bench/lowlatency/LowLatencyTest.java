@@ -1,15 +1,14 @@
 package io.deepep.bench.lowlatency;
 
-import com.github.freva.asciitable.AsciiTable;
 import io.deepep.LowLatencyFormat;
-import io.deepep.bench.measure.OperationBytes;
+import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.RankSource;
-import io.deepep.bench.run.RankTeam;
+import io.deepep.bench.text.TextTable;
 import io.deepep.testkit.oracle.Traffic;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.Routing;
@@ -17,10 +16,10 @@ import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /** {@code test-low-latency}. */
 public final class LowLatencyTest {
@@ -28,6 +27,7 @@ public final class LowLatencyTest {
     private static final int REPEATS = 5;
     private static final double MASKED_SHARE = 0.3;
     private static final double DUPLICATE_SHARE = 0.2;
+    private static final double MEGA = 1e6;
 
     private LowLatencyTest() {}
 
@@ -40,13 +40,8 @@ public final class LowLatencyTest {
         try (LowLatencySetup setup = LowLatencySetup.open(job, ranks)) {
             console.line("low-latency mode, %s", setup.session().describe());
             printBytes(console, new LowLatencyBytes(job), job);
-            CaseRunner runner = new CaseRunner(console, setup.session());
-            runner.run(cases(setup));
-            if (runner.failed() == 0) {
-                reportSpeed(console, setup);
-            }
-            runner.summarise();
-            return runner.failed() == 0;
+            return CaseRunner.verify(
+                    console, setup.session(), cases(setup), () -> reportSpeed(console, setup));
         }
     }
 
@@ -119,36 +114,18 @@ public final class LowLatencyTest {
 
     private static void reportSpeed(Console console, LowLatencySetup setup) {
         LowLatencyOperations operations = new LowLatencyOperations(setup);
-        LowLatencyBytes bytes = new LowLatencyBytes(setup.session().job());
         int sms = setup.job().dispatchConfig().numSms();
-        line(
-                console,
-                setup,
-                "dispatch (FP8) ",
-                operations.dispatch(LowLatencyFormat.FP8, sms).synchronous(),
-                bytes.dispatch(LowLatencyFormat.FP8));
-        line(
-                console,
-                setup,
-                "dispatch (BF16)",
-                operations.dispatch(LowLatencyFormat.BF16, sms).synchronous(),
-                bytes.dispatch(LowLatencyFormat.BF16));
-        line(
-                console,
-                setup,
-                "combine (BF16) ",
-                operations.combine(true, CombineRows.BF16, sms).synchronous(),
-                bytes.combine(CombineRows.BF16));
+        line(console, setup, "dispatch (FP8) ", operations.dispatch(LowLatencyFormat.FP8, sms));
+        line(console, setup, "dispatch (BF16)", operations.dispatch(LowLatencyFormat.BF16, sms));
+        line(console, setup, "combine (BF16) ", operations.combine(true, CombineRows.BF16, sms));
     }
 
     private static void line(
-            Console console,
-            LowLatencySetup setup,
-            String name,
-            RankTeam.Work operation,
-            OperationBytes bytes) {
-        Samples samples = Samples.measure(setup.session().team(), WARMUPS, REPEATS, operation);
-        double perRank = samples.bytesPerSecond(bytes.logical()) / setup.session().job().numRanks();
+            Console console, LowLatencySetup setup, String name, MeasuredCall call) {
+        Samples samples =
+                Samples.measure(setup.session().team(), WARMUPS, REPEATS, call.synchronous());
+        double perRank =
+                samples.bytesPerSecond(call.total().logical()) / setup.session().job().numRanks();
         console.line(
                 "%s: %.2f GB/s (selections), %.0f us, per rank, median of %d",
                 name, perRank / 1e9, samples.percentileMicros(50), REPEATS);
@@ -158,31 +135,32 @@ public final class LowLatencyTest {
      * What each rank sends over each kind of link in a BF16 dispatch, and gets back in a combine.
      */
     private static void printBytes(Console console, LowLatencyBytes bytes, Job job) {
-        String[][] rows = new String[job.numRanks()][];
-        for (int rank = 0; rank < rows.length; rank++) {
-            Traffic there = bytes.dispatchTraffic(rank);
-            Traffic back = bytes.combineTraffic(rank, CombineRows.BF16);
-            long row = bytes.rowBytes(LowLatencyFormat.BF16);
-            rows[rank] =
-                    new String[] {
-                        Integer.toString(rank),
-                        Integer.toString(job.routing().numTokens(rank)),
-                        megabytes(there.nvlinkRows() * row),
-                        megabytes(there.rdmaRows() * row),
-                        megabytes(back.nvlinkRows() * row),
-                        megabytes(back.rdmaRows() * row)
-                    };
-        }
-        String[] header = {
-            "rank", "tokens", "NVLink MB sent", "RDMA MB sent", "NVLink MB back", "RDMA MB back"
-        };
+        long row = bytes.rowBytes(LowLatencyFormat.BF16);
+        IntFunction<Traffic> back = rank -> bytes.combineTraffic(rank, CombineRows.BF16);
         console.out()
                 .println(
-                        AsciiTable.getTable(
-                                AsciiTable.BASIC_ASCII_NO_DATA_SEPARATORS, header, null, rows));
-    }
-
-    private static String megabytes(long count) {
-        return String.format(Locale.ROOT, "%.2f", count / 1e6);
+                        new TextTable<Integer>()
+                                .right("rank", Object::toString)
+                                .number("tokens", "%.0f", rank -> job.routing().numTokens(rank))
+                                .number(
+                                        "NVLink MB sent",
+                                        "%.2f",
+                                        rank ->
+                                                bytes.dispatchTraffic(rank).nvlinkRows()
+                                                        * row
+                                                        / MEGA)
+                                .number(
+                                        "RDMA MB sent",
+                                        "%.2f",
+                                        rank -> bytes.dispatchTraffic(rank).rdmaRows() * row / MEGA)
+                                .number(
+                                        "NVLink MB back",
+                                        "%.2f",
+                                        rank -> back.apply(rank).nvlinkRows() * row / MEGA)
+                                .number(
+                                        "RDMA MB back",
+                                        "%.2f",
+                                        rank -> back.apply(rank).rdmaRows() * row / MEGA)
+                                .of(IntStream.range(0, job.numRanks()).boxed().toList()));
     }
 }

@@ -54,16 +54,14 @@ final class LowLatencyWorkload {
         long seed = session.job().variations().seed();
         int numTopk = routing.numTopk();
         tokens = ofAllRanks(rank -> Tokens.bf16(rank, routing.numTokens(rank), hidden, seed));
-        x = session.team().ask(rank -> upload(rank, tokens.get(rank).x()));
+        x = session.ask(rank -> upload(rank, tokens.get(rank).x()));
         topkIdx =
-                session.team()
-                        .ask(rank -> upload(rank, HostTensors.i64(routing.topkIdx(rank), numTopk)));
+                session.ask(rank -> upload(rank, HostTensors.i64(routing.topkIdx(rank), numTopk)));
         topkWeights =
-                session.team()
-                        .ask(rank -> upload(rank, HostTensors.f32(routing.weights(rank), numTopk)));
+                session.ask(rank -> upload(rank, HostTensors.f32(routing.weights(rank), numTopk)));
         List<Tensor> computed = ofAllRanks(rank -> outputs(hidden, seed + 77L * rank));
         hostOutputs = computed.stream().map(this::byExpert).toList();
-        outputs = session.team().ask(rank -> byExpert(upload(rank, computed.get(rank))));
+        outputs = session.ask(rank -> byExpert(upload(rank, computed.get(rank))));
     }
 
     /** Ranks of other processes have the same as there: the oracle compares with theirs. */

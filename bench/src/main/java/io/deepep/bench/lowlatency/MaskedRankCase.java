@@ -21,44 +21,39 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
     @Override
     public long run() {
         LowLatencyWorkload workload = verifier.workload();
-        session.team()
-                .run(
-                        rank -> {
-                            if (rank != absent) {
-                                session.buffer(rank).lowLatencyUpdateMask(absent, true);
-                                requireMask(rank, 1);
-                            }
-                        });
+        session.run(
+                rank -> {
+                    if (rank != absent) {
+                        session.buffer(rank).lowLatencyUpdateMask(absent, true);
+                        requireMask(rank, 1);
+                    }
+                });
         List<LowLatencyDispatchResult> received =
-                session.team().ask(rank -> rank == absent ? null : dispatch(rank));
+                session.ask(rank -> rank == absent ? null : dispatch(rank));
         long nanos = session.team().slowestNanos();
-        session.team()
-                .run(
-                        rank -> {
-                            if (rank != absent) {
-                                verifier.dispatched(
-                                        rank, LowLatencyFormat.BF16, received.get(rank));
-                            }
-                        });
+        session.run(
+                rank -> {
+                    if (rank != absent) {
+                        verifier.dispatched(rank, LowLatencyFormat.BF16, received.get(rank));
+                    }
+                });
         List<Tensor> combined =
-                session.team()
-                        .ask(
-                                rank ->
-                                        rank == absent
-                                                ? null
-                                                : combine(rank, received.get(rank), workload));
+                session.ask(
+                        rank ->
+                                rank == absent
+                                        ? null
+                                        : combine(rank, received.get(rank), workload));
         nanos += session.team().slowestNanos();
-        session.team()
-                .run(
-                        rank -> {
-                            if (rank != absent) {
-                                verifier.combined(rank, CombineRows.BF16, combined.get(rank));
-                            }
-                            Buffer buffer = session.buffer(rank);
-                            buffer.cleanLowLatencyBuffer();
-                            buffer.lowLatencyCleanMask();
-                            requireMask(rank, 0);
-                        });
+        session.run(
+                rank -> {
+                    if (rank != absent) {
+                        verifier.combined(rank, CombineRows.BF16, combined.get(rank));
+                    }
+                    Buffer buffer = session.buffer(rank);
+                    buffer.cleanLowLatencyBuffer();
+                    buffer.lowLatencyCleanMask();
+                    requireMask(rank, 0);
+                });
         return nanos;
     }
 

@@ -4,17 +4,12 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
+import io.deepep.bench.run.Accepted;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Rows;
 import java.util.Arrays;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 
-/**
- * Holds results of one workload against the oracle. The oracle's own cast to FP8 is slow, so a
- * result with the same bits as one that the oracle has accepted is accepted too; any other one goes
- * to the oracle.
- */
+/** Holds results of one workload against the oracle, whose own cast to FP8 is slow. */
 final class Verifier {
     /** The most that LogFMT with 10 bits may be off, relative to each summand. */
     private static final double LOGFMT_RELATIVE = 0.0225;
@@ -22,10 +17,8 @@ final class Verifier {
     /** What LogFMT may be off where numbers lie far below the largest of their block. */
     private static final double LOGFMT_ABSOLUTE = 1e-6;
 
-    private record Key(int rank, Object what) {}
-
     private final LowLatencyWorkload workload;
-    private final Map<Key, Long> accepted = new ConcurrentHashMap<>();
+    private final Accepted accepted = new Accepted();
 
     Verifier(LowLatencyWorkload workload) {
         this.workload = workload;
@@ -45,8 +38,9 @@ final class Verifier {
                     Arrays.equals(counts, workload.oracle().counts(rank))
                             ? fingerprint(result, counts, downloads)
                             : -1;
-            accept(
-                    new Key(rank, format),
+            accepted.accept(
+                    rank,
+                    format,
                     bits,
                     () -> workload.check(format).checkDispatch(rank, result, downloads));
         }
@@ -56,8 +50,9 @@ final class Verifier {
     void combined(int rank, CombineRows home, Tensor result) {
         try (Downloads downloads = workload.downloads(rank)) {
             Tensor actual = downloads.apply(result);
-            accept(
-                    new Key(rank, home),
+            accepted.accept(
+                    rank,
+                    home,
                     31 * Rows.fingerprint(actual, actual.size(0)) + actual.toString().hashCode(),
                     () -> checkCombine(rank, home, actual));
         }
@@ -76,14 +71,6 @@ final class Verifier {
                         logFmt ? LOGFMT_RELATIVE : 0,
                         logFmt ? LOGFMT_ABSOLUTE : 0,
                         actual);
-    }
-
-    private void accept(Key key, long bits, Runnable oracle) {
-        Long known = accepted.get(key);
-        if (known == null || known != bits) {
-            oracle.run();
-            accepted.put(key, bits);
-        }
     }
 
     private static int[] counts(Tensor recvCount) {

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
+import io.deepep.bench.run.Session;
 import io.deepep.bench.text.TextTable;
 import java.nio.file.Path;
 import java.util.List;
@@ -122,6 +123,15 @@ public final class BenchReport {
                                 .append(" SMs ")
                                 .append(Math.round(bytesPerSecond / GIGA)));
         return line + " GB/s";
+    }
+
+    /** Prints the records of a run of {@code session}, and writes them where that is asked for. */
+    public static void publish(
+            Console console, Session session, List<OperationRecord> records, BenchOptions options) {
+        print(console, records);
+        if (options.json() != null && session.writesResults()) {
+            write(options.json(), RoutingCounts.addTo(records, session.job().routing()));
+        }
     }
 
     /** Writes a record, or a list of them as an array. */

@@ -17,24 +17,15 @@ import java.util.stream.Stream;
 public record RoutingCounts(List<List<Integer>> rows, List<Integer> expertTokens) {
     /** Counts what {@code routing} says. */
     public static RoutingCounts of(Routing routing) {
-        int numRanks = routing.numRanks();
-        int[][] rows = new int[numRanks][numRanks];
         int[] expertTokens = new int[routing.numExperts()];
-        for (int src = 0; src < numRanks; src++) {
-            for (int token = 0; token < routing.numTokens(src); token++) {
-                for (int rank = 0; rank < numRanks; rank++) {
-                    rows[src][rank] += routing.goesTo(src, token, rank) ? 1 : 0;
-                }
-                for (int k = 0; k < routing.numTopk(); k++) {
-                    long expert = routing.expert(src, token, k);
-                    if (expert >= 0) {
-                        expertTokens[(int) expert]++;
-                    }
-                }
+        for (int src = 0; src < routing.numRanks(); src++) {
+            for (long[] row : routing.topkIdx(src)) {
+                Arrays.stream(row).filter(e -> e >= 0).forEach(e -> expertTokens[(int) e]++);
             }
         }
         return new RoutingCounts(
-                Arrays.stream(rows).map(RoutingCounts::list).toList(), list(expertTokens));
+                Arrays.stream(routing.tokensPerRank()).map(RoutingCounts::list).toList(),
+                list(expertTokens));
     }
 
     /** Whether there is a row for each rank, of as many numbers. */

@@ -17,29 +17,27 @@ record LayoutCase(Session session, NormalWorkload workload) implements Case {
     @Override
     public long run() {
         List<DispatchLayout> layouts =
-                session.team()
-                        .ask(
-                                rank -> {
-                                    DispatchLayout layout =
-                                            session.buffer(rank)
-                                                    .getDispatchLayout(
-                                                            workload.topkIdx(rank),
-                                                            workload.routing().numExperts());
-                                    layout.event().synchronize();
-                                    return layout;
-                                });
-        long nanos = session.team().slowestNanos();
-        session.team()
-                .run(
+                session.ask(
                         rank -> {
-                            try (Downloads downloads = session.downloads(rank)) {
-                                LayoutCheck.check(
-                                        workload.oracle(),
-                                        session.buffer(rank).topology(),
-                                        layouts.get(rank),
-                                        downloads);
-                            }
+                            DispatchLayout layout =
+                                    session.buffer(rank)
+                                            .getDispatchLayout(
+                                                    workload.topkIdx(rank),
+                                                    workload.routing().numExperts());
+                            layout.event().synchronize();
+                            return layout;
                         });
+        long nanos = session.team().slowestNanos();
+        session.run(
+                rank -> {
+                    try (Downloads downloads = session.downloads(rank)) {
+                        LayoutCheck.check(
+                                workload.oracle(),
+                                session.buffer(rank).topology(),
+                                layouts.get(rank),
+                                downloads);
+                    }
+                });
         return nanos;
     }
 }

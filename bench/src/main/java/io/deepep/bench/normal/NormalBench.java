@@ -3,10 +3,12 @@ package io.deepep.bench.normal;
 import static io.deepep.DType.BF16;
 import static io.deepep.DType.FP8_E4M3;
 
+import io.deepep.bench.cuda.CudaMeter;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
+import io.deepep.bench.measure.MeasuredCall;
+import io.deepep.bench.measure.Meter;
 import io.deepep.bench.measure.OperationRecord;
-import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
@@ -15,7 +17,10 @@ import io.deepep.bench.run.RankSource;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.IntFunction;
+import java.util.stream.Stream;
 
 /** {@code bench normal}: verifies the operations, then measures them. */
 public final class NormalBench {
@@ -31,17 +36,16 @@ public final class NormalBench {
             Console console, Job job, BenchOptions options, IntFunction<RankSource> ranks) {
         try (NormalSetup setup = NormalSetup.open(job, Map.of(), ranks)) {
             console.line("normal mode, %s", setup.session().describe());
-            CaseRunner runner = new CaseRunner(console, setup.session());
-            runner.run(cases(setup));
-            if (runner.failed() == 0) {
-                List<OperationRecord> records = measure(console, setup, options);
-                BenchReport.print(console, records);
-                if (options.json() != null && setup.session().writesResults()) {
-                    BenchReport.write(options.json(), RoutingCounts.addTo(records, job.routing()));
-                }
-            }
-            runner.summarise();
-            return runner.failed() == 0;
+            return CaseRunner.verify(
+                    console,
+                    setup.session(),
+                    cases(setup),
+                    () ->
+                            BenchReport.publish(
+                                    console,
+                                    setup.session(),
+                                    measure(console, setup, options),
+                                    options));
         }
     }
 
@@ -64,7 +68,7 @@ public final class NormalBench {
     private static List<OperationRecord> measure(
             Console console, NormalSetup setup, BenchOptions options) {
         NormalOperations operations = new NormalOperations(setup);
-        List<IntFunction<NormalOperation>> measured = new ArrayList<>();
+        List<IntFunction<MeasuredCall>> measured = new ArrayList<>();
         if (setup.session().job().allowsFp8()) {
             measured.add(sms -> operations.dispatch(FP8_E4M3, sms));
             measured.add(sms -> operations.cachedDispatch(FP8_E4M3, sms));
@@ -76,12 +80,45 @@ public final class NormalBench {
             measured.add(sms -> operations.combine(CombineSource.PLAIN_MEMORY, sms));
         }
         measured.add(sms -> operations.combine(CombineSource.BUFFER, sms));
-        List<OperationRecord> records = new ArrayList<>();
-        try (NormalMeter meter = NormalMeter.open(console, setup)) {
-            for (IntFunction<NormalOperation> bySms : measured) {
-                records.addAll(meter.measure(bySms, options.warmups(), options.repeats()));
-            }
+        try (Meter meter = meter(console, setup)) {
+            return measured.stream()
+                    .flatMap(
+                            bySms ->
+                                    measure(
+                                            meter,
+                                            setup,
+                                            bySms,
+                                            options.warmups(),
+                                            options.repeats()))
+                    .toList();
         }
-        return records;
+    }
+
+    /** With each of the job's numbers of multiprocessors. */
+    static Stream<OperationRecord> measure(
+            Meter meter,
+            NormalSetup setup,
+            IntFunction<MeasuredCall> bySms,
+            int warmups,
+            int repeats) {
+        Job job = setup.session().job();
+        return job.measuredSms().stream()
+                .map(sms -> meter.measure(job, bySms.apply(sms), warmups, repeats));
+    }
+
+    /** The meter of the setup's backend, after its yardstick was measured. */
+    static Meter meter(Console console, NormalSetup setup) {
+        Job job = setup.session().job();
+        if (!job.placement().isCuda()) {
+            return Meter.onHost(setup.session());
+        }
+        NormalBytes bytes = new NormalBytes(job);
+        Set<Long> rows = new TreeSet<>(List.of(bytes.wireRowBytes(BF16)));
+        if (job.allowsFp8()) {
+            rows.add(bytes.wireRowBytes(FP8_E4M3));
+        }
+        Set<Integer> sms = new TreeSet<>(job.measuredSms());
+        sms.add(job.placement().smsPerRank(job.numRanks()));
+        return CudaMeter.open(console, setup.session(), rows, sms);
     }
 }

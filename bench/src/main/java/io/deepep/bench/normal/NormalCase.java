@@ -56,15 +56,15 @@ final class NormalCase implements Case {
     @Override
     public long run() {
         nanos = 0;
-        List<DispatchPlan> plans = session.team().ask(this::plan);
+        List<DispatchPlan> plans = session.ask(this::plan);
         List<DispatchResult> received = dispatch(plans, check());
         if (variant.has(NormalFeature.CACHED)) {
             received = dispatch(cached(received), check().withoutTopk());
         }
         List<DispatchResult> toCombine = received;
-        List<TensorPair> outputs = session.team().ask(rank -> outputs(rank, toCombine.get(rank)));
+        List<TensorPair> outputs = session.ask(rank -> outputs(rank, toCombine.get(rank)));
         List<CombinePlan> combines =
-                session.team().ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
+                session.ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
         List<CombineResult> combined = combine(combines, outputs, received);
         if (variant.has(NormalFeature.REPEAT)) {
             repeat(plans, received, combines, combined, outputs);
@@ -102,8 +102,7 @@ final class NormalCase implements Case {
     }
 
     private List<DispatchPlan> cached(List<DispatchResult> first) {
-        return session.team()
-                .ask(rank -> placed(bare(rank).cached(first.get(rank).handle())).build());
+        return session.ask(rank -> placed(bare(rank).cached(first.get(rank).handle())).build());
     }
 
     private List<DispatchResult> dispatch(List<DispatchPlan> plans, NormalDispatchCheck check) {
@@ -115,13 +114,12 @@ final class NormalCase implements Case {
                             result.event().synchronize();
                             return result;
                         });
-        session.team()
-                .run(
-                        rank -> {
-                            try (Downloads downloads = session.downloads(rank)) {
-                                check.check(rank, results.get(rank), downloads);
-                            }
-                        });
+        session.run(
+                rank -> {
+                    try (Downloads downloads = session.downloads(rank)) {
+                        check.check(rank, results.get(rank), downloads);
+                    }
+                });
         return results;
     }
 
@@ -191,23 +189,21 @@ final class NormalCase implements Case {
                         ? NormalCombineOracle.ofExpanded(
                                 workload.oracle(), nodeSize, variant.alignment())
                         : NormalCombineOracle.of(workload.oracle(), nodeSize);
-        List<Tensor> rows = session.gather(session.team().ask(rank -> outputs.get(rank).host()));
+        List<Tensor> rows = session.gather(session.ask(rank -> outputs.get(rank).host()));
         List<Tensor> weights =
                 session.gather(
-                        session.team()
-                                .ask(rank -> download(rank, received.get(rank).recvTopkWeights())));
-        session.team()
-                .run(
-                        rank -> {
-                            CombineResult result = results.get(rank);
-                            try (Downloads downloads = session.downloads(rank)) {
-                                oracle.check(rank, rows, biases(rank), downloads.apply(result.x()));
-                                if (variant.has(NormalFeature.WEIGHTS)) {
-                                    oracle.checkWeights(
-                                            rank, weights, downloads.apply(result.topkWeights()));
-                                }
-                            }
-                        });
+                        session.ask(rank -> download(rank, received.get(rank).recvTopkWeights())));
+        session.run(
+                rank -> {
+                    CombineResult result = results.get(rank);
+                    try (Downloads downloads = session.downloads(rank)) {
+                        oracle.check(rank, rows, biases(rank), downloads.apply(result.x()));
+                        if (variant.has(NormalFeature.WEIGHTS)) {
+                            oracle.checkWeights(
+                                    rank, weights, downloads.apply(result.topkWeights()));
+                        }
+                    }
+                });
         return results;
     }
 
@@ -232,26 +228,24 @@ final class NormalCase implements Case {
         List<DispatchResult> again = dispatch(plans, check());
         List<CombineResult> combinedAgain = combine(combines, outputs, again);
         List<Long> after = fingerprints(again, combinedAgain);
-        session.team()
-                .run(
-                        rank -> {
-                            if (!before.get(rank).equals(after.get(rank))) {
-                                throw new OracleMismatch(
-                                        "rank %s: the second run gave other bits than the first"
-                                                .formatted(rank));
-                            }
-                        });
+        session.run(
+                rank -> {
+                    if (!before.get(rank).equals(after.get(rank))) {
+                        throw new OracleMismatch(
+                                "rank %s: the second run gave other bits than the first"
+                                        .formatted(rank));
+                    }
+                });
     }
 
     private List<Long> fingerprints(List<DispatchResult> received, List<CombineResult> combined) {
-        return session.team()
-                .ask(
-                        rank -> {
-                            try (Downloads downloads = session.downloads(rank)) {
-                                return 31 * Fingerprint.of(received.get(rank), downloads)
-                                        + Fingerprint.of(combined.get(rank), downloads);
-                            }
-                        });
+        return session.ask(
+                rank -> {
+                    try (Downloads downloads = session.downloads(rank)) {
+                        return 31 * Fingerprint.of(received.get(rank), downloads)
+                                + Fingerprint.of(combined.get(rank), downloads);
+                    }
+                });
     }
 
     private CallOptions options(int rank) {
@@ -263,7 +257,7 @@ final class NormalCase implements Case {
     }
 
     private <T> List<T> timed(RankTeam.Question<T> call) {
-        List<T> answers = session.team().ask(call);
+        List<T> answers = session.ask(call);
         nanos += session.team().slowestNanos();
         return answers;
     }

@@ -60,7 +60,7 @@ public final class NormalFixture implements AutoCloseable {
 
     /** Bytes of one operation. */
     public OperationBytes bytes(DType dtype) {
-        return new NormalBytes(setup.session().job(), setup.workload()).total(dtype);
+        return new NormalBytes(setup.session().job()).total(dtype);
     }
 
     @Override

@@ -1,14 +1,15 @@
 package io.deepep.bench.normal;
 
-import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
-import io.deepep.Event;
 import io.deepep.Tensor;
+import io.deepep.bench.measure.MeasuredCall;
+import io.deepep.bench.measure.OperationRecord.Subject;
+import io.deepep.bench.run.Accepted;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Session;
 import io.deepep.bench.run.TensorPair;
@@ -16,8 +17,7 @@ import io.deepep.testkit.oracle.NormalCombineOracle;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import io.deepep.testkit.routing.Tokens;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.Locale;
 
 /**
  * Makes the operations of normal mode that are measured. Results are the same bits whatever the
@@ -25,17 +25,17 @@ import java.util.concurrent.ConcurrentHashMap;
  * other goes to the oracle.
  */
 final class NormalOperations {
-    private record Key(String operation, DType dtype, int rank) {}
-
     private final Session session;
     private final TokenPool pool;
     private final NormalWorkload workload;
-    private final Map<Key, Long> accepted = new ConcurrentHashMap<>();
+    private final NormalBytes bytes;
+    private final Accepted accepted = new Accepted();
 
     NormalOperations(NormalSetup setup) {
         session = setup.session();
         pool = setup.pool();
         workload = setup.workload();
+        bytes = new NormalBytes(session.job());
     }
 
     private DispatchPlan plan(int rank, DType dtype, int sms) {
@@ -58,157 +58,114 @@ final class NormalOperations {
     }
 
     /** Dispatch with top-k. */
-    NormalOperation dispatch(DType dtype, int sms) {
-        List<DispatchPlan> plans = session.team().ask(rank -> plan(rank, dtype, sms));
-        return new Dispatch("dispatch", dtype, sms, plans, workload.check(dtype));
+    MeasuredCall dispatch(DType dtype, int sms) {
+        return dispatch(
+                new Subject("dispatch", name(dtype), sms),
+                dtype,
+                session.ask(rank -> plan(rank, dtype, sms)),
+                workload.check(dtype));
     }
 
     /** Dispatch with the routing of an earlier one. Dispatches once, for the handles. */
-    NormalOperation cachedDispatch(DType dtype, int sms) {
-        List<DispatchPlan> plans =
-                session.team()
-                        .ask(
-                                rank ->
-                                        bare(rank, dtype)
-                                                .cached(received(rank, dtype, sms).handle())
-                                                .config(config(sms))
-                                                .build());
-        return new Dispatch(
-                "dispatch-cached", dtype, sms, plans, workload.check(dtype).withoutTopk());
+    MeasuredCall cachedDispatch(DType dtype, int sms) {
+        return dispatch(
+                new Subject("dispatch-cached", name(dtype), sms),
+                dtype,
+                session.ask(
+                        rank ->
+                                bare(rank, dtype)
+                                        .cached(received(rank, dtype, sms).handle())
+                                        .config(config(sms))
+                                        .build()),
+                workload.check(dtype).withoutTopk());
     }
 
     private DispatchResult received(int rank, DType dtype, int sms) {
         return session.buffer(rank).dispatch(plan(rank, dtype, sms));
     }
 
+    private static String name(DType dtype) {
+        return dtype.name().toLowerCase(Locale.ROOT);
+    }
+
+    private MeasuredCall dispatch(
+            Subject subject, DType dtype, List<DispatchPlan> plans, NormalDispatchCheck check) {
+        DispatchResult[] latest = new DispatchResult[plans.size()];
+        return new MeasuredCall(
+                subject,
+                true,
+                bytes.wireRowBytes(dtype),
+                bytes.busiestLinkBytes(dtype),
+                bytes.total(dtype),
+                (rank, options) -> {
+                    latest[rank] = session.buffer(rank).dispatch(plans.get(rank), options);
+                    return latest[rank].event();
+                },
+                rank -> {
+                    try (Downloads downloads = session.downloads(rank)) {
+                        accepted.accept(
+                                rank,
+                                subject.op() + subject.dtype(),
+                                Fingerprint.of(latest[rank], downloads),
+                                () -> check.check(rank, latest[rank], downloads));
+                    }
+                });
+    }
+
     /** Combine of BF16 rows. Dispatches once, for the handles. */
-    NormalOperation combine(CombineSource input, int sms) {
-        List<DispatchResult> received = session.team().ask(rank -> received(rank, DType.BF16, sms));
+    MeasuredCall combine(CombineSource input, int sms) {
+        List<DispatchResult> received = session.ask(rank -> received(rank, DType.BF16, sms));
         List<TensorPair> outputs =
-                session.team().ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));
+                session.ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));
+        Config config = session.job().combineConfig().withNumSms(sms);
         List<CombinePlan> plans =
-                session.team()
-                        .ask(
-                                rank ->
-                                        CombinePlan.builder(
-                                                        place(rank, input, received, outputs),
-                                                        received.get(rank).handle())
-                                                .config(
-                                                        session.job()
-                                                                .combineConfig()
-                                                                .withNumSms(sms))
-                                                .build());
-        return new Combine(
-                input.operation(),
-                sms,
-                plans,
-                session.gather(session.team().ask(rank -> outputs.get(rank).host())));
+                session.ask(
+                        rank -> {
+                            Tensor rows = place(rank, input, received.get(rank), outputs.get(rank));
+                            return CombinePlan.builder(rows, received.get(rank).handle())
+                                    .config(config)
+                                    .build();
+                        });
+        List<Tensor> all = session.gather(session.ask(rank -> outputs.get(rank).host()));
+        NormalCombineOracle oracle =
+                NormalCombineOracle.of(workload.oracle(), session.job().topology().numNvlRanks());
+        CombineResult[] latest = new CombineResult[plans.size()];
+        return new MeasuredCall(
+                new Subject(input.operation(), name(DType.BF16), sms),
+                false,
+                bytes.wireRowBytes(DType.BF16),
+                bytes.busiestLinkBytes(DType.BF16),
+                bytes.total(DType.BF16),
+                (rank, options) -> {
+                    latest[rank] = session.buffer(rank).combine(plans.get(rank), options);
+                    return latest[rank].event();
+                },
+                rank -> {
+                    try (Downloads downloads = session.downloads(rank)) {
+                        accepted.accept(
+                                rank,
+                                input,
+                                Fingerprint.of(latest[rank], downloads),
+                                () ->
+                                        oracle.check(
+                                                rank,
+                                                all,
+                                                List.of(),
+                                                downloads.apply(latest[rank].x())));
+                    }
+                });
     }
 
     private Tensor place(
-            int rank,
-            CombineSource input,
-            List<DispatchResult> received,
-            List<TensorPair> outputs) {
-        Tensor own = outputs.get(rank).device();
+            int rank, CombineSource input, DispatchResult received, TensorPair outputs) {
         return switch (input) {
-            case ELSEWHERE -> own;
-            case PLAIN_MEMORY -> pool.plainOutputs(rank, received.get(rank).numRecvTokens());
+            case ELSEWHERE -> outputs.device();
+            case PLAIN_MEMORY -> pool.plainOutputs(rank, received.numRecvTokens());
             case BUFFER -> {
-                Tensor target = session.buffer(rank).getCombineBuffer(received.get(rank).handle());
-                session.memory(rank).copyRows(own, target, received.get(rank).numRecvTokens());
+                Tensor target = session.buffer(rank).getCombineBuffer(received.handle());
+                session.memory(rank).copyRows(outputs.device(), target, received.numRecvTokens());
                 yield target;
             }
         };
-    }
-
-    private void accept(NormalOperation operation, int rank, long bits, Runnable oracle) {
-        Key key = new Key(operation.name(), operation.dtype(), rank);
-        Long known = accepted.get(key);
-        if (known == null || known != bits) {
-            oracle.run();
-            accepted.put(key, bits);
-        }
-    }
-
-    private final class Dispatch extends NormalOperation {
-        private final List<DispatchPlan> plans;
-        private final DispatchResult[] results;
-        private final NormalDispatchCheck check;
-
-        Dispatch(
-                String name,
-                DType dtype,
-                int sms,
-                List<DispatchPlan> plans,
-                NormalDispatchCheck check) {
-            super(name, dtype, sms);
-            this.plans = plans;
-            this.results = new DispatchResult[plans.size()];
-            this.check = check;
-        }
-
-        @Override
-        boolean pushes() {
-            return true;
-        }
-
-        @Override
-        public Event call(int rank, CallOptions options) {
-            results[rank] = session.buffer(rank).dispatch(plans.get(rank), options);
-            return results[rank].event();
-        }
-
-        @Override
-        void verify(int rank) {
-            try (Downloads downloads = session.downloads(rank)) {
-                accept(
-                        this,
-                        rank,
-                        Fingerprint.of(results[rank], downloads),
-                        () -> check.check(rank, results[rank], downloads));
-            }
-        }
-    }
-
-    private final class Combine extends NormalOperation {
-        private final List<CombinePlan> plans;
-        private final CombineResult[] results;
-        private final List<Tensor> outputs;
-
-        Combine(String name, int sms, List<CombinePlan> plans, List<Tensor> outputs) {
-            super(name, DType.BF16, sms);
-            this.plans = plans;
-            this.results = new CombineResult[plans.size()];
-            this.outputs = outputs;
-        }
-
-        @Override
-        boolean pushes() {
-            return false;
-        }
-
-        @Override
-        public Event call(int rank, CallOptions options) {
-            results[rank] = session.buffer(rank).combine(plans.get(rank), options);
-            return results[rank].event();
-        }
-
-        @Override
-        void verify(int rank) {
-            try (Downloads downloads = session.downloads(rank)) {
-                accept(
-                        this,
-                        rank,
-                        Fingerprint.of(results[rank], downloads),
-                        () -> checkAgainstOracle(rank, downloads));
-            }
-        }
-
-        private void checkAgainstOracle(int rank, Downloads downloads) {
-            int nodeSize = session.job().topology().numNvlRanks();
-            NormalCombineOracle.of(workload.oracle(), nodeSize)
-                    .check(rank, outputs, List.of(), downloads.apply(results[rank].x()));
-        }
     }
 }

@@ -10,6 +10,7 @@ import io.deepep.bench.run.Session;
 import io.deepep.bench.run.UsageException;
 import io.deepep.testkit.routing.Routing;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -46,7 +47,9 @@ record NormalSetup(
         all.add(job.routing());
         int maxTokens = all.stream().mapToInt(Routing::maxTokens).max().orElseThrow();
         int rows =
-                Math.max(1, all.stream().mapToInt(NormalSetup::maxRecvTokens).max().orElseThrow());
+                all.stream()
+                        .flatMapToInt(routing -> Arrays.stream(routing.receivedTokens()))
+                        .reduce(1, Math::max);
         NormalLimits limits = limits(job, maxTokens, rows);
         if (job.placement().isCuda()) {
             MemoryNeed.requireOnGpus(
@@ -87,23 +90,6 @@ record NormalSetup(
         Config widest = job.dispatchConfig().withNumSms(job.mostSms());
         return widest.nvlBufferSizeHint(limits, job.topology())
                 + widest.rdmaBufferSizeHint(limits, job.topology());
-    }
-
-    /** The most rows that any rank receives. */
-    private static int maxRecvTokens(Routing routing) {
-        int[] rows = new int[routing.numRanks()];
-        for (int src = 0; src < routing.numRanks(); src++) {
-            for (int token = 0; token < routing.numTokens(src); token++) {
-                for (int rank = 0; rank < rows.length; rank++) {
-                    rows[rank] += routing.goesTo(src, token, rank) ? 1 : 0;
-                }
-            }
-        }
-        int most = 0;
-        for (int count : rows) {
-            most = Math.max(most, count);
-        }
-        return most;
     }
 
     @Override

@@ -1,6 +1,8 @@
 package io.deepep.bench.normal;
 
 import io.deepep.DType;
+import io.deepep.bench.measure.MeasuredCall;
+import io.deepep.bench.measure.Meter;
 import io.deepep.bench.measure.OperationRecord;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.text.Decimals;
@@ -23,18 +25,25 @@ final class NormalSpeed {
 
     static void report(Console console, NormalSetup setup) {
         NormalOperations operations = new NormalOperations(setup);
-        try (NormalMeter meter = NormalMeter.open(console, setup)) {
+        try (Meter meter = NormalBench.meter(console, setup)) {
             if (setup.session().job().allowsFp8()) {
                 report(
                         console,
                         meter,
+                        setup,
                         "dispatch (FP8) ",
                         sms -> operations.dispatch(DType.FP8_E4M3, sms));
             }
-            report(console, meter, "dispatch (BF16)", sms -> operations.dispatch(DType.BF16, sms));
             report(
                     console,
                     meter,
+                    setup,
+                    "dispatch (BF16)",
+                    sms -> operations.dispatch(DType.BF16, sms));
+            report(
+                    console,
+                    meter,
+                    setup,
                     "combine (BF16) ",
                     sms -> operations.combine(CombineSource.BUFFER, sms));
         }
@@ -42,11 +51,13 @@ final class NormalSpeed {
 
     private static void report(
             Console console,
-            NormalMeter meter,
+            Meter meter,
+            NormalSetup setup,
             String name,
-            IntFunction<NormalOperation> operation) {
-        int repeats = meter.session.job().placement().isCuda() ? CUDA_REPEATS : HOST_REPEATS;
-        List<OperationRecord> records = meter.measure(operation, WARMUPS, repeats);
+            IntFunction<MeasuredCall> operation) {
+        int repeats = setup.session().job().placement().isCuda() ? CUDA_REPEATS : HOST_REPEATS;
+        List<OperationRecord> records =
+                NormalBench.measure(meter, setup, operation, WARMUPS, repeats).toList();
         if (records.size() > 1) {
             records.forEach(
                     each -> console.line("tuning %s: %2d SMs, %s", name, each.sms(), text(each)));

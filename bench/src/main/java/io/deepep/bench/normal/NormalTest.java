@@ -1,17 +1,16 @@
 package io.deepep.bench.normal;
 
-import com.github.freva.asciitable.AsciiTable;
 import io.deepep.DType;
 import io.deepep.bench.run.Case;
 import io.deepep.bench.run.CaseRunner;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Job;
 import io.deepep.bench.run.RankSource;
-import io.deepep.testkit.oracle.Traffic;
+import io.deepep.bench.text.TextTable;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /** {@code test-intranode} and {@code test-internode}. */
 public final class NormalTest {
@@ -31,14 +30,12 @@ public final class NormalTest {
                 console.line("hidden %d is not a multiple of 128: without FP8", job.hidden());
             }
             console.line("buffers opened in %.2f s", setup.session().openSeconds());
-            printBytes(console, new NormalBytes(job, setup.workload()), job);
-            CaseRunner runner = new CaseRunner(console, setup.session());
-            runner.run(cases(setup));
-            if (runner.failed() == 0) {
-                NormalSpeed.report(console, setup);
-            }
-            runner.summarise();
-            return runner.failed() == 0;
+            printBytes(console, new NormalBytes(job), job);
+            return CaseRunner.verify(
+                    console,
+                    setup.session(),
+                    cases(setup),
+                    () -> NormalSpeed.report(console, setup));
         }
     }
 
@@ -64,27 +61,21 @@ public final class NormalTest {
      * counts.
      */
     private static void printBytes(Console console, NormalBytes bytes, Job job) {
-        String[][] rows = new String[job.numRanks()][];
         long row = bytes.rowBytes(DType.BF16);
-        for (int rank = 0; rank < rows.length; rank++) {
-            Traffic traffic = bytes.traffic(rank);
-            rows[rank] =
-                    new String[] {
-                        Integer.toString(rank),
-                        Integer.toString(job.routing().numTokens(rank)),
-                        Integer.toString(bytes.received(rank)),
-                        megabytes(traffic.nvlinkRows() * row),
-                        megabytes(traffic.rdmaRows() * row)
-                    };
-        }
-        String[] header = {"rank", "tokens", "rows received", "NVLink MB sent", "RDMA MB sent"};
         console.out()
                 .println(
-                        AsciiTable.getTable(
-                                AsciiTable.BASIC_ASCII_NO_DATA_SEPARATORS, header, null, rows));
-    }
-
-    private static String megabytes(long count) {
-        return String.format(Locale.ROOT, "%.2f", count / MEGA);
+                        new TextTable<Integer>()
+                                .right("rank", Object::toString)
+                                .number("tokens", "%.0f", rank -> job.routing().numTokens(rank))
+                                .number("rows received", "%.0f", bytes::received)
+                                .number(
+                                        "NVLink MB sent",
+                                        "%.2f",
+                                        rank -> bytes.traffic(rank).nvlinkRows() * row / MEGA)
+                                .number(
+                                        "RDMA MB sent",
+                                        "%.2f",
+                                        rank -> bytes.traffic(rank).rdmaRows() * row / MEGA)
+                                .of(IntStream.range(0, job.numRanks()).boxed().toList()));
     }
 }

@@ -33,21 +33,15 @@ final class NormalWorkload {
         }
         int numTopk = routing.numTopk();
         topkIdx =
-                session.team()
-                        .ask(
-                                rank ->
-                                        session.memory(rank)
-                                                .upload(
-                                                        HostTensors.i64(
-                                                                routing.topkIdx(rank), numTopk)));
+                session.ask(
+                        rank ->
+                                session.memory(rank)
+                                        .upload(HostTensors.i64(routing.topkIdx(rank), numTopk)));
         topkWeights =
-                session.team()
-                        .ask(
-                                rank ->
-                                        session.memory(rank)
-                                                .upload(
-                                                        HostTensors.f32(
-                                                                routing.weights(rank), numTopk)));
+                session.ask(
+                        rank ->
+                                session.memory(rank)
+                                        .upload(HostTensors.f32(routing.weights(rank), numTopk)));
     }
 
     Routing routing() {

@@ -41,20 +41,19 @@ final class TokenPool implements AutoCloseable {
                         ? placed(rank -> Tokens.fp8(rank, maxTokens, hidden, seed))
                         : null;
         this.biases =
-                session.team()
-                        .ask(
-                                rank ->
-                                        TensorPair.of(
-                                                Rows.expertOutputs(
-                                                        maxTokens + 1, hidden, seed + 1000 + rank),
-                                                session.memory(rank)));
+                session.ask(
+                        rank ->
+                                TensorPair.of(
+                                        Rows.expertOutputs(
+                                                maxTokens + 1, hidden, seed + 1000 + rank),
+                                        session.memory(rank)));
         this.outputs = new TensorPair[session.job().numRanks()];
         this.plain = new Tensor[session.job().numRanks()];
     }
 
     /** The tokens of all ranks: those of other processes for the oracle alone. */
     private List<Placed> placed(IntFunction<Tokens> make) {
-        List<Placed> all = session.team().ask(rank -> place(rank, make.apply(rank)));
+        List<Placed> all = session.ask(rank -> place(rank, make.apply(rank)));
         for (int rank = 0; rank < all.size(); rank++) {
             if (all.get(rank) == null) {
                 all.set(rank, new Placed(make.apply(rank), null));

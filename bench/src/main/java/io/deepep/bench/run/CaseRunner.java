@@ -12,14 +12,29 @@ public final class CaseRunner {
     private int passed;
     private int failed;
 
-    /** A runner for cases of {@code session}. */
-    public CaseRunner(Console console, Session session) {
+    private CaseRunner(Console console, Session session) {
         this.console = console;
         this.session = session;
     }
 
+    /**
+     * Runs all cases and, if all passed, {@code afterwards}; then writes the last line.
+     *
+     * @return whether all passed
+     */
+    public static boolean verify(
+            Console console, Session session, List<? extends Case> cases, Runnable afterwards) {
+        CaseRunner runner = new CaseRunner(console, session);
+        runner.run(cases);
+        if (runner.failed == 0) {
+            afterwards.run();
+        }
+        console.line("%d passed, %d failed", runner.passed, runner.failed);
+        return runner.failed == 0;
+    }
+
     /** Runs all cases; a failure does not keep the later ones from running. */
-    public void run(List<? extends Case> cases) {
+    private void run(List<? extends Case> cases) {
         int width = cases.stream().mapToInt(each -> each.name().length()).max().orElse(0);
         try (Progress progress = Progress.of(console, "cases", cases.size())) {
             for (Case each : cases) {
@@ -61,20 +76,5 @@ public final class CaseRunner {
         if (!inStep) {
             session.reopen();
         }
-    }
-
-    /** Cases that passed so far. */
-    public int passed() {
-        return passed;
-    }
-
-    /** Cases that failed so far. */
-    public int failed() {
-        return failed;
-    }
-
-    /** Writes the last line. */
-    public void summarise() {
-        console.line("%d passed, %d failed", passed, failed);
     }
 }

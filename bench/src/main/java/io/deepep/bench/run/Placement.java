@@ -3,6 +3,7 @@ package io.deepep.bench.run;
 import io.deepep.Device;
 import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.CudaDriver;
+import java.util.stream.LongStream;
 
 /**
  * Who moves the bytes, and on which GPU each rank lives: ranks go round the GPUs.
@@ -56,6 +57,28 @@ public record Placement(Device.Kind kind, int numGpus, String note) {
         return isCuda()
                 ? Math.max(2, gpu().numSms() / ranksPerGpu(numRanks) / 2 * 2)
                 : Integer.MAX_VALUE;
+    }
+
+    /**
+     * Rows that the ranks of the busiest GPU send to other ranks, or receive from them if these are
+     * more. A single rank has only itself.
+     *
+     * @param rows [R][R] that the first rank sends to the second
+     */
+    public long busiestRows(int[][] rows) {
+        int numRanks = rows.length;
+        int places = isCuda() ? numGpus : numRanks;
+        long[] out = new long[places];
+        long[] in = new long[places];
+        for (int from = 0; from < numRanks; from++) {
+            for (int to = 0; to < numRanks; to++) {
+                if (from != to || numRanks == 1) {
+                    out[from % places] += rows[from][to];
+                    in[to % places] += rows[from][to];
+                }
+            }
+        }
+        return LongStream.concat(LongStream.of(out), LongStream.of(in)).max().orElseThrow();
     }
 
     /** The first GPU; the others are taken to be like it. */

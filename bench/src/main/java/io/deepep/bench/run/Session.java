@@ -108,6 +108,16 @@ public final class Session implements AutoCloseable {
         return team;
     }
 
+    /** {@link RankTeam#run}. */
+    public void run(RankTeam.Work each) {
+        team.run(each);
+    }
+
+    /** {@link RankTeam#ask}. */
+    public <T> List<T> ask(RankTeam.Question<T> each) {
+        return team.ask(each);
+    }
+
     /** A local rank's way to the others, for meetings of its own between the rounds' work. */
     public Communicator communicator(int rank) {
         return ranks.communicator(rank);

@@ -46,7 +46,7 @@ class TrialTest {
     void processesGetWhatWasDrawn() {
         for (Trial trial : draw(3, 200)) {
             RankProgram.Order order = new RankProgram.Order(trial, 2, NUM_RANKS, 20_000, "secret");
-            assertThat(RankProgram.Order.decode(order.encode())).isEqualTo(order);
+            assertThat(Lines.read(Lines.write(order), RankProgram.Order.class)).isEqualTo(order);
         }
     }
 }

@@ -65,7 +65,7 @@ class VerdictTest {
     void outcomesSurviveTheirWay() {
         for (Outcome outcome :
                 List.of(Outcome.PASSED, BLAMES_VICTIM, Outcome.of(new OracleMismatch("a\nb  c")))) {
-            assertThat(Outcome.decode(outcome.encode())).isEqualTo(outcome);
+            assertThat(Lines.read(Lines.write(outcome), Outcome.class)).isEqualTo(outcome);
         }
     }
 }

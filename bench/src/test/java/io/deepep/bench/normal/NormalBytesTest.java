@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.deepep.DType;
 import io.deepep.bench.run.Job;
 import io.deepep.testkit.routing.Routing;
-import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -34,20 +33,15 @@ final class NormalBytesTest {
             }
             busiest = Math.max(busiest, Math.max(out, in));
         }
-        try (NormalSetup setup = NormalSetup.open(job, Map.of())) {
-            NormalBytes bytes = new NormalBytes(job, setup.workload());
-            assertThat(bytes.busiestLinkBytes(DType.BF16)).isEqualTo(512L * busiest);
-            // 256 elements and 2 scales fill two lines and a bit of a third.
-            assertThat(bytes.busiestLinkBytes(DType.FP8_E4M3)).isEqualTo(384L * busiest);
-        }
+        NormalBytes bytes = new NormalBytes(job);
+        assertThat(bytes.busiestLinkBytes(DType.BF16)).isEqualTo(512L * busiest);
+        // 256 elements and 2 scales fill two lines and a bit of a third.
+        assertThat(bytes.busiestLinkBytes(DType.FP8_E4M3)).isEqualTo(384L * busiest);
     }
 
     @Test
     void aSingleRankCountsItsOwnRows() {
         Job job = Job.onHost(1, 7, 256, 4, 2);
-        try (NormalSetup setup = NormalSetup.open(job, Map.of())) {
-            assertThat(new NormalBytes(job, setup.workload()).busiestLinkBytes(DType.BF16))
-                    .isEqualTo(7 * 512L);
-        }
+        assertThat(new NormalBytes(job).busiestLinkBytes(DType.BF16)).isEqualTo(7 * 512L);
     }
 }

@@ -7,6 +7,7 @@ import io.deepep.testkit.oracle.OracleMismatch;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
+import org.assertj.core.api.Assertions;
 import org.junit.jupiter.api.Test;
 
 final class CaseRunnerTest {
@@ -37,28 +38,32 @@ final class CaseRunnerTest {
                 new Console(new PrintWriter(out), new PrintWriter(new StringWriter()), false);
         try (Session session = session()) {
             Object buffer = session.buffer(0);
-            CaseRunner runner = new CaseRunner(console, session);
-            runner.run(
+            List<Scripted> cases =
                     List.of(
                             new Scripted("good", null, null),
                             new Scripted(
                                     "wrong", null, new OracleMismatch("row 3: expected 1, saw 2")),
-                            new Scripted("good too", null, null)));
+                            new Scripted("good too", null, null));
+            assertThat(CaseRunner.verify(console, session, cases, Assertions::fail)).isFalse();
             assertThat(session.buffer(0))
                     .as("a wrong result leaves the buffers as they are")
                     .isSameAs(buffer);
-            runner.run(List.of(new Scripted("broken", new IllegalStateException("gone"), null)));
+            cases = List.of(new Scripted("broken", new IllegalStateException("gone"), null));
+            assertThat(CaseRunner.verify(console, session, cases, Assertions::fail)).isFalse();
             assertThat(session.buffer(0)).as("buffers after a failure").isNotSameAs(buffer);
-            runner.summarise();
-            assertThat(runner.passed()).isEqualTo(2);
-            assertThat(runner.failed()).isEqualTo(2);
+            cases = List.of(new Scripted("good", null, null));
+            assertThat(CaseRunner.verify(console, session, cases, () -> out.write("measured\n")))
+                    .isTrue();
         }
         assertThat(out.toString().lines())
                 .contains(
                         "good           1.50 ms  PASS",
                         "    row 3: expected 1, saw 2",
                         "    gone",
-                        "2 passed, 2 failed")
+                        "2 passed, 1 failed",
+                        "0 passed, 1 failed",
+                        "measured",
+                        "1 passed, 0 failed")
                 .anyMatch(line -> line.startsWith("wrong") && line.endsWith("FAIL"));
     }
 }

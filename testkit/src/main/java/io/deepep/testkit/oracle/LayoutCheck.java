@@ -21,7 +21,7 @@ public final class LayoutCheck {
         Routing routing = oracle.routing();
         String at = "layout of rank " + rank + ": ";
         NormalDispatchCheck.requireInts(
-                oracle.tokensPerRank(rank),
+                oracle.routing().tokensPerRank()[rank],
                 download.apply(layout.numTokensPerRank()),
                 at + "numTokensPerRank");
         NormalDispatchCheck.requireInts(

@@ -107,17 +107,6 @@ public final class NormalOracle {
         return own;
     }
 
-    /** How many of {@code src}'s tokens go to each rank. */
-    public int[] tokensPerRank(int src) {
-        int[] counts = new int[routing.numRanks()];
-        for (int rank = 0; rank < counts.length; rank++) {
-            for (int token = 0; token < routing.numTokens(src); token++) {
-                counts[rank] += routing.goesTo(src, token, rank) ? 1 : 0;
-            }
-        }
-        return counts;
-    }
-
     /** How many of {@code src}'s tokens go to each node of {@code numNvlRanks} ranks. */
     public int[] tokensPerNode(int src, int numNvlRanks) {
         int[] counts = new int[routing.numRanks() / numNvlRanks];

@@ -40,16 +40,19 @@ public record Traffic(long nvlinkRows, long rdmaRows) {
      * The rows of {@code src}'s tokens in low-latency mode: once for each other destination rank.
      */
     public static Traffic lowLatency(Routing routing, EpTopology topology, int src) {
-        EpTopology own = topology.withRank(src);
+        return direct(topology, src, routing.tokensPerRank()[src]);
+    }
+
+    /** So many rows between {@code rank} and each rank, itself left out. */
+    public static Traffic direct(EpTopology topology, int rank, int[] rows) {
+        EpTopology own = topology.withRank(rank);
         long nvlink = 0;
         long rdma = 0;
-        for (int token = 0; token < routing.numTokens(src); token++) {
-            for (int rank = 0; rank < routing.numRanks(); rank++) {
-                if (rank != src && routing.goesTo(src, token, rank)) {
-                    boolean sameNode = own.withRank(rank).rdmaRank() == own.rdmaRank();
-                    nvlink += sameNode ? 1 : 0;
-                    rdma += sameNode ? 0 : 1;
-                }
+        for (int other = 0; other < rows.length; other++) {
+            if (own.withRank(other).rdmaRank() != own.rdmaRank()) {
+                rdma += rows[other];
+            } else if (other != rank) {
+                nvlink += rows[other];
             }
         }
         return new Traffic(nvlink, rdma);

@@ -165,4 +165,41 @@ public final class Routing {
         }
         return false;
     }
+
+    /** [R][R] tokens of the first rank that go to the second, each counted once. */
+    public int[][] tokensPerRank() {
+        int[][] tokens = new int[numRanks()][numRanks()];
+        for (int src = 0; src < numRanks(); src++) {
+            for (int token = 0; token < numTokens(src); token++) {
+                for (int rank = 0; rank < numRanks(); rank++) {
+                    tokens[src][rank] += goesTo(src, token, rank) ? 1 : 0;
+                }
+            }
+        }
+        return tokens;
+    }
+
+    /** [R][R] selections of the second rank's experts by tokens of the first. */
+    public int[][] selectionsPerRank() {
+        int[][] selections = new int[numRanks()][numRanks()];
+        for (int src = 0; src < numRanks(); src++) {
+            for (long[] row : topkIdx[src]) {
+                for (long expert : row) {
+                    if (expert >= 0) {
+                        selections[src][ownerOf(expert)]++;
+                    }
+                }
+            }
+        }
+        return selections;
+    }
+
+    /** [R] tokens that each rank receives. */
+    public int[] receivedTokens() {
+        int[] received = new int[numRanks()];
+        for (int[] ofSource : tokensPerRank()) {
+            Arrays.setAll(received, rank -> received[rank] + ofSource[rank]);
+        }
+        return received;
+    }
 }

@@ -51,8 +51,8 @@ class NormalOracleTest {
 
     @Test
     void layouts() {
-        assertThat(oracle.tokensPerRank(0)).containsExactly(2, 2);
-        assertThat(oracle.tokensPerRank(1)).containsExactly(1, 1);
+        assertThat(oracle.routing().tokensPerRank()[0]).containsExactly(2, 2);
+        assertThat(oracle.routing().tokensPerRank()[1]).containsExactly(1, 1);
         assertThat(oracle.selectionsPerExpert(0)).containsExactly(2, 1, 1, 1);
         assertThat(oracle.selectionsPerExpert(1)).containsExactly(0, 2, 1, 1);
         assertThat(oracle.tokensPerNode(0, 1)).containsExactly(2, 2);

@@ -151,7 +151,7 @@ public final class ObservationConformance implements RankGroup {
                 .isEqualTo(world.oracle().rows(me).size());
         assertThat(facts.sentRows())
                 .as("rows sent")
-                .isEqualTo(wide(world.oracle().tokensPerRank(me)));
+                .isEqualTo(wide(world.oracle().routing().tokensPerRank()[me]));
         assertThat(facts.receivedRows()).as("rows by source").isEqualTo(rowsFrom(world, me));
         Traffic traffic = Traffic.normal(world.routing(), topology, me);
         assertThat(facts.nvlinkBytes()).as("NVLink bytes").isEqualTo(traffic.nvlinkRows() * row);
@@ -165,7 +165,7 @@ public final class ObservationConformance implements RankGroup {
         assertThat(facts.format()).isEqualTo("bf16");
         assertThat(facts.rowBytes()).isEqualTo(row);
         assertThat(facts.numTokens()).isEqualTo(world.routing().numTokens(me));
-        long[] home = wide(world.oracle().tokensPerRank(me));
+        long[] home = wide(world.oracle().routing().tokensPerRank()[me]);
         assertThat(facts.numRecvTokens()).as("rows home").isEqualTo(Arrays.stream(home).sum());
         assertThat(facts.receivedRows()).as("rows home by rank").isEqualTo(home);
         assertThat(facts.sentRows()).as("rows returned").isEqualTo(rowsFrom(world, me));

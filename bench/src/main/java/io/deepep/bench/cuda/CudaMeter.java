@@ -1,0 +1,87 @@
+package io.deepep.bench.cuda;
+
+import io.deepep.bench.measure.BenchReport;
+import io.deepep.bench.measure.Ceiling;
+import io.deepep.bench.measure.MeasuredCall;
+import io.deepep.bench.measure.Meter;
+import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.measure.Timing;
+import io.deepep.bench.run.Console;
+import io.deepep.bench.run.Session;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** On GPUs the yardstick is what a bare copy of such rows between the same ranks reaches. */
+public final class CudaMeter extends Meter {
+    /** For the empty kernel. */
+    private static final int WARMUPS = 5;
+
+    private static final int REPEATS = 40;
+
+    private final CudaStopwatch stopwatch;
+    private final List<Ceiling> ceilings;
+
+    /** By multiprocessors. */
+    private final Map<Integer, Double> emptyKernelMicros = new TreeMap<>();
+
+    private CudaMeter(Session session, CudaStopwatch stopwatch, List<Ceiling> ceilings) {
+        super(session, stopwatch);
+        this.stopwatch = stopwatch;
+        this.ceilings = ceilings;
+    }
+
+    /**
+     * Measures the yardsticks, and prints them.
+     *
+     * @param rowBytes lengths of rows
+     * @param sms numbers of multiprocessors
+     */
+    public static CudaMeter open(
+            Console console, Session session, Collection<Long> rowBytes, Collection<Integer> sms) {
+        CudaStopwatch stopwatch = CudaStopwatch.open(session);
+        List<Ceiling> ceilings =
+                rowBytes.stream()
+                        .sorted()
+                        .map(Math::toIntExact)
+                        .map(bytes -> LinkCeiling.measure(stopwatch, session, bytes, sms))
+                        .toList();
+        ceilings.forEach(ceiling -> BenchReport.print(console, ceiling));
+        return new CudaMeter(session, stopwatch, ceilings);
+    }
+
+    /** Measures what an empty kernel takes on each of these numbers of multiprocessors, too. */
+    public CudaMeter withEmptyKernels(Collection<Integer> sms) {
+        for (int number : sms) {
+            Timing timing = stopwatch.measure(stopwatch.emptyKernel(number), WARMUPS, REPEATS);
+            emptyKernelMicros.put(number, timing.work().percentileMicros(50));
+        }
+        return this;
+    }
+
+    @Override
+    protected OperationRecord record(
+            OperationRecord.Context context, MeasuredCall call, Timing timing) {
+        int sms = call.subject().sms();
+        Ceiling ceiling = ceiling(call.wireRowBytes());
+        return context.onGpus(
+                call.subject(),
+                timing.work(),
+                call.total(),
+                stopwatch.figures(
+                        timing,
+                        ceiling,
+                        ceiling.at(sms, call.pushes()),
+                        call.linkBytes(),
+                        emptyKernelMicros.get(sms)));
+    }
+
+    /** Of the rows whose length is nearest. */
+    private Ceiling ceiling(long rowBytes) {
+        return ceilings.stream()
+                .min(Comparator.comparingLong(each -> Math.abs(each.rowBytes() - rowBytes)))
+                .orElseThrow();
+    }
+}
