@@ -1,5 +1,9 @@
 package io.deepep.bench.lowlatency;
 
+import static io.deepep.bench.lowlatency.LowLatencyFeature.LOGFMT;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.PRE_REDUCED;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.ZERO_COPY;
+
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.cuda.CudaMeter;
 import io.deepep.bench.measure.BenchOptions;
@@ -56,16 +60,9 @@ public final class LowLatencyBench {
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             cases.add(of(setup, LowLatencyVariant.of(format)));
         }
-        cases.add(
-                of(
-                        setup,
-                        LowLatencyVariant.of(LowLatencyFormat.BF16, LowLatencyFeature.ZERO_COPY)));
-        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, LowLatencyFeature.LOGFMT)));
-        cases.add(
-                of(
-                        setup,
-                        LowLatencyVariant.of(
-                                LowLatencyFormat.BF16, LowLatencyFeature.PRE_REDUCED)));
+        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, ZERO_COPY)));
+        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, LOGFMT)));
+        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, PRE_REDUCED)));
         return cases;
     }
 

@@ -1,5 +1,12 @@
 package io.deepep.bench.lowlatency;
 
+import static io.deepep.bench.lowlatency.LowLatencyFeature.ASYNC;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.HOOK;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.OUT;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.PRE_REDUCED;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.STATS;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.ZERO_COPY;
+
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.DType;
@@ -64,11 +71,11 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
         LowLatencyDispatchPlan.Builder builder =
                 LowLatencyDispatchPlan.builder(workload.x(rank), workload.topkIdx(rank))
                         .format(variant.format())
-                        .receiveHook(variant.has(LowLatencyFeature.HOOK));
-        if (variant.has(LowLatencyFeature.PRE_REDUCED)) {
+                        .receiveHook(variant.has(HOOK));
+        if (variant.has(PRE_REDUCED)) {
             builder.topkWeights(workload.topkWeights(rank));
         }
-        if (variant.has(LowLatencyFeature.STATS)) {
+        if (variant.has(STATS)) {
             builder.cumulativeStats(zeros(rank, DType.I32, workload.routing().numLocalExperts()))
                     .waitCostStats(zeros(rank, DType.I64, workload.routing().numRanks()));
         }
@@ -83,14 +90,14 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
             int rank, LowLatencyDispatchResult received, LowLatencyWorkload workload) {
         Buffer buffer = session.buffer(rank);
         Tensor input = workload.outputs(rank);
-        if (variant.has(LowLatencyFeature.ZERO_COPY)) {
+        if (variant.has(ZERO_COPY)) {
             input = buffer.getLowLatencyCombineBuffer(received.handle());
             workload.copyOutputs(rank, input);
         }
         LowLatencyCombinePlan.Builder builder =
                 workload.combine(rank, input, received.handle(), variant.homeRows())
-                        .receiveHook(variant.has(LowLatencyFeature.HOOK));
-        if (variant.has(LowLatencyFeature.OUT)) {
+                        .receiveHook(variant.has(HOOK));
+        if (variant.has(OUT)) {
             Tensor stale =
                     Rows.expertOutputs(
                             workload.routing().numTokens(rank), session.job().hidden(), rank);
@@ -100,7 +107,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     }
 
     private void checkStats(int rank, LowLatencyDispatchPlan plan) {
-        if (!variant.has(LowLatencyFeature.STATS)) {
+        if (!variant.has(STATS)) {
             return;
         }
         try (Downloads downloads = session.downloads(rank)) {
@@ -131,7 +138,7 @@ record LowLatencyCase(Session session, Verifier verifier, LowLatencyVariant vari
     }
 
     private CallOptions options() {
-        return variant.has(LowLatencyFeature.ASYNC) ? CallOptions.async() : CallOptions.sync();
+        return variant.has(ASYNC) ? CallOptions.async() : CallOptions.sync();
     }
 
     private static void finish(Event event, Runnable receiveHook) {

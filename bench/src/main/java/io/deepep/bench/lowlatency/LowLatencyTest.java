@@ -1,5 +1,10 @@
 package io.deepep.bench.lowlatency;
 
+import static io.deepep.bench.lowlatency.LowLatencyFeature.HOOK;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.OUT;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.PRE_REDUCED;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.STATS;
+
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.measure.MeasuredCall;
 import io.deepep.bench.measure.Samples;
@@ -50,14 +55,10 @@ public final class LowLatencyTest {
         for (LowLatencyVariant variant : LowLatencyVariant.matrix()) {
             cases.add(new LowLatencyCase(setup.session(), setup.verifier(), variant));
         }
-        LowLatencyVariant rich =
-                LowLatencyVariant.of(
-                        LowLatencyFormat.BF16, LowLatencyFeature.STATS, LowLatencyFeature.OUT);
+        LowLatencyVariant rich = LowLatencyVariant.of(LowLatencyFormat.BF16, STATS, OUT);
         cases.add(new LowLatencyCase(setup.session(), setup.verifier(), rich));
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
-            LowLatencyVariant reduced =
-                    LowLatencyVariant.of(
-                            format, LowLatencyFeature.HOOK, LowLatencyFeature.PRE_REDUCED);
+            LowLatencyVariant reduced = LowLatencyVariant.of(format, HOOK, PRE_REDUCED);
             cases.add(new LowLatencyCase(setup.session(), setup.verifier(), reduced));
         }
         List<Verifier> specials = new ArrayList<>();

@@ -1,5 +1,11 @@
 package io.deepep.bench.lowlatency;
 
+import static io.deepep.bench.lowlatency.LowLatencyFeature.ASYNC;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.HOOK;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.LOGFMT;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.PRE_REDUCED;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.ZERO_COPY;
+
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.text.Names;
 import java.util.ArrayList;
@@ -29,12 +35,7 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<LowLatencyFea
 
     /** Every format with every set of hook, async, zero-copy and LogFMT. */
     static List<LowLatencyVariant> matrix() {
-        LowLatencyFeature[] axes = {
-            LowLatencyFeature.HOOK,
-            LowLatencyFeature.ASYNC,
-            LowLatencyFeature.ZERO_COPY,
-            LowLatencyFeature.LOGFMT
-        };
+        LowLatencyFeature[] axes = {HOOK, ASYNC, ZERO_COPY, LOGFMT};
         List<LowLatencyVariant> variants = new ArrayList<>();
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
             for (int chosen = 0; chosen < 1 << axes.length; chosen++) {
@@ -51,10 +52,10 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<LowLatencyFea
     }
 
     CombineRows homeRows() {
-        if (has(LowLatencyFeature.PRE_REDUCED)) {
+        if (has(PRE_REDUCED)) {
             return CombineRows.PRE_REDUCED;
         }
-        return has(LowLatencyFeature.LOGFMT) ? CombineRows.LOGFMT : CombineRows.BF16;
+        return has(LOGFMT) ? CombineRows.LOGFMT : CombineRows.BF16;
     }
 
     boolean has(LowLatencyFeature feature) {

@@ -2,6 +2,9 @@ package io.deepep.bench.normal;
 
 import static io.deepep.DType.BF16;
 import static io.deepep.DType.FP8_E4M3;
+import static io.deepep.bench.normal.NormalFeature.CACHED;
+import static io.deepep.bench.normal.NormalFeature.COMBINE_BUFFER;
+import static io.deepep.bench.normal.NormalFeature.TOPK;
 
 import io.deepep.bench.cuda.CudaMeter;
 import io.deepep.bench.measure.BenchOptions;
@@ -53,12 +56,11 @@ public final class NormalBench {
         List<NormalVariant> variants =
                 new ArrayList<>(
                         List.of(
-                                NormalVariant.of(BF16, NormalFeature.TOPK),
-                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.CACHED),
-                                NormalVariant.of(
-                                        BF16, NormalFeature.TOPK, NormalFeature.COMBINE_BUFFER)));
+                                NormalVariant.of(BF16, TOPK),
+                                NormalVariant.of(BF16, TOPK, CACHED),
+                                NormalVariant.of(BF16, TOPK, COMBINE_BUFFER)));
         if (setup.session().job().allowsFp8()) {
-            variants.add(NormalVariant.of(FP8_E4M3, NormalFeature.TOPK));
+            variants.add(NormalVariant.of(FP8_E4M3, TOPK));
         }
         List<Case> cases = new ArrayList<>();
         variants.forEach(variant -> cases.add(NormalTest.of(setup, setup.workload(), variant)));

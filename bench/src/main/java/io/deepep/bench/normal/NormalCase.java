@@ -1,5 +1,20 @@
 package io.deepep.bench.normal;
 
+import static io.deepep.bench.normal.NormalFeature.ASYNC;
+import static io.deepep.bench.normal.NormalFeature.BIAS;
+import static io.deepep.bench.normal.NormalFeature.CACHED;
+import static io.deepep.bench.normal.NormalFeature.COMBINE_BUFFER;
+import static io.deepep.bench.normal.NormalFeature.COMBINE_IN_PLACE;
+import static io.deepep.bench.normal.NormalFeature.COPY;
+import static io.deepep.bench.normal.NormalFeature.EXPANDED;
+import static io.deepep.bench.normal.NormalFeature.OUT;
+import static io.deepep.bench.normal.NormalFeature.PREVIOUS_EVENT;
+import static io.deepep.bench.normal.NormalFeature.REPEAT;
+import static io.deepep.bench.normal.NormalFeature.TOPK;
+import static io.deepep.bench.normal.NormalFeature.TWO_BIASES;
+import static io.deepep.bench.normal.NormalFeature.WEIGHTS;
+import static io.deepep.bench.normal.NormalFeature.WORST_CASE;
+
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.CombinePlan;
@@ -58,7 +73,7 @@ final class NormalCase implements Case {
         nanos = 0;
         List<DispatchPlan> plans = session.ask(this::plan);
         List<DispatchResult> received = dispatch(plans, check());
-        if (variant.has(NormalFeature.CACHED)) {
+        if (variant.has(CACHED)) {
             received = dispatch(cached(received), check().withoutTopk());
         }
         List<DispatchResult> toCombine = received;
@@ -66,7 +81,7 @@ final class NormalCase implements Case {
         List<CombinePlan> combines =
                 session.ask(rank -> combine(rank, toCombine.get(rank), outputs.get(rank)));
         List<CombineResult> combined = combine(combines, outputs, received);
-        if (variant.has(NormalFeature.REPEAT)) {
+        if (variant.has(REPEAT)) {
             repeat(plans, received, combines, combined, outputs);
         }
         return nanos;
@@ -75,15 +90,15 @@ final class NormalCase implements Case {
     private DispatchPlan plan(int rank) {
         return placed(routed(rank))
                 .expertAlignment(variant.alignment())
-                .expanded(variant.has(NormalFeature.EXPANDED))
-                .numWorstTokens(variant.has(NormalFeature.WORST_CASE) ? worstRows : 0)
+                .expanded(variant.has(EXPANDED))
+                .numWorstTokens(variant.has(WORST_CASE) ? worstRows : 0)
                 .build();
     }
 
     private DispatchPlan.Builder routed(int rank) {
         Tensor idx = workload.topkIdx(rank);
         int numExperts = workload.routing().numExperts();
-        return variant.has(NormalFeature.TOPK)
+        return variant.has(TOPK)
                 ? bare(rank).topk(idx, workload.topkWeights(rank), numExperts)
                 : bare(rank).layout(session.buffer(rank).getDispatchLayout(idx, numExperts));
     }
@@ -95,10 +110,7 @@ final class NormalCase implements Case {
 
     private DispatchPlan.Builder placed(DispatchPlan.Builder plan) {
         return plan.config(session.job().dispatchConfig())
-                .receive(
-                        variant.has(NormalFeature.COPY)
-                                ? DispatchPlan.Receive.COPY
-                                : DispatchPlan.Receive.VIEW);
+                .receive(variant.has(COPY) ? DispatchPlan.Receive.COPY : DispatchPlan.Receive.VIEW);
     }
 
     private List<DispatchPlan> cached(List<DispatchResult> first) {
@@ -126,20 +138,20 @@ final class NormalCase implements Case {
     private NormalDispatchCheck check() {
         NormalDispatchCheck check = workload.check(variant.dtype());
         check =
-                variant.has(NormalFeature.EXPANDED)
+                variant.has(EXPANDED)
                         ? check.expanded(variant.alignment())
                         : check.aligned(variant.alignment());
-        check = variant.has(NormalFeature.WORST_CASE) ? check.worstCase(worstRows) : check;
-        return variant.has(NormalFeature.TOPK) ? check : check.withoutTopk();
+        check = variant.has(WORST_CASE) ? check.worstCase(worstRows) : check;
+        return variant.has(TOPK) ? check : check.withoutTopk();
     }
 
     /** What this rank's experts give back for the rows it received. */
     private TensorPair outputs(int rank, DispatchResult received) {
-        if (variant.has(NormalFeature.COMBINE_IN_PLACE)) {
+        if (variant.has(COMBINE_IN_PLACE)) {
             return new TensorPair(download(rank, received.recvX()), received.recvX());
         }
         TensorPair own = pool.outputs(rank, received.numRecvTokens());
-        if (!variant.has(NormalFeature.COMBINE_BUFFER)) {
+        if (!variant.has(COMBINE_BUFFER)) {
             return own;
         }
         Tensor inside = session.buffer(rank).getCombineBuffer(received.handle());
@@ -157,16 +169,16 @@ final class NormalCase implements Case {
                 CombinePlan.builder(outputs.device(), received.handle())
                         .config(session.job().combineConfig());
         int numTokens = workload.routing().numTokens(rank);
-        if (variant.has(NormalFeature.WEIGHTS)) {
+        if (variant.has(WEIGHTS)) {
             builder.topkWeights(received.recvTopkWeights());
         }
-        if (variant.has(NormalFeature.TWO_BIASES)) {
+        if (variant.has(TWO_BIASES)) {
             builder.bias(
                     pool.bias(rank, 0, numTokens).device(), pool.bias(rank, 1, numTokens).device());
-        } else if (variant.has(NormalFeature.BIAS)) {
+        } else if (variant.has(BIAS)) {
             builder.bias(pool.bias(rank, 0, numTokens).device());
         }
-        if (variant.has(NormalFeature.OUT)) {
+        if (variant.has(OUT)) {
             Tensor stale = Rows.expertOutputs(numTokens, session.job().hidden(), rank);
             builder.out(session.memory(rank).upload(stale));
         }
@@ -185,7 +197,7 @@ final class NormalCase implements Case {
                         });
         int nodeSize = session.job().topology().numNvlRanks();
         NormalCombineOracle oracle =
-                variant.has(NormalFeature.EXPANDED)
+                variant.has(EXPANDED)
                         ? NormalCombineOracle.ofExpanded(
                                 workload.oracle(), nodeSize, variant.alignment())
                         : NormalCombineOracle.of(workload.oracle(), nodeSize);
@@ -198,7 +210,7 @@ final class NormalCase implements Case {
                     CombineResult result = results.get(rank);
                     try (Downloads downloads = session.downloads(rank)) {
                         oracle.check(rank, rows, biases(rank), downloads.apply(result.x()));
-                        if (variant.has(NormalFeature.WEIGHTS)) {
+                        if (variant.has(WEIGHTS)) {
                             oracle.checkWeights(
                                     rank, weights, downloads.apply(result.topkWeights()));
                         }
@@ -208,8 +220,7 @@ final class NormalCase implements Case {
     }
 
     private List<Tensor> biases(int rank) {
-        int number =
-                variant.has(NormalFeature.TWO_BIASES) ? 2 : variant.has(NormalFeature.BIAS) ? 1 : 0;
+        int number = variant.has(TWO_BIASES) ? 2 : variant.has(BIAS) ? 1 : 0;
         List<Tensor> biases = new ArrayList<>();
         for (int i = 0; i < number; i++) {
             biases.add(pool.bias(rank, i, workload.routing().numTokens(rank)).host());
@@ -249,9 +260,8 @@ final class NormalCase implements Case {
     }
 
     private CallOptions options(int rank) {
-        CallOptions options =
-                variant.has(NormalFeature.ASYNC) ? CallOptions.async() : CallOptions.sync();
-        return variant.has(NormalFeature.PREVIOUS_EVENT)
+        CallOptions options = variant.has(ASYNC) ? CallOptions.async() : CallOptions.sync();
+        return variant.has(PREVIOUS_EVENT)
                 ? options.after(Buffer.capture(session.buffer(rank).communicationStream()))
                 : options;
     }

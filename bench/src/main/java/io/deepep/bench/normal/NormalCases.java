@@ -2,6 +2,20 @@ package io.deepep.bench.normal;
 
 import static io.deepep.DType.BF16;
 import static io.deepep.DType.FP8_E4M3;
+import static io.deepep.bench.normal.NormalFeature.ASYNC;
+import static io.deepep.bench.normal.NormalFeature.BIAS;
+import static io.deepep.bench.normal.NormalFeature.CACHED;
+import static io.deepep.bench.normal.NormalFeature.COMBINE_BUFFER;
+import static io.deepep.bench.normal.NormalFeature.COMBINE_IN_PLACE;
+import static io.deepep.bench.normal.NormalFeature.COPY;
+import static io.deepep.bench.normal.NormalFeature.EXPANDED;
+import static io.deepep.bench.normal.NormalFeature.OUT;
+import static io.deepep.bench.normal.NormalFeature.PREVIOUS_EVENT;
+import static io.deepep.bench.normal.NormalFeature.REPEAT;
+import static io.deepep.bench.normal.NormalFeature.TOPK;
+import static io.deepep.bench.normal.NormalFeature.TWO_BIASES;
+import static io.deepep.bench.normal.NormalFeature.WEIGHTS;
+import static io.deepep.bench.normal.NormalFeature.WORST_CASE;
 
 import io.deepep.DType;
 import io.deepep.bench.run.Job;
@@ -35,10 +49,10 @@ final class NormalCases {
                 for (boolean async : new boolean[] {false, true}) {
                     for (boolean previous : new boolean[] {false, true}) {
                         NormalVariant variant = NormalVariant.of(dtype);
-                        variant.features().add(topk ? NormalFeature.TOPK : NormalFeature.CACHED);
-                        add(variant, NormalFeature.ASYNC, async);
-                        add(variant, NormalFeature.PREVIOUS_EVENT, previous);
-                        add(variant, NormalFeature.WEIGHTS, topk);
+                        variant.features().add(topk ? TOPK : CACHED);
+                        add(variant, ASYNC, async);
+                        add(variant, PREVIOUS_EVENT, previous);
+                        add(variant, WEIGHTS, topk);
                         variants.add(variant);
                     }
                 }
@@ -58,61 +72,25 @@ final class NormalCases {
         List<NormalVariant> variants =
                 new ArrayList<>(
                         List.of(
-                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.COPY),
-                                NormalVariant.of(
-                                        BF16, NormalFeature.TOPK, NormalFeature.COMBINE_IN_PLACE),
-                                NormalVariant.of(
-                                        BF16, NormalFeature.TOPK, NormalFeature.COMBINE_BUFFER),
-                                NormalVariant.of(
-                                        BF16,
-                                        NormalFeature.TOPK,
-                                        NormalFeature.CACHED,
-                                        NormalFeature.COPY),
-                                NormalVariant.of(
-                                        BF16, NormalFeature.TOPK, NormalFeature.WORST_CASE),
-                                NormalVariant.of(
-                                        BF16,
-                                        NormalFeature.TOPK,
-                                        NormalFeature.WORST_CASE,
-                                        NormalFeature.ASYNC,
-                                        NormalFeature.COPY),
-                                NormalVariant.of(BF16, NormalFeature.TOPK).aligned(32),
-                                NormalVariant.of(
-                                        BF16,
-                                        NormalFeature.TOPK,
-                                        NormalFeature.EXPANDED,
-                                        NormalFeature.WEIGHTS),
-                                NormalVariant.of(
-                                                BF16,
-                                                NormalFeature.TOPK,
-                                                NormalFeature.EXPANDED,
-                                                NormalFeature.COPY)
-                                        .aligned(16),
-                                NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.BIAS),
-                                NormalVariant.of(
-                                        BF16,
-                                        NormalFeature.TOPK,
-                                        NormalFeature.TWO_BIASES,
-                                        NormalFeature.WEIGHTS,
-                                        NormalFeature.OUT),
-                                NormalVariant.of(
-                                        BF16,
-                                        NormalFeature.TOPK,
-                                        NormalFeature.WEIGHTS,
-                                        NormalFeature.REPEAT)));
+                                NormalVariant.of(BF16, TOPK, COPY),
+                                NormalVariant.of(BF16, TOPK, COMBINE_IN_PLACE),
+                                NormalVariant.of(BF16, TOPK, COMBINE_BUFFER),
+                                NormalVariant.of(BF16, TOPK, CACHED, COPY),
+                                NormalVariant.of(BF16, TOPK, WORST_CASE),
+                                NormalVariant.of(BF16, TOPK, WORST_CASE, ASYNC, COPY),
+                                NormalVariant.of(BF16, TOPK).aligned(32),
+                                NormalVariant.of(BF16, TOPK, EXPANDED, WEIGHTS),
+                                NormalVariant.of(BF16, TOPK, EXPANDED, COPY).aligned(16),
+                                NormalVariant.of(BF16, TOPK, BIAS),
+                                NormalVariant.of(BF16, TOPK, TWO_BIASES, WEIGHTS, OUT),
+                                NormalVariant.of(BF16, TOPK, WEIGHTS, REPEAT)));
         if (fp8) {
             variants.addAll(
                     List.of(
-                            NormalVariant.of(FP8_E4M3, NormalFeature.TOPK, NormalFeature.COPY),
-                            NormalVariant.of(
-                                    FP8_E4M3, NormalFeature.TOPK, NormalFeature.WORST_CASE),
-                            NormalVariant.of(FP8_E4M3, NormalFeature.TOPK, NormalFeature.EXPANDED)
-                                    .aligned(8),
-                            NormalVariant.of(
-                                    FP8_E4M3,
-                                    NormalFeature.TOPK,
-                                    NormalFeature.ASYNC,
-                                    NormalFeature.REPEAT)));
+                            NormalVariant.of(FP8_E4M3, TOPK, COPY),
+                            NormalVariant.of(FP8_E4M3, TOPK, WORST_CASE),
+                            NormalVariant.of(FP8_E4M3, TOPK, EXPANDED).aligned(8),
+                            NormalVariant.of(FP8_E4M3, TOPK, ASYNC, REPEAT)));
         }
         return variants;
     }
@@ -139,6 +117,6 @@ final class NormalCases {
 
     /** The variant that the special routings run with. */
     static NormalVariant ofRouting(String note) {
-        return NormalVariant.of(BF16, NormalFeature.TOPK, NormalFeature.WEIGHTS).noted(note);
+        return NormalVariant.of(BF16, TOPK, WEIGHTS).noted(note);
     }
 }
