@@ -4,14 +4,16 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
 
 /**
  * One function of the driver. Held in {@code static final} fields: a record's fields are constants
  * to the compiler, so each {@code call} is a direct native call.
  *
- * <p>The overloads are the shapes of the functions bound in this package: handles and device
- * pointers are {@code long}, host pointers and structs {@link MemorySegment}. That makes this file
- * longer than most, and every binding one line.
+ * <p>The overloads are the shapes of the functions bound in this package: handles, device pointers
+ * and numbers of any width are {@code long}, host pointers and structs {@link MemorySegment}. That
+ * makes this file longer than most, and every binding one line.
  *
  * @param name the exported symbol
  * @param tolerated a status besides success that {@code call} returns instead of throwing
@@ -21,7 +23,7 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
     private static final Linker.Option[] CRITICAL = {Linker.Option.critical(false)};
 
     public static CuCall of(String name, MemoryLayout... parameters) {
-        return new CuCall(name, CuLibrary.bind(name, NO_OPTIONS, parameters), CuError.SUCCESS);
+        return of(name, NO_OPTIONS, parameters);
     }
 
     /**
@@ -29,7 +31,20 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
      * collection waits for them.
      */
     public static CuCall critical(String name, MemoryLayout... parameters) {
-        return new CuCall(name, CuLibrary.bind(name, CRITICAL, parameters), CuError.SUCCESS);
+        return of(name, CRITICAL, parameters);
+    }
+
+    private static CuCall of(String name, Linker.Option[] options, MemoryLayout... parameters) {
+        MethodHandle exact = CuLibrary.bind(name, options, parameters);
+        Class<?>[] wide =
+                exact.type().parameterList().stream()
+                        .map(type -> type.isPrimitive() ? long.class : type)
+                        .toArray(Class<?>[]::new);
+        // The low bits of a long are the narrower number, signed or not.
+        return new CuCall(
+                name,
+                MethodHandles.explicitCastArguments(exact, MethodType.methodType(int.class, wide)),
+                CuError.SUCCESS);
     }
 
     /** The same function, whose status {@code code} is an answer rather than an error. */
@@ -62,14 +77,6 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(int a) {
-        try {
-            return check((int) handle.invokeExact(a));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
     public int call(long a) {
         try {
             return check((int) handle.invokeExact(a));
@@ -86,14 +93,6 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(long a, int b) {
-        try {
-            return check((int) handle.invokeExact(a, b));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
     public int call(long a, long b) {
         try {
             return check((int) handle.invokeExact(a, b));
@@ -103,14 +102,6 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
     }
 
     public int call(long a, MemorySegment b) {
-        try {
-            return check((int) handle.invokeExact(a, b));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, int b) {
         try {
             return check((int) handle.invokeExact(a, b));
         } catch (Throwable t) {
@@ -134,23 +125,7 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(long a, byte b, long c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(long a, int b, int c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(long a, long b, int c) {
+    public int call(long a, long b, long c) {
         try {
             return check((int) handle.invokeExact(a, b, c));
         } catch (Throwable t) {
@@ -174,30 +149,6 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(MemorySegment a, int b, int c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, int b, long c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(MemorySegment a, long b, int c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
     public int call(MemorySegment a, long b, long c) {
         try {
             return check((int) handle.invokeExact(a, b, c));
@@ -214,49 +165,9 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(MemorySegment a, MemorySegment b, int c) {
-        try {
-            return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
     public int call(MemorySegment a, MemorySegment b, long c) {
         try {
             return check((int) handle.invokeExact(a, b, c));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(long a, byte b, long c, long d) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(long a, int b, long c, long d) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(long a, long b, int c, int d) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d));
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
-    }
-
-    public int call(long a, long b, long c, int d) {
-        try {
-            return check((int) handle.invokeExact(a, b, c, d));
         } catch (Throwable t) {
             throw rethrow(t);
         }
@@ -278,7 +189,7 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(MemorySegment a, long b, int c, long d) {
+    public int call(MemorySegment a, long b, long c, long d) {
         try {
             return check((int) handle.invokeExact(a, b, c, d));
         } catch (Throwable t) {
@@ -326,7 +237,7 @@ public record CuCall(String name, MethodHandle handle, int tolerated) {
         }
     }
 
-    public int call(MemorySegment a, MemorySegment b, int c, MemorySegment d, MemorySegment e) {
+    public int call(MemorySegment a, MemorySegment b, long c, MemorySegment d, MemorySegment e) {
         try {
             return check((int) handle.invokeExact(a, b, c, d, e));
         } catch (Throwable t) {

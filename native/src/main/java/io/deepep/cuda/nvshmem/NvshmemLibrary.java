@@ -5,6 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.cuda.driver.NativeLibrary;
+import io.deepep.cuda.driver.CuCall;
 import io.deepep.error.DeepEpUnavailableException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -121,57 +122,35 @@ final class NvshmemLibrary {
     NvshmemVersion version() {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment parts = arena.allocate(JAVA_INT, 3);
-            getVersion.invokeExact(parts, parts.asSlice(4), parts.asSlice(8));
+            call(getVersion, parts, parts.asSlice(4), parts.asSlice(8));
             return new NvshmemVersion(
                     parts.getAtIndex(JAVA_INT, 0),
                     parts.getAtIndex(JAVA_INT, 1),
                     parts.getAtIndex(JAVA_INT, 2));
-        } catch (Throwable t) {
-            throw rethrow(t);
         }
     }
 
     int getUniqueId(MemorySegment id) {
-        try {
-            return (int) getUniqueId.invokeExact(id);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (int) call(getUniqueId, id);
     }
 
     /** Keeps pointers to both segments until {@link #init} has returned. */
     int setUniqueIdArgs(int pe, int numPes, MemorySegment id, MemorySegment attr) {
-        try {
-            return (int) setUniqueIdArgs.invokeExact(pe, numPes, id, attr);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (int) call(setUniqueIdArgs, pe, numPes, id, attr);
     }
 
     /** Returns 0 even where starting failed: ask {@link #initStatus}. */
     int init(MemorySegment attr) {
-        try {
-            return (int) initAttr.invokeExact(INIT_WITH_UNIQUE_ID, attr);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (int) call(initAttr, INIT_WITH_UNIQUE_ID, attr);
     }
 
     int initStatus() {
-        try {
-            return (int) initStatus.invokeExact();
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (int) call(initStatus);
     }
 
     /** Ends the process if the CUDA context is lost. */
     void shutDown() {
-        try {
-            hostFinalize.invokeExact();
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        call(hostFinalize);
     }
 
     /**
@@ -179,121 +158,66 @@ final class NvshmemLibrary {
      * functions at exit from taking down what is open.
      */
     void globalExit() {
-        try {
-            globalExit.invokeExact(0);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        call(globalExit, 0);
     }
 
     long align(long alignment, long numBytes) {
-        try {
-            return (long) align.invokeExact(alignment, numBytes);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (long) call(align, alignment, numBytes);
     }
 
     /** Ends the process if it was not allocated or was freed before. */
     void free(long address) {
-        try {
-            free.invokeExact(address);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        call(free, address);
     }
 
     /** Reads past a table if there is no such PE. */
     long pointer(long address, int pe) {
-        try {
-            return (long) pointer.invokeExact(address, pe);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (long) call(pointer, address, pe);
     }
 
     void barrierAll() {
-        try {
-            barrierAll.invokeExact();
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        call(barrierAll);
     }
 
     void barrierAllOnStream(long stream) {
-        try {
-            barrierAllOnStream.invokeExact(stream);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        call(barrierAllOnStream, stream);
     }
 
     void quietOnStream(long stream) {
-        try {
-            quietOnStream.invokeExact(stream);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        call(quietOnStream, stream);
     }
 
     /** Follows a null pointer if the PEs are out of range or no team is left. */
     int teamSplit(int parent, int firstPe, int stride, int numPes, MemorySegment team) {
-        try {
-            return (int)
-                    teamSplit.invokeExact(
-                            parent, firstPe, stride, numPes, MemorySegment.NULL, 0L, team);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (int) call(teamSplit, parent, firstPe, stride, numPes, MemorySegment.NULL, 0L, team);
     }
 
     void teamDestroy(int team) {
-        try {
-            teamDestroy.invokeExact(team);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        call(teamDestroy, team);
     }
 
     int teamMyPe(int team) {
-        try {
-            return (int) teamMyPe.invokeExact(team);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (int) call(teamMyPe, team);
     }
 
     int teamNumPes(int team) {
-        try {
-            return (int) teamNumPes.invokeExact(team);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (int) call(teamNumPes, team);
     }
 
     int moduleInit(long module) {
-        try {
-            return (int) moduleInit.invokeExact(module);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (int) call(moduleInit, module);
     }
 
     int moduleFinalize(long module) {
-        try {
-            return (int) moduleFinalize.invokeExact(module);
-        } catch (Throwable t) {
-            throw rethrow(t);
-        }
+        return (int) call(moduleFinalize, module);
     }
 
-    private static RuntimeException rethrow(Throwable t) {
-        if (t instanceof RuntimeException e) {
-            throw e;
+    /** Allocates a little, as calls that start, allocate or meet may. */
+    private static Object call(MethodHandle function, Object... arguments) {
+        try {
+            return function.invokeWithArguments(arguments);
+        } catch (Throwable t) {
+            throw CuCall.rethrow(t);
         }
-        if (t instanceof Error e) {
-            throw e;
-        }
-        throw new AssertionError("a downcall threw a checked exception", t);
     }
 }
