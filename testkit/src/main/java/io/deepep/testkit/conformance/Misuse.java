@@ -24,16 +24,6 @@ public record Misuse<R>(
         void make(R rank);
     }
 
-    /** Arguments that do not fit. */
-    public static <R> Misuse<R> argument(String name, String mentions, Call<R> call) {
-        return new Misuse<>(name, IllegalArgumentException.class, mentions, call);
-    }
-
-    /** An argument that is missing. */
-    public static <R> Misuse<R> missing(String name, String mentions, Call<R> call) {
-        return new Misuse<>(name, NullPointerException.class, mentions, call);
-    }
-
     /** A tensor of the same shape that lies elsewhere. Nothing may read it. */
     public static Tensor elsewhere(RankContext context, Tensor tensor) {
         if (context.backend().kind() == Device.Kind.CUDA) {

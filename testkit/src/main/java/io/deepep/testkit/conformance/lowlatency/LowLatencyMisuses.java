@@ -1,7 +1,10 @@
 package io.deepep.testkit.conformance.lowlatency;
 
-import static io.deepep.testkit.conformance.Misuse.argument;
-import static io.deepep.testkit.conformance.Misuse.missing;
+import static io.deepep.DType.BF16;
+import static io.deepep.DType.F32;
+import static io.deepep.DType.FP8_E4M3;
+import static io.deepep.DType.I32;
+import static io.deepep.DType.I64;
 
 import io.deepep.Buffer;
 import io.deepep.DType;
@@ -12,6 +15,7 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.Misuse;
+import io.deepep.testkit.conformance.Misuses;
 import java.util.stream.Stream;
 
 /**
@@ -27,12 +31,37 @@ final class LowLatencyMisuses {
 
     /** One rank that has dispatched: its inputs and the handle. */
     record Rank(LowLatencyRank inputs, LowLatencyHandle handle) {
+        Tensor upload(Tensor tensor) {
+            return inputs.context().upload(tensor);
+        }
+
         Tensor tensor(DType dtype, long... shape) {
-            return inputs.context().upload(HostTensors.allocate(dtype, shape));
+            return upload(HostTensors.allocate(dtype, shape));
         }
 
         Tensor inBuffer(DType dtype, long... shape) {
             return Misuse.inBuffer(inputs.context(), true, dtype, shape);
+        }
+
+        Tensor elsewhere(Tensor tensor) {
+            return Misuse.elsewhere(inputs.context(), tensor);
+        }
+
+        /** The good inputs. */
+        Tensor x() {
+            return inputs.x();
+        }
+
+        Tensor topkIdx() {
+            return inputs.topkIdx();
+        }
+
+        Tensor weights() {
+            return inputs.weights();
+        }
+
+        Tensor outputs() {
+            return inputs.outputs();
         }
 
         Buffer buffer() {
@@ -65,273 +94,184 @@ final class LowLatencyMisuses {
     }
 
     static Stream<Misuse<Rank>> all() {
-        return Stream.of(dispatches(), statistics(), combinedRows(), combines(), others())
-                .flatMap(s -> s);
+        Misuses<Rank> misuses = new Misuses<>();
+        dispatches(misuses);
+        statistics(misuses);
+        combinedRows(misuses);
+        combines(misuses);
+        others(misuses);
+        return misuses.stream();
     }
 
-    private static Stream<Misuse<Rank>> dispatches() {
-        return Stream.of(
-                argument(
-                        "x has another hidden size",
-                        "256",
-                        r -> r.dispatch(r.tensor(DType.BF16, 10, 256), r.inputs().topkIdx())),
-                argument(
-                        "x is FP8",
-                        "x",
-                        r -> r.dispatch(r.tensor(DType.FP8_E4M3, 10, 128), r.inputs().topkIdx())),
-                argument(
-                        "x has one dimension",
-                        "x",
-                        r -> r.dispatch(r.tensor(DType.BF16, 10), r.inputs().topkIdx())),
-                argument(
-                        "too many tokens",
-                        "11",
-                        r -> r.dispatch(r.tensor(DType.BF16, 11, 128), r.tensor(DType.I64, 11, 3))),
-                argument(
-                        "rows of x are not contiguous",
-                        "x",
-                        r ->
-                                r.dispatch(
-                                        r.inputs()
-                                                .context()
-                                                .upload(
-                                                        HostTensors.withColumnGap(
-                                                                HostTensors.allocate(
-                                                                        DType.BF16, 10, 128))),
-                                        r.inputs().topkIdx())),
-                argument(
-                        "x lies in the RDMA buffer",
-                        "lies in the buffer (RDMA)",
-                        r -> r.dispatch(r.inBuffer(DType.BF16, 10, 128), r.inputs().topkIdx())),
-                argument(
-                        "x lies elsewhere",
-                        "x",
-                        r ->
-                                r.dispatch(
-                                        Misuse.elsewhere(r.inputs().context(), r.inputs().x()),
-                                        r.inputs().topkIdx())),
-                argument(
-                        "topkIdx is I32",
-                        "topkIdx",
-                        r -> r.dispatch(r.inputs().x(), r.tensor(DType.I32, 10, 3))),
-                argument(
-                        "topkIdx has too few rows",
-                        "topkIdx",
-                        r -> r.dispatch(r.inputs().x(), r.tensor(DType.I64, 9, 3))),
-                argument(
-                        "too many selections",
-                        "4",
-                        r -> r.dispatch(r.inputs().x(), r.tensor(DType.I64, 10, 4))),
-                argument(
-                        "topkIdx lies elsewhere",
-                        "topkIdx",
-                        r ->
-                                r.dispatch(
-                                        r.inputs().x(),
-                                        Misuse.elsewhere(
-                                                r.inputs().context(), r.inputs().topkIdx()))),
-                missing(
-                        "no x",
-                        "x",
-                        r -> LowLatencyDispatchPlan.builder(null, r.inputs().topkIdx())),
-                missing(
-                        "no indices",
-                        "topkIdx",
-                        r -> LowLatencyDispatchPlan.builder(r.inputs().x(), null)),
-                argument(
-                        "dispatched weights of another shape",
-                        "topkWeights",
-                        r -> r.dispatch(r.good().topkWeights(r.tensor(DType.F32, 10, 2)))),
-                argument(
-                        "dispatched weights are BF16",
-                        "topkWeights",
-                        r -> r.dispatch(r.good().topkWeights(r.tensor(DType.BF16, 10, 3)))),
-                argument(
-                        "dispatched weights lie elsewhere",
-                        "topkWeights",
-                        r ->
-                                r.dispatch(
-                                        r.good()
-                                                .topkWeights(
-                                                        Misuse.elsewhere(
-                                                                r.inputs().context(),
-                                                                r.inputs().weights())))),
-                missing("no format", "what", r -> r.good().format(null)),
-                missing("no plan", "plan", r -> r.buffer().lowLatencyDispatch(null)));
+    private static void dispatches(Misuses<Rank> misuses) {
+        misuses.argument(
+                "x has another hidden size",
+                "256",
+                r -> r.dispatch(r.tensor(BF16, 10, 256), r.topkIdx()));
+        misuses.argument(
+                "x is FP8", "x", r -> r.dispatch(r.tensor(FP8_E4M3, 10, 128), r.topkIdx()));
+        misuses.argument(
+                "x has one dimension", "x", r -> r.dispatch(r.tensor(BF16, 10), r.topkIdx()));
+        misuses.argument(
+                "too many tokens",
+                "11",
+                r -> r.dispatch(r.tensor(BF16, 11, 128), r.tensor(I64, 11, 3)));
+        misuses.argument(
+                "rows of x are not contiguous",
+                "x",
+                r ->
+                        r.dispatch(
+                                r.upload(
+                                        HostTensors.withColumnGap(
+                                                HostTensors.allocate(BF16, 10, 128))),
+                                r.topkIdx()));
+        misuses.argument(
+                "x lies in the RDMA buffer",
+                "lies in the buffer (RDMA)",
+                r -> r.dispatch(r.inBuffer(BF16, 10, 128), r.topkIdx()));
+        misuses.argument("x lies elsewhere", "x", r -> r.dispatch(r.elsewhere(r.x()), r.topkIdx()));
+        misuses.argument("topkIdx is I32", "topkIdx", r -> r.dispatch(r.x(), r.tensor(I32, 10, 3)));
+        misuses.argument(
+                "topkIdx has too few rows", "topkIdx", r -> r.dispatch(r.x(), r.tensor(I64, 9, 3)));
+        misuses.argument("too many selections", "4", r -> r.dispatch(r.x(), r.tensor(I64, 10, 4)));
+        misuses.argument(
+                "topkIdx lies elsewhere",
+                "topkIdx",
+                r -> r.dispatch(r.x(), r.elsewhere(r.topkIdx())));
+        misuses.missing("no x", "x", r -> LowLatencyDispatchPlan.builder(null, r.topkIdx()));
+        misuses.missing("no indices", "topkIdx", r -> LowLatencyDispatchPlan.builder(r.x(), null));
+        misuses.argument(
+                "dispatched weights of another shape",
+                "topkWeights",
+                r -> r.dispatch(r.good().topkWeights(r.tensor(F32, 10, 2))));
+        misuses.argument(
+                "dispatched weights are BF16",
+                "topkWeights",
+                r -> r.dispatch(r.good().topkWeights(r.tensor(BF16, 10, 3))));
+        misuses.argument(
+                "dispatched weights lie elsewhere",
+                "topkWeights",
+                r -> r.dispatch(r.good().topkWeights(r.elsewhere(r.weights()))));
+        misuses.missing("no format", "what", r -> r.good().format(null));
+        misuses.missing("no plan", "plan", r -> r.buffer().lowLatencyDispatch(null));
     }
 
-    private static Stream<Misuse<Rank>> statistics() {
-        return Stream.of(
-                argument(
-                        "counts of too many experts",
-                        "umulativeStats",
-                        r -> r.dispatch(r.good().cumulativeStats(r.tensor(DType.I32, 3)))),
-                argument(
-                        "counts are I64",
-                        "umulativeStats",
-                        r -> r.dispatch(r.good().cumulativeStats(r.tensor(DType.I64, EXPERTS)))),
-                argument(
-                        "waits of too few ranks",
-                        "aitCostStats",
-                        r -> r.dispatch(r.good().waitCostStats(r.tensor(DType.I64, 3)))),
-                argument(
-                        "waits are I32",
-                        "aitCostStats",
-                        r -> r.dispatch(r.good().waitCostStats(r.tensor(DType.I32, 4)))),
-                argument(
-                        "counts lie in the RDMA buffer",
-                        "cumulativeStats is I32[2]",
-                        r -> r.dispatch(r.good().cumulativeStats(r.inBuffer(DType.I32, EXPERTS)))),
-                argument(
-                        "waits lie in the RDMA buffer",
-                        "waitCostStats is I64[4]",
-                        r -> r.dispatch(r.good().waitCostStats(r.inBuffer(DType.I64, 4)))),
-                argument(
-                        "combine waits lie in the RDMA buffer",
-                        "waitCostStats is I64[4]",
-                        r -> r.combine(r.home().waitCostStats(r.inBuffer(DType.I64, 4)))),
-                argument(
-                        "combine waits of too few ranks",
-                        "aitCostStats",
-                        r -> r.combine(r.home().waitCostStats(r.tensor(DType.I64, 3)))));
+    private static void statistics(Misuses<Rank> misuses) {
+        misuses.argument(
+                "counts of too many experts",
+                "umulativeStats",
+                r -> r.dispatch(r.good().cumulativeStats(r.tensor(I32, 3))));
+        misuses.argument(
+                "counts are I64",
+                "umulativeStats",
+                r -> r.dispatch(r.good().cumulativeStats(r.tensor(I64, EXPERTS))));
+        misuses.argument(
+                "waits of too few ranks",
+                "aitCostStats",
+                r -> r.dispatch(r.good().waitCostStats(r.tensor(I64, 3))));
+        misuses.argument(
+                "waits are I32",
+                "aitCostStats",
+                r -> r.dispatch(r.good().waitCostStats(r.tensor(I32, 4))));
+        misuses.argument(
+                "counts lie in the RDMA buffer",
+                "cumulativeStats is I32[2]",
+                r -> r.dispatch(r.good().cumulativeStats(r.inBuffer(I32, EXPERTS))));
+        misuses.argument(
+                "waits lie in the RDMA buffer",
+                "waitCostStats is I64[4]",
+                r -> r.dispatch(r.good().waitCostStats(r.inBuffer(I64, 4))));
+        misuses.argument(
+                "combine waits lie in the RDMA buffer",
+                "waitCostStats is I64[4]",
+                r -> r.combine(r.home().waitCostStats(r.inBuffer(I64, 4))));
+        misuses.argument(
+                "combine waits of too few ranks",
+                "aitCostStats",
+                r -> r.combine(r.home().waitCostStats(r.tensor(I64, 3))));
     }
 
-    private static Stream<Misuse<Rank>> combinedRows() {
-        return Stream.of(
-                argument(
-                        "combined rows of too few experts",
-                        "x",
-                        r ->
-                                r.combine(
-                                        r.tensor(DType.BF16, 1, ROWS, 128),
-                                        r.inputs().topkIdx(),
-                                        r.inputs().weights())),
-                argument(
-                        "too few combined rows",
-                        "x",
-                        r ->
-                                r.combine(
-                                        r.tensor(DType.BF16, EXPERTS, ROWS - 1, 128),
-                                        r.inputs().topkIdx(),
-                                        r.inputs().weights())),
-                argument(
-                        "combined rows are F32",
-                        "x",
-                        r ->
-                                r.combine(
-                                        r.tensor(DType.F32, EXPERTS, ROWS, 128),
-                                        r.inputs().topkIdx(),
-                                        r.inputs().weights())),
-                argument(
-                        "combined rows lie elsewhere",
-                        "x",
-                        r ->
-                                r.combine(
-                                        Misuse.elsewhere(
-                                                r.inputs().context(), r.inputs().outputs()),
-                                        r.inputs().topkIdx(),
-                                        r.inputs().weights())));
+    private static void combinedRows(Misuses<Rank> misuses) {
+        misuses.argument(
+                "combined rows of too few experts",
+                "x",
+                r -> r.combine(r.tensor(BF16, 1, ROWS, 128), r.topkIdx(), r.weights()));
+        misuses.argument(
+                "too few combined rows",
+                "x",
+                r -> r.combine(r.tensor(BF16, EXPERTS, ROWS - 1, 128), r.topkIdx(), r.weights()));
+        misuses.argument(
+                "combined rows are F32",
+                "x",
+                r -> r.combine(r.tensor(F32, EXPERTS, ROWS, 128), r.topkIdx(), r.weights()));
+        misuses.argument(
+                "combined rows lie elsewhere",
+                "x",
+                r -> r.combine(r.elsewhere(r.outputs()), r.topkIdx(), r.weights()));
     }
 
-    private static Stream<Misuse<Rank>> combines() {
-        return Stream.of(
-                argument(
-                        "indices of another shape",
-                        "topkIdx",
-                        r ->
-                                r.combine(
-                                        r.inputs().outputs(),
-                                        r.tensor(DType.I64, 10, 2),
-                                        r.inputs().weights())),
-                argument(
-                        "weights of another shape",
-                        "topkWeights",
-                        r ->
-                                r.combine(
-                                        r.inputs().outputs(),
-                                        r.inputs().topkIdx(),
-                                        r.tensor(DType.F32, 10, 2))),
-                argument(
-                        "weights are BF16",
-                        "topkWeights",
-                        r ->
-                                r.combine(
-                                        r.inputs().outputs(),
-                                        r.inputs().topkIdx(),
-                                        r.tensor(DType.BF16, 10, 3))),
-                argument(
-                        "pre-reduced without dispatched weights",
-                        "give them to LowLatencyDispatchPlan",
-                        r -> r.combine(r.inputs().preReduced(r.handle()))),
-                missing(
-                        "pre-reduced rows of no handle",
-                        "handle",
-                        r -> r.inputs().preReduced(null)),
-                argument(
-                        "out of too few tokens",
-                        "out",
-                        r -> r.combine(r.home().out(r.tensor(DType.BF16, 9, 128)))),
-                argument(
-                        "out lies in the RDMA buffer",
-                        "lies in the buffer (RDMA)",
-                        r -> r.combine(r.home().out(r.inBuffer(DType.BF16, 10, 128)))),
-                argument(
-                        "out has all rows at one address",
-                        "lie over one another",
-                        r ->
-                                r.combine(
-                                        r.home()
-                                                .out(
-                                                        Misuse.repeated(
-                                                                r.tensor(DType.BF16, 10, 128))))),
-                argument(
-                        "out is x",
-                        "out overlaps x",
-                        r -> {
-                            Tensor expert = r.inputs().outputs().select(0, 0);
-                            r.combine(r.home().out(expert.slice(0, 0, 10)));
-                        }),
-                argument(
-                        "out is F32",
-                        "out",
-                        r -> r.combine(r.home().out(r.tensor(DType.F32, 10, 128)))),
-                missing(
-                        "no combined rows",
-                        "x",
-                        r ->
-                                LowLatencyCombinePlan.builder(
-                                        null,
-                                        r.inputs().topkIdx(),
-                                        r.inputs().weights(),
-                                        r.handle())),
-                missing(
-                        "no weights",
-                        "topkWeights",
-                        r ->
-                                LowLatencyCombinePlan.builder(
-                                        r.inputs().outputs(),
-                                        r.inputs().topkIdx(),
-                                        null,
-                                        r.handle())),
-                missing("no handle", "handle", r -> r.inputs().home(null)),
-                missing("no combine plan", "plan", r -> r.buffer().lowLatencyCombine(null)));
+    private static void combines(Misuses<Rank> misuses) {
+        misuses.argument(
+                "indices of another shape",
+                "topkIdx",
+                r -> r.combine(r.outputs(), r.tensor(I64, 10, 2), r.weights()));
+        misuses.argument(
+                "weights of another shape",
+                "topkWeights",
+                r -> r.combine(r.outputs(), r.topkIdx(), r.tensor(F32, 10, 2)));
+        misuses.argument(
+                "weights are BF16",
+                "topkWeights",
+                r -> r.combine(r.outputs(), r.topkIdx(), r.tensor(BF16, 10, 3)));
+        misuses.argument(
+                "pre-reduced without dispatched weights",
+                "give them to LowLatencyDispatchPlan",
+                r -> r.combine(r.inputs().preReduced(r.handle())));
+        misuses.missing(
+                "pre-reduced rows of no handle", "handle", r -> r.inputs().preReduced(null));
+        misuses.argument(
+                "out of too few tokens",
+                "out",
+                r -> r.combine(r.home().out(r.tensor(BF16, 9, 128))));
+        misuses.argument(
+                "out lies in the RDMA buffer",
+                "lies in the buffer (RDMA)",
+                r -> r.combine(r.home().out(r.inBuffer(BF16, 10, 128))));
+        misuses.argument(
+                "out has all rows at one address",
+                "lie over one another",
+                r -> r.combine(r.home().out(Misuse.repeated(r.tensor(BF16, 10, 128)))));
+        misuses.argument(
+                "out is x",
+                "out overlaps x",
+                r -> {
+                    Tensor expert = r.outputs().select(0, 0);
+                    r.combine(r.home().out(expert.slice(0, 0, 10)));
+                });
+        misuses.argument("out is F32", "out", r -> r.combine(r.home().out(r.tensor(F32, 10, 128))));
+        misuses.missing(
+                "no combined rows",
+                "x",
+                r -> LowLatencyCombinePlan.builder(null, r.topkIdx(), r.weights(), r.handle()));
+        misuses.missing(
+                "no weights",
+                "topkWeights",
+                r -> LowLatencyCombinePlan.builder(r.outputs(), r.topkIdx(), null, r.handle()));
+        misuses.missing("no handle", "handle", r -> r.inputs().home(null));
+        misuses.missing("no combine plan", "plan", r -> r.buffer().lowLatencyCombine(null));
     }
 
-    private static Stream<Misuse<Rank>> others() {
-        return Stream.of(
-                missing(
-                        "combine buffer of no handle",
-                        "handle",
-                        r -> r.buffer().getLowLatencyCombineBuffer(null)),
-                argument(
-                        "mask of a rank that is none",
-                        "4",
-                        r -> r.buffer().lowLatencyUpdateMask(4, true)),
-                argument("mask of itself", "1", r -> r.buffer().lowLatencyUpdateMask(1, true)),
-                new Misuse<>(
-                        "a mode that is not open",
-                        IllegalStateException.class,
-                        "normal",
-                        r -> r.buffer().getDispatchLayout(r.inputs().topkIdx(), 8)));
+    private static void others(Misuses<Rank> misuses) {
+        misuses.missing(
+                "combine buffer of no handle",
+                "handle",
+                r -> r.buffer().getLowLatencyCombineBuffer(null));
+        misuses.argument(
+                "mask of a rank that is none", "4", r -> r.buffer().lowLatencyUpdateMask(4, true));
+        misuses.argument("mask of itself", "1", r -> r.buffer().lowLatencyUpdateMask(1, true));
+        misuses.state(
+                "a mode that is not open",
+                "normal",
+                r -> r.buffer().getDispatchLayout(r.topkIdx(), 8));
     }
 }

@@ -1,0 +1,33 @@
+package io.deepep.testkit.conformance;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+
+/**
+ * Collects calls that must be refused.
+ *
+ * @param <R> one rank, with what it needs for the calls
+ */
+public final class Misuses<R> {
+    private final List<Misuse<R>> all = new ArrayList<>();
+
+    /** Arguments that do not fit. */
+    public void argument(String name, String mentions, Misuse.Call<R> call) {
+        all.add(new Misuse<>(name, IllegalArgumentException.class, mentions, call));
+    }
+
+    /** An argument that is missing. */
+    public void missing(String name, String mentions, Misuse.Call<R> call) {
+        all.add(new Misuse<>(name, NullPointerException.class, mentions, call));
+    }
+
+    /** A call that this buffer was not opened for. */
+    public void state(String name, String mentions, Misuse.Call<R> call) {
+        all.add(new Misuse<>(name, IllegalStateException.class, mentions, call));
+    }
+
+    public Stream<Misuse<R>> stream() {
+        return all.stream();
+    }
+}
