@@ -2,8 +2,8 @@
 // row and 4 the epoch. So neither a fence nor a flag lies between the sender's store and the owner's sum.
 //
 // Three chunks of a row, a unit, are four vectors of packs: the first three words of each lane's vector of the first,
-// the second and the third chunk, then the fourth words of all three. Owners sum pack by pack, senders send unit by unit.
-// Packs lie in memory of their own: in anybody else's an epoch could be anything.
+// the second and the third chunk, then the fourth words of all three. Owners sum pack by pack, senders send unit by
+// unit. Packs lie in memory of their own: in anybody else's an epoch could be anything.
 #pragma once
 
 #include "combine_receive.cuh"
@@ -126,8 +126,8 @@ __device__ __forceinline__ void send_home(const CombineParams& p, const Call& ca
 constexpr int kPackRows = 8;  // that a warp waits for and sums at once
 
 // Waits for the lane's packs of the first kPackRows of some selections, and adds them. packs: where the lane's pack of
-// the first slot lies. row: where the slot of the lane's selection begins, in units of 8 bytes from the first. Leaves the
-// selections that are left; if a sender is given up, nothing is added, and these are without the sender's.
+// the first slot lies. row: where the slot of the lane's selection begins, in units of 8 bytes from the first. Leaves
+// the selections that are left; if a sender is given up, nothing is added, and these are without the sender's.
 __device__ __forceinline__ void add_packs(const Group& g, const Call& call, uint32_t& selected, int sender,
                                           float weight, uint64_t packs, uint32_t row, bool active, float* sum) {
     int lane = threadIdx.x % 32, order = __popc(selected & ((1u << lane) - 1));

@@ -97,7 +97,7 @@ struct Group {
     uint64_t status;                    // StatusBlock, device address of mapped host memory
     uint64_t ran;                       // u64 of the operation: the launch it ran last
     uint64_t timed_out;                 // i32 [num_ranks] of mapped host memory: 1 if masked
-    uint64_t gone;                      // i32 [num_ranks] in host memory: 1 + the rank because of which one will not come, or 0
+    uint64_t gone;                      // i32 [num_ranks], host memory: 1 + the rank because of which one is lost, or 0
     uint64_t timeout_ns;
     uint64_t acks_offset;               // u32 [num_ranks][kinds][parities]: a peer's received
     uint64_t header_offset[2];          // by Kind: u64 [epoch parity][rank][words]

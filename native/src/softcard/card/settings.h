@@ -13,7 +13,7 @@ struct Settings {
     int num_ports = 1;  // of each device
     bool ethernet = false;
     uint64_t seed = 1;
-    bool relaxed_ordering = true;  // whether writes to memory registered for relaxed ordering really overtake each other
+    bool relaxed_ordering = true;  // whether writes to memory registered for relaxed ordering do overtake each other
     int retry_milliseconds = 2000;
 
     static const Settings& get();

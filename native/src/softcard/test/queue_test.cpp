@@ -1,5 +1,5 @@
-// The queues that a GPU would write, written by a CPU: made by commands, with a collapsed completion queue. A queue pair
-// is connected to itself. Prints a line for each case; the exit status says whether all are well.
+// The queues that a GPU would write, written by a CPU: made by commands, with a collapsed completion queue. A queue
+// pair is connected to itself. Prints a line for each case; the exit status says whether all are well.
 #include <endian.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>

@@ -167,7 +167,9 @@ bool Pe::atomic(nvshmemi_amo_t operation, size_t at, uint64_t value) {
                                      kForProxy) == 0;
 }
 
-uint8_t pattern(int pe, size_t at, int round) { return static_cast<uint8_t>(at * 7 + static_cast<size_t>(pe * 31 + round)); }
+uint8_t pattern(int pe, size_t at, int round) {
+    return static_cast<uint8_t>(at * 7 + static_cast<size_t>(pe * 31 + round));
+}
 
 // Puts of many sizes, at odd places, arrive as they are, and nowhere else.
 bool puts(Pe& pe) {

@@ -84,7 +84,8 @@ __device__ inline bool relay_header(const Nodes<Net>& nodes, uint32_t epoch, int
     if (node != b.network.node) {
         auto flag = at<const uint64_t>(incoming(b.network, b.header_flags, node)) + (epoch & 1);
         uint64_t seen, begin = wait_begin(g);
-        bool arrived = await_word(nodes, epoch, source, kPhaseHeader, flag, seen, true);  // acquire; pairs with announce
+        // acquire; pairs with announce
+        bool arrived = await_word(nodes, epoch, source, kPhaseHeader, flag, seen, true);
         if (lane == 0) tell_wait(g, kWaitForHeader, source, begin);
         // A lane alone may have given up just before the header came: all go on, or none.
         if (!__all_sync(~0u, arrived)) return false;

@@ -124,7 +124,9 @@ __device__ inline bool refill_window(const InternodeDispatchParams& params, uint
     for (; window == 0 && first < num_tokens; first += 32 * b.num_channels) {
         int t = first + lane * b.num_channels;
         bool known = t < num_tokens, comes = false;
-        if (known && !params.local.cached) known = await_record(Nodes<Net>{params.local.group, b}, epoch, node, t / per_block);
+        if (known && !params.local.cached) {
+            known = await_record(Nodes<Net>{params.local.group, b}, epoch, node, t / per_block);
+        }
         if (known) comes = load_rows(forwarded(params, node, t)).go_anywhere();
         if (!__all_sync(~0u, known || t >= num_tokens)) return false;
         window = __ballot_sync(~0u, comes);

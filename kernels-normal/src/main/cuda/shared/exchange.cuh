@@ -178,8 +178,8 @@ __device__ inline void exchange_done(const Others& others, uint32_t epoch, bool 
     if (threadIdx.x < g.num_ranks && others.takes_part(threadIdx.x)) {
         uint64_t* flag = done_flag(g, threadIdx.x, g.rank);
         if (code != kOk) tell_more(g, flag);
-        // release; pairs with the acquires in wait_peers and neighbour_left. Rows, metadata and pulls of all blocks come
-        // before it.
+        // release; pairs with the acquires in wait_peers and neighbour_left. Rows, metadata and pulls of all blocks
+        // come before it.
         store_release_sys(flag, pack_word(epoch, code));
         if (ok && !is_abort(code)) {
             uint64_t begin = wait_begin(g);

@@ -16,8 +16,8 @@ __device__ __forceinline__ LocalState* state_of(const Group& g) { return at<Loca
 
 __device__ __forceinline__ int my_rank(const Group& g) { return g.first_rank + g.rank; }
 
-// Epochs are kFirstEpoch = 2, 3, ..., 2^32 - 1, 2, 3, ...: never 0, which memory holds where nothing was stored yet, and
-// even and odd in turn.
+// Epochs are kFirstEpoch = 2, 3, ..., 2^32 - 1, 2, 3, ...: never 0, which memory holds where nothing was stored yet,
+// and even and odd in turn.
 __device__ __forceinline__ uint32_t epoch_after(uint32_t epoch) {
     return max(epoch + 1, static_cast<uint32_t>(kFirstEpoch));
 }
@@ -228,7 +228,9 @@ __device__ __forceinline__ uint64_t wait_begin(const Group& g) { return g.waits 
 // Tells observers, where there are any, how long this rank waited for another, counted among all. One thread of the
 // launch for each.
 __device__ __forceinline__ void tell_wait(const Group& g, WaitIdx wait, int rank, uint64_t begin_ns) {
-    if (g.waits && rank != my_rank(g)) at<volatile uint64_t>(g.waits)[rank * kWaitsPerRank + wait] = now_ns() - begin_ns;
+    if (g.waits && rank != my_rank(g)) {
+        at<volatile uint64_t>(g.waits)[rank * kWaitsPerRank + wait] = now_ns() - begin_ns;
+    }
 }
 
 }  // namespace deepep::normal

@@ -4,7 +4,7 @@ import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
-import io.deepep.bench.run.Accepted;
+import io.deepep.bench.measure.Accepted;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Rows;
 import java.util.Arrays;

@@ -99,7 +99,7 @@ final class LowLatencyStructs {
                     .u64("timed_out", "i32 [num_ranks] of mapped host memory: 1 if masked")
                     .u64(
                             "gone",
-                            "i32 [num_ranks] in host memory: 1 + the rank because of which one will not come, or 0")
+                            "i32 [num_ranks], host memory: 1 + the rank because of which one is lost, or 0")
                     .u64("timeout_ns", "")
                     .u64("acks_offset", "u32 [num_ranks][kinds][parities]: a peer's received")
                     .u64("header_offset", "by Kind: u64 [epoch parity][rank][words]", KINDS)

@@ -1,4 +1,4 @@
-package io.deepep.bench.run;
+package io.deepep.bench.measure;
 
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
