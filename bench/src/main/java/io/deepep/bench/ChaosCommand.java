@@ -3,8 +3,7 @@ package io.deepep.bench;
 import io.deepep.bench.chaos.Action;
 import io.deepep.bench.chaos.ChaosOptions;
 import io.deepep.bench.chaos.ChaosReport;
-import io.deepep.bench.chaos.Mode;
-import io.deepep.bench.chaos.Model;
+import io.deepep.bench.chaos.RankKind;
 import io.deepep.bench.chaos.RankProgram;
 import io.deepep.bench.chaos.RankRun;
 import io.deepep.bench.measure.BenchReport;
@@ -13,6 +12,7 @@ import io.deepep.bench.run.Console;
 import io.deepep.bench.run.OutputFile;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.UsageException;
+import io.deepep.planner.Mode;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -76,7 +76,7 @@ final class ChaosCommand implements Callable<Integer> {
             paramLabel = "NAME",
             split = ",",
             description = "What a rank is: threads, processes (default: both).")
-    private List<Model> models = List.of(Model.values());
+    private List<RankKind> models = List.of(RankKind.values());
 
     @Option(
             names = "--actions",

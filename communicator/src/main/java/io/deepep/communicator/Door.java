@@ -52,7 +52,7 @@ final class Door extends DefaultSocketFactory {
 
     @Override
     public ServerSocket createServerSocket(String service) throws IOException {
-        return new Gate(this);
+        return new GuardedServerSocket(this);
     }
 
     /** Notes what this rank and one that it connected to do not have in common. */

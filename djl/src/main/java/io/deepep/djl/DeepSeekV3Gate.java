@@ -15,10 +15,10 @@ import ai.djl.nn.Parameter;
  * <p>Parameters: {@code weight} [E,H] and {@code e_score_correction_bias} [E], FLOAT32, named as in
  * the model's checkpoints.
  */
-public final class DeepSeekV3Gate extends Gate {
+public final class DeepSeekV3Gate extends ExpertGate {
     private static final int BEST_OF_GROUP = 2;
 
-    private final ExpertGroups groups;
+    private final GateGroups groups;
     private final Parameter bias;
 
     /**
@@ -29,7 +29,7 @@ public final class DeepSeekV3Gate extends Gate {
      */
     public DeepSeekV3Gate(TopkRule rule, int numGroups, int numTopkGroups) {
         super(rule);
-        groups = new ExpertGroups(rule, numGroups, numTopkGroups);
+        groups = new GateGroups(rule, numGroups, numTopkGroups);
         bias =
                 addParameter(
                         Parameter.builder()

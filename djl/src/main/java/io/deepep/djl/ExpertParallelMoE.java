@@ -237,7 +237,7 @@ public final class ExpertParallelMoE extends AbstractBlock {
          * topkWeights} FLOAT32 [T,K] of tokens [T,H].
          */
         public Builder gate(Block block) {
-            if (block instanceof Gate known && known.rule().numExperts() != numExperts) {
+            if (block instanceof ExpertGate known && known.rule().numExperts() != numExperts) {
                 throw new IllegalArgumentException(
                         "the gate chooses among numExperts=%s, the layer has numExperts=%s"
                                 .formatted(known.rule().numExperts(), numExperts));

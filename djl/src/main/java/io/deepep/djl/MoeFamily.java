@@ -30,7 +30,7 @@ enum MoeFamily {
         this.sharedExpert = sharedExpert;
     }
 
-    static MoeFamily of(ModelConfig config) {
+    static MoeFamily of(CheckpointConfig config) {
         return Arrays.stream(values())
                 .filter(family -> family.key().equals(config.family()))
                 .findFirst()
@@ -49,7 +49,7 @@ enum MoeFamily {
     }
 
     /** transformers 5 writes one key for all where models had their own. */
-    int numExperts(ModelConfig config) {
+    int numExperts(CheckpointConfig config) {
         return config.has(numExpertsKey)
                 ? config.number(numExpertsKey)
                 : config.number("num_local_experts");

@@ -21,13 +21,13 @@ public final class MoeLayers {
     /** Low-latency mode takes hidden sizes that are a multiple of this. */
     private static final int LOW_LATENCY_HIDDEN = 128;
 
-    private final ModelConfig config;
+    private final CheckpointConfig config;
     private final MoeFamily family;
     private final int hidden;
     private final int intermediate;
     private final TopkRule rule;
 
-    private MoeLayers(ModelConfig config) {
+    private MoeLayers(CheckpointConfig config) {
         this.config = config;
         family = MoeFamily.of(config);
         hidden = config.number("hidden_size");
@@ -50,7 +50,7 @@ public final class MoeLayers {
      *
      * @throws IllegalArgumentException if the model is of another family, or a number is missing
      */
-    public static MoeLayers of(ModelConfig config) {
+    public static MoeLayers of(CheckpointConfig config) {
         return new MoeLayers(config);
     }
 
@@ -105,7 +105,7 @@ public final class MoeLayers {
             throws IOException {
         Weights weights = decoderLayer.at(family.layer);
         int numLocal = rule.numExperts() / exchange.topology().numRanks();
-        Gate gate = gate();
+        ExpertGate gate = gate();
         gate.prepare(new Shape[] {new Shape(1, hidden)});
         weights.load(gate, family.gate());
         return ExpertParallelMoE.builder(exchange, rule.numExperts())
@@ -122,7 +122,7 @@ public final class MoeLayers {
                 .build();
     }
 
-    private Gate gate() {
+    private ExpertGate gate() {
         int numGroups = config.number("n_group", 1);
         int numTopkGroups = config.number("topk_group", 1);
         return switch (family) {

@@ -9,8 +9,8 @@ import ai.djl.nn.Parameter;
  * The K experts of the largest softmax probabilities (Mixtral, Qwen, DBRX). Normalised, the weights
  * are the softmax over the K logits, which is also what gpt-oss has.
  */
-public final class SoftmaxGate extends Gate {
-    private final ExpertGroups groups;
+public final class SoftmaxGate extends ExpertGate {
+    private final GateGroups groups;
     private final Parameter bias;
 
     /** A gate of the given size. */
@@ -28,7 +28,7 @@ public final class SoftmaxGate extends Gate {
      */
     public SoftmaxGate(TopkRule rule, int numGroups, int numTopkGroups, boolean hasBias) {
         super(rule);
-        groups = new ExpertGroups(rule, numGroups, numTopkGroups);
+        groups = new GateGroups(rule, numGroups, numTopkGroups);
         bias =
                 hasBias
                         ? addParameter(

@@ -40,7 +40,7 @@ class ExpertParallelMoETest {
                 numRanks,
                 (communicator, buffer, manager) -> {
                     try (ExpertExchange exchange = open(buffer, transport, lowLatency)) {
-                        Gate gate = Moe.softmaxGate(manager);
+                        ExpertGate gate = Moe.softmaxGate(manager);
                         ExpertParallelMoE moe = layer(exchange, gate, manager);
                         // Different numbers of tokens, changing, rank 1 without any at first.
                         for (int numTokens : new int[] {16, 16, 5}) {
@@ -68,7 +68,7 @@ class ExpertParallelMoETest {
                 2,
                 (communicator, buffer, manager) -> {
                     try (ExpertExchange exchange = ExpertExchange.normal(buffer, Transport.BF16)) {
-                        Gate gate = Moe.softmaxGate(manager);
+                        ExpertGate gate = Moe.softmaxGate(manager);
                         SwiGluExpert shared = Moe.expert(manager, 77);
                         ExpertParallelMoE moe =
                                 ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
@@ -182,7 +182,7 @@ class ExpertParallelMoETest {
                 : ExpertExchange.normal(buffer, transport);
     }
 
-    static ExpertParallelMoE layer(ExpertExchange exchange, Gate gate, NDManager manager) {
+    static ExpertParallelMoE layer(ExpertExchange exchange, ExpertGate gate, NDManager manager) {
         return ExpertParallelMoE.builder(exchange, Moe.EXPERTS)
                 .gate(gate)
                 .experts(e -> Moe.expert(manager, e))

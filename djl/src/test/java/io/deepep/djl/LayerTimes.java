@@ -108,7 +108,7 @@ final class LayerTimes {
 
     private void time(
             ExpertExchange exchange, LocalExperts experts, int numTokens, boolean lowLatency) {
-        Gate gate = new SoftmaxGate(TopkRule.of(numExperts, numTopk));
+        ExpertGate gate = new SoftmaxGate(TopkRule.of(numExperts, numTopk));
         gate.initialize(manager, DataType.FLOAT32, new ai.djl.ndarray.types.Shape(1, hidden));
         gate.freezeParameters(true);
         NDArray x = Moe.random(manager, buffer.topology().rank(), 1, numTokens, hidden);
@@ -138,11 +138,12 @@ final class LayerTimes {
         return view;
     }
 
-    private static NDList gate(Gate gate, NDArray x) {
+    private static NDList gate(ExpertGate gate, NDArray x) {
         return gate.forward(new ParameterStore(x.getManager(), false), new NDList(x), false);
     }
 
-    private NDList layer(ExpertExchange exchange, Gate gate, LocalExperts experts, NDArray x) {
+    private NDList layer(
+            ExpertExchange exchange, ExpertGate gate, LocalExperts experts, NDArray x) {
         NDList routing = gate(gate, x);
         return new NDList(
                 exchange.exchange(

@@ -100,7 +100,7 @@ final class Moe {
         return block;
     }
 
-    static Gate softmaxGate(NDManager manager) {
+    static ExpertGate softmaxGate(NDManager manager) {
         return withWeights(new SoftmaxGate(TopkRule.of(EXPERTS, TOPK)), manager, 1);
     }
 

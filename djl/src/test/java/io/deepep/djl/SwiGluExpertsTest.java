@@ -36,7 +36,7 @@ class SwiGluExpertsTest {
                             lowLatency
                                     ? ExpertExchange.lowLatency(buffer, Transport.BF16)
                                     : ExpertExchange.normal(buffer, Transport.BF16)) {
-                        Gate gate = Moe.softmaxGate(manager);
+                        ExpertGate gate = Moe.softmaxGate(manager);
                         ExpertParallelMoE moe = layer(exchange, gate, manager, type);
                         // Few tokens leave experts, and ranks, without any.
                         for (int numTokens : new int[] {16, 1, 0, 7}) {
@@ -99,7 +99,7 @@ class SwiGluExpertsTest {
     }
 
     private static ExpertParallelMoE layer(
-            ExpertExchange exchange, Gate gate, NDManager manager, DType type) {
+            ExpertExchange exchange, ExpertGate gate, NDManager manager, DType type) {
         int numLocal = Moe.EXPERTS / exchange.topology().numRanks();
         NDArray gateUp =
                 TorchTensors.empty(manager, type, numLocal, 2L * Moe.INTERMEDIATE, Moe.HIDDEN);

@@ -5,29 +5,29 @@ import java.util.List;
 /** What befalls the victim. */
 public enum Action {
     /** Its process is killed. */
-    KILL(Model.PROCESSES),
+    KILL(RankKind.PROCESSES),
     /** Its code throws between two calls. */
-    THROW(Model.THREADS, Model.PROCESSES),
+    THROW(RankKind.THREADS, RankKind.PROCESSES),
     /** It closes its buffer and its communicator while the others go on. */
-    LEAVE(Model.THREADS, Model.PROCESSES),
+    LEAVE(RankKind.THREADS, RankKind.PROCESSES),
     /** Its process is stopped for less than the time-out. */
-    PAUSE(Model.PROCESSES),
+    PAUSE(RankKind.PROCESSES),
     /** Its process is stopped for longer than the time-out. */
-    FREEZE(Model.PROCESSES),
+    FREEZE(RankKind.PROCESSES),
     /** It begins each call late, by less than the time-out. */
-    SLOW(Model.THREADS, Model.PROCESSES),
+    SLOW(RankKind.THREADS, RankKind.PROCESSES),
     /** Its process can open no more files for the rest of the trial. */
-    STARVE(Model.PROCESSES);
+    STARVE(RankKind.PROCESSES);
 
     private final boolean fitsThreads;
 
-    Action(Model... models) {
-        this.fitsThreads = List.of(models).contains(Model.THREADS);
+    Action(RankKind... models) {
+        this.fitsThreads = List.of(models).contains(RankKind.THREADS);
     }
 
     /** Whether it can be done to a rank of this kind. */
-    boolean fits(Model model) {
-        return model == Model.PROCESSES || fitsThreads;
+    boolean fits(RankKind model) {
+        return model == RankKind.PROCESSES || fitsThreads;
     }
 
     /** Whether all ranks must end as if nothing had happened. */

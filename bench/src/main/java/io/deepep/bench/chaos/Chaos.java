@@ -2,6 +2,7 @@ package io.deepep.bench.chaos;
 
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Progress;
+import io.deepep.planner.Mode;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
@@ -15,9 +16,9 @@ import java.util.function.Function;
  */
 final class Chaos {
     private final Console console;
-    private final Function<Model, World> worlds;
+    private final Function<RankKind, World> worlds;
     private final Map<String, Tally> tallies = new LinkedHashMap<>();
-    private final Map<Model, Usage> leftOver = new EnumMap<>(Model.class);
+    private final Map<RankKind, Usage> leftOver = new EnumMap<>(RankKind.class);
     private final List<String> breaches = new ArrayList<>();
 
     /**
@@ -25,14 +26,14 @@ final class Chaos {
      *
      * @param worlds makes the ranks of a model
      */
-    Chaos(Console console, Function<Model, World> worlds) {
+    Chaos(Console console, Function<RankKind, World> worlds) {
         this.console = console;
         this.worlds = worlds;
     }
 
     /** Makes all trials. */
     void run(List<Trial> trials) {
-        Map<Model, World> open = new EnumMap<>(Model.class);
+        Map<RankKind, World> open = new EnumMap<>(RankKind.class);
         try (Progress progress = Progress.of(console, "trials", trials.size())) {
             for (Trial trial : trials) {
                 progress.at(trial.kind());
@@ -46,7 +47,7 @@ final class Chaos {
     }
 
     /** A first run of each mode, so that what stays for good is there before it is counted. */
-    private World begin(Model model) {
+    private World begin(RankKind model) {
         World world = worlds.apply(model);
         world.replace();
         for (Mode mode : Mode.values()) {

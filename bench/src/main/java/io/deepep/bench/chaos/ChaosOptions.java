@@ -2,6 +2,7 @@ package io.deepep.bench.chaos;
 
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
+import io.deepep.planner.Mode;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -22,7 +23,7 @@ public record ChaosOptions(
         int trials,
         long seed,
         List<Mode> modes,
-        List<Model> models,
+        List<RankKind> models,
         List<Action> actions,
         List<String> rankArguments) {
     /** Files that a rank's process may open, so that it can use them up in a moment. */
@@ -41,7 +42,7 @@ public record ChaosOptions(
         return chaos.report();
     }
 
-    private World world(Model model) {
+    private World world(RankKind model) {
         return switch (model) {
             case THREADS -> new ThreadWorld(run, numRanks);
             case PROCESSES -> new ProcessWorld(run, numRanks, () -> ChaosProcess.start(command()));

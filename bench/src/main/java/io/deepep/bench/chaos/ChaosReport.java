@@ -12,7 +12,8 @@ import java.util.Map;
  * @param leftOver what ranks held more at the end than after their first runs, the most of any
  * @param breaches what was not as promised, a line each with what draws the trial again
  */
-public record ChaosReport(List<Tally> tallies, Map<Model, Usage> leftOver, List<String> breaches) {
+public record ChaosReport(
+        List<Tally> tallies, Map<RankKind, Usage> leftOver, List<String> breaches) {
     /** Whether all promises were kept. */
     public boolean isGood() {
         return breaches.isEmpty();

@@ -16,6 +16,7 @@ import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.RankMemory;
+import io.deepep.planner.Mode;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.oracle.LowLatencyCheck;
 import io.deepep.testkit.oracle.LowLatencyOracle;

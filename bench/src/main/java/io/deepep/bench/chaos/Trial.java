@@ -1,6 +1,7 @@
 package io.deepep.bench.chaos;
 
 import io.deepep.bench.text.Names;
+import io.deepep.planner.Mode;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.random.RandomGenerator;
@@ -17,7 +18,7 @@ import java.util.random.RandomGeneratorFactory;
 record Trial(
         long seed,
         Mode mode,
-        Model model,
+        RankKind model,
         Action action,
         Moment moment,
         int victim,
@@ -30,7 +31,7 @@ record Trial(
     private static final int LONGEST_DELAY_MICROS = 2000;
 
     /** A run that nothing disturbs. */
-    static Trial quiet(long seed, Mode mode, Model model) {
+    static Trial quiet(long seed, Mode mode, RankKind model) {
         return new Trial(seed, mode, model, Action.SLOW, Moment.JOIN, -1, 0, 0);
     }
 
@@ -44,10 +45,10 @@ record Trial(
             int number,
             int numRanks,
             List<Mode> modes,
-            List<Model> models,
+            List<RankKind> models,
             List<Action> actions) {
         List<Trial> kinds = new ArrayList<>();
-        for (Model model : models) {
+        for (RankKind model : models) {
             for (Action action : actions) {
                 for (Moment moment : Moment.values()) {
                     if (fits(model, action, moment)) {
@@ -68,14 +69,14 @@ record Trial(
         return trials;
     }
 
-    private static boolean fits(Model model, Action action, Moment moment) {
+    private static boolean fits(RankKind model, Action action, Moment moment) {
         // Threads join by being started, and what is done by the victim's own code has no "while".
         return action.fits(model)
-                && !(model == Model.THREADS && moment == Moment.JOIN)
+                && !(model == RankKind.THREADS && moment == Moment.JOIN)
                 && !(action == Action.SLOW && moment == Moment.JOIN);
     }
 
-    private static Trial kind(Mode mode, Model model, Action action, Moment moment) {
+    private static Trial kind(Mode mode, RankKind model, Action action, Moment moment) {
         return new Trial(0, mode, model, action, moment, 0, 0, 0);
     }
 

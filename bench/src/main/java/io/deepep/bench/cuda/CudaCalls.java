@@ -9,13 +9,13 @@ import io.deepep.cuda.CudaStream;
 public final class CudaCalls implements AutoCloseable {
     private final CudaStream stream;
     private final CudaEvent event;
-    private final Gate gate;
+    private final StreamGate gate;
 
     private CudaCalls() {
         CudaContext context = CudaContext.shared(CudaDevice.of(0));
         stream = CudaStream.create(context);
         event = CudaEvent.create(context);
-        gate = Gate.open(context);
+        gate = StreamGate.open(context);
         stream.record(event);
     }
 

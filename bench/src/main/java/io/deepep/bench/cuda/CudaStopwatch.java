@@ -46,10 +46,10 @@ public final class CudaStopwatch implements Stopwatch {
         private final CudaEvent start;
         private final CudaEvent end;
         private final CudaMemory flush;
-        private final Gate gate;
+        private final StreamGate gate;
 
         /** The smallest kernel there is. */
-        private final Gate openGate;
+        private final StreamGate openGate;
 
         private final EmptyKernel empty;
 
@@ -57,11 +57,11 @@ public final class CudaStopwatch implements Stopwatch {
         private long[] calls;
         private long[] enqueues;
 
-        Lane(CudaStream stream, Gate gate) {
+        Lane(CudaStream stream, StreamGate gate) {
             CudaContext context = stream.context();
             this.stream = stream;
             this.gate = gate;
-            openGate = Gate.open(context);
+            openGate = StreamGate.open(context);
             empty = new EmptyKernel(context);
             start = CudaEvent.createTiming(context);
             end = CudaEvent.createTiming(context);
@@ -160,14 +160,15 @@ public final class CudaStopwatch implements Stopwatch {
         RankTeam team = session.team();
         int numRanks = session.job().numRanks();
         Duration timeout = session.job().timeout();
-        PeerMemory flags = PeerMemory.allocate(session, Gate.flagsBytes(numRanks));
+        PeerMemory flags = PeerMemory.allocate(session, StreamGate.flagsBytes(numRanks));
         List<Lane> lanes =
                 team.ask(
                         rank -> {
                             CudaStream stream = stream(session, rank);
                             return new Lane(
                                     stream,
-                                    new Gate(stream.context(), flags, rank, numRanks, timeout));
+                                    new StreamGate(
+                                            stream.context(), flags, rank, numRanks, timeout));
                         });
         return new CudaStopwatch(session, flags, lanes);
     }

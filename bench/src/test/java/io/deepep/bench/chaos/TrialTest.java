@@ -1,5 +1,6 @@
 package io.deepep.bench.chaos;
 
+import io.deepep.planner.Mode;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.HashSet;
@@ -16,7 +17,7 @@ class TrialTest {
                 number,
                 NUM_RANKS,
                 List.of(Mode.values()),
-                List.of(Model.values()),
+                List.of(RankKind.values()),
                 List.of(Action.values()));
     }
 

@@ -1,8 +1,9 @@
 package io.deepep.bench.chaos;
 
+import io.deepep.error.DeepEpTimeoutException;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.planner.Mode;
 import io.deepep.testkit.oracle.OracleMismatch;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -19,7 +20,7 @@ class VerdictTest {
     }
 
     private static Trial trial(Action action) {
-        return new Trial(1, Mode.NORMAL, Model.PROCESSES, action, Moment.COMBINE, VICTIM, 0, 0);
+        return new Trial(1, Mode.NORMAL, RankKind.PROCESSES, action, Moment.COMBINE, VICTIM, 0, 0);
     }
 
     private static List<String> breaches(Action action, Outcome other, Outcome victim) {

@@ -8,7 +8,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.Buffer;
 import io.deepep.Communicator;
-import io.deepep.djl.ModelConfig;
+import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.MoeLayers;
 import io.deepep.djl.Safetensors;
 import io.deepep.djl.TorchDevices;
@@ -44,7 +44,7 @@ public final class Decoder implements AutoCloseable {
     public static Decoder open(
             Path folder, Communicator communicator, Device device, DecoderOptions options)
             throws IOException {
-        ModelConfig config = ModelConfig.read(folder);
+        CheckpointConfig config = CheckpointConfig.read(folder);
         MoeLayers layers = MoeLayers.of(config);
         PromptLimits limits = new PromptLimits(options, config.number("vocab_size"));
         NDManager manager = NDManager.newBaseManager(device, "PyTorch");
@@ -63,7 +63,7 @@ public final class Decoder implements AutoCloseable {
         }
     }
 
-    private Decoder load(Path folder, ModelConfig config) throws IOException {
+    private Decoder load(Path folder, CheckpointConfig config) throws IOException {
         try (Safetensors tensors = Safetensors.open(folder);
                 Weights weights = Weights.of(tensors, manager, options.type())) {
             Slots slots = new Slots(options.maxSequences(), options.maxLength());

@@ -4,7 +4,7 @@ import ai.djl.Device;
 import io.deepep.Communicator;
 import io.deepep.InProcessGroup;
 import io.deepep.RankFailedException;
-import io.deepep.djl.ModelConfig;
+import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.TorchDevices;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -45,7 +45,7 @@ public final class DecoderService implements AutoCloseable {
      */
     public static DecoderService start(Path folder, int numRanks, DecoderOptions options)
             throws IOException {
-        int vocabulary = ModelConfig.read(folder).number("vocab_size");
+        int vocabulary = CheckpointConfig.read(folder).number("vocab_size");
         DecoderService service =
                 new DecoderService(numRanks, new PromptLimits(options, vocabulary));
         Thread.ofPlatform()

@@ -1,7 +1,7 @@
 package io.deepep.djl.decoder;
 
 import ai.djl.ndarray.NDArray;
-import io.deepep.djl.ModelConfig;
+import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.Projection;
 import io.deepep.djl.Weights;
 import java.io.IOException;
@@ -26,7 +26,8 @@ final class GroupedQueryAttention implements Attention {
     private final KvCache keys;
     private final KvCache values;
 
-    GroupedQueryAttention(ModelConfig config, int layer, Weights weights, Rope rope, Slots slots)
+    GroupedQueryAttention(
+            CheckpointConfig config, int layer, Weights weights, Rope rope, Slots slots)
             throws IOException {
         this.rope = rope;
         int hidden = config.number("hidden_size");
@@ -48,13 +49,13 @@ final class GroupedQueryAttention implements Attention {
         values = slots.cache(weights.manager(), numKvHeads, headSize);
     }
 
-    static int headSize(ModelConfig config) {
+    static int headSize(CheckpointConfig config) {
         return config.number(
                 "head_dim", config.number("hidden_size") / config.number("num_attention_heads"));
     }
 
     /** Rotated channels of a head. */
-    static int rotated(ModelConfig config) {
+    static int rotated(CheckpointConfig config) {
         double part =
                 config.part("rope_parameters")
                         .decimal(
@@ -64,7 +65,7 @@ final class GroupedQueryAttention implements Attention {
     }
 
     /** 0 where the layer sees everything. */
-    private static int window(ModelConfig config, int layer) {
+    private static int window(CheckpointConfig config, int layer) {
         boolean everywhere = config.family().equals("mixtral");
         String type =
                 config.element(

@@ -4,7 +4,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.index.NDIndex;
-import io.deepep.djl.ModelConfig;
+import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.Projection;
 import io.deepep.djl.Weights;
 import java.io.IOException;
@@ -38,7 +38,7 @@ final class LatentAttention implements Attention {
     private final Heads heads;
     private final KvCache cache;
 
-    LatentAttention(ModelConfig config, Weights weights, Rope rope, Slots slots)
+    LatentAttention(CheckpointConfig config, Weights weights, Rope rope, Slots slots)
             throws IOException {
         this.rope = rope;
         int hidden = config.number("hidden_size");

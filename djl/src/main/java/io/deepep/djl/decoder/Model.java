@@ -3,8 +3,8 @@ package io.deepep.djl.decoder;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
+import io.deepep.djl.CheckpointConfig;
 import io.deepep.djl.ExpertExchange;
-import io.deepep.djl.ModelConfig;
 import io.deepep.djl.MoeLayers;
 import io.deepep.djl.Projection;
 import io.deepep.djl.SwiGlu;
@@ -20,7 +20,8 @@ import java.util.List;
  */
 record Model(NDArray embedding, List<DecoderLayer> layers, RmsNorm norm, Projection head) {
     /** Loads a checkpoint's tensors, of the experts this rank's alone. */
-    static Model load(ModelConfig config, Weights weights, Slots slots, ExpertExchange exchange)
+    static Model load(
+            CheckpointConfig config, Weights weights, Slots slots, ExpertExchange exchange)
             throws IOException {
         int hidden = config.number("hidden_size");
         int vocabulary = config.number("vocab_size");
@@ -49,11 +50,11 @@ record Model(NDArray embedding, List<DecoderLayer> layers, RmsNorm norm, Project
                         : weights.projection("lm_head", vocabulary, hidden));
     }
 
-    private static boolean isLatent(ModelConfig config) {
+    private static boolean isLatent(CheckpointConfig config) {
         return config.has("kv_lora_rank");
     }
 
-    private static Rope rope(ModelConfig config, Weights weights, Slots slots) {
+    private static Rope rope(CheckpointConfig config, Weights weights, Slots slots) {
         int dimensions =
                 isLatent(config)
                         ? config.number("qk_rope_head_dim")
@@ -62,14 +63,14 @@ record Model(NDArray embedding, List<DecoderLayer> layers, RmsNorm norm, Project
     }
 
     private static Attention attention(
-            ModelConfig config, int layer, Weights weights, Rope rope, Slots slots)
+            CheckpointConfig config, int layer, Weights weights, Rope rope, Slots slots)
             throws IOException {
         return isLatent(config)
                 ? new LatentAttention(config, weights, rope, slots)
                 : new GroupedQueryAttention(config, layer, weights, rope, slots);
     }
 
-    private static SwiGlu dense(ModelConfig config, Weights weights) throws IOException {
+    private static SwiGlu dense(CheckpointConfig config, Weights weights) throws IOException {
         return SwiGlu.load(
                 weights, config.number("hidden_size"), config.number("intermediate_size"));
     }

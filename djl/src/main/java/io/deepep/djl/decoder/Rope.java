@@ -6,7 +6,7 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
-import io.deepep.djl.ModelConfig;
+import io.deepep.djl.CheckpointConfig;
 
 /**
  * Rotary position embedding, as it is or stretched by YaRN: tables of cosines and sines by
@@ -30,13 +30,13 @@ final class Rope {
      * @param interleaved whether neighbours make a pair, or the halves of the channels do
      */
     Rope(
-            ModelConfig config,
+            CheckpointConfig config,
             int dimensions,
             boolean interleaved,
             int maxLength,
             NDManager manager) {
         this.interleaved = interleaved;
-        ModelConfig parameters = parameters(config);
+        CheckpointConfig parameters = parameters(config);
         double[] frequencies = frequencies(config, parameters, dimensions);
         double factor = isYarn(parameters) ? attentionFactor(parameters) : 1;
         float[] cosines = new float[maxLength * frequencies.length];
@@ -53,11 +53,11 @@ final class Rope {
     }
 
     /** transformers 5 writes rope_parameters; what came before has rope_scaling or neither. */
-    private static ModelConfig parameters(ModelConfig config) {
+    private static CheckpointConfig parameters(CheckpointConfig config) {
         return config.part(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
     }
 
-    private static boolean isYarn(ModelConfig parameters) {
+    private static boolean isYarn(CheckpointConfig parameters) {
         String type = parameters.text("rope_type", parameters.text("type", "default"));
         if (!type.equals("default") && !type.equals("yarn")) {
             throw new IllegalArgumentException(
@@ -67,7 +67,7 @@ final class Rope {
     }
 
     private static double[] frequencies(
-            ModelConfig config, ModelConfig parameters, int dimensions) {
+            CheckpointConfig config, CheckpointConfig parameters, int dimensions) {
         double theta =
                 parameters.decimal("rope_theta", config.decimal("rope_theta", DEFAULT_THETA));
         double[] frequencies = new double[dimensions / 2];
@@ -85,7 +85,10 @@ final class Rope {
      * ones stay; between them it goes over linearly.
      */
     private static void stretch(
-            double[] frequencies, double theta, ModelConfig config, ModelConfig parameters) {
+            double[] frequencies,
+            double theta,
+            CheckpointConfig config,
+            CheckpointConfig parameters) {
         int before =
                 parameters.number(
                         "original_max_position_embeddings",
@@ -112,7 +115,7 @@ final class Rope {
         return dimensions * Math.log(length / (rotations * 2 * Math.PI)) / (2 * Math.log(theta));
     }
 
-    private static double attentionFactor(ModelConfig parameters) {
+    private static double attentionFactor(CheckpointConfig parameters) {
         double all = parameters.decimal("mscale_all_dim", 0);
         double own = parameters.decimal("mscale", 0);
         double otherwise =
@@ -122,14 +125,14 @@ final class Rope {
         return parameters.decimal("attention_factor", otherwise);
     }
 
-    private static double magnitude(ModelConfig parameters, double scale) {
+    private static double magnitude(CheckpointConfig parameters, double scale) {
         double factor = parameters.decimal("factor", 1);
         return factor <= 1 ? 1 : 0.1 * scale * Math.log(factor) + 1;
     }
 
     /** What DeepSeek multiplies its scores by besides: the square of YaRN's magnitude. */
-    static double scoreFactor(ModelConfig config) {
-        ModelConfig parameters = parameters(config);
+    static double scoreFactor(CheckpointConfig config) {
+        CheckpointConfig parameters = parameters(config);
         double all = parameters.decimal("mscale_all_dim", 0);
         if (!isYarn(parameters) || all == 0) {
             return 1;

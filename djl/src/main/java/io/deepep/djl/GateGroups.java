@@ -6,12 +6,12 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 
 /** Experts in groups of equal size, of which a token may choose from the best. */
-final class ExpertGroups {
+final class GateGroups {
     private final int numGroups;
     private final int numTopkGroups;
     private final int groupSize;
 
-    ExpertGroups(TopkRule rule, int numGroups, int numTopkGroups) {
+    GateGroups(TopkRule rule, int numGroups, int numTopkGroups) {
         if (numGroups < 1 || rule.numExperts() % numGroups != 0) {
             throw new IllegalArgumentException(
                     "numExperts=%s is not a multiple of numGroups=%s"

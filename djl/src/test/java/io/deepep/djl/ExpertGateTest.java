@@ -17,7 +17,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /** Gates against a reference in plain Java, token by token. */
-class GateTest {
+class ExpertGateTest {
     private static final int TOKENS = 40;
     private static final int EXPERTS = 16;
     private static final int TOPK = 4;
@@ -117,7 +117,7 @@ class GateTest {
         Choice of(double[] logits);
     }
 
-    private void check(Gate gate, Reference reference) {
+    private void check(ExpertGate gate, Reference reference) {
         Moe.withWeights(gate, manager, 3);
         NDList routing = forward(gate, x);
         assertThat(routing.get(0).getDataType()).isEqualTo(DataType.INT64);
@@ -137,7 +137,7 @@ class GateTest {
         }
     }
 
-    private NDList forward(Gate gate, NDArray tokens) {
+    private NDList forward(ExpertGate gate, NDArray tokens) {
         return gate.forward(new ParameterStore(manager, false), new NDList(tokens), false);
     }
 

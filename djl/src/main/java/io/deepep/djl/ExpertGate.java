@@ -19,13 +19,13 @@ import ai.djl.util.PairList;
  * <p>{@link ExpertParallelMoE} takes any block with such outputs; this one saves writing all but
  * {@link #select}.
  */
-public abstract class Gate extends AbstractBlock {
+public abstract class ExpertGate extends AbstractBlock {
     private final TopkRule rule;
     private final Parameter weight;
 
     /** A gate with one parameter; subclasses may add others. */
     @SuppressWarnings("this-escape") // DJL's way of adding parameters
-    protected Gate(TopkRule rule) {
+    protected ExpertGate(TopkRule rule) {
         this.rule = rule;
         weight =
                 addParameter(

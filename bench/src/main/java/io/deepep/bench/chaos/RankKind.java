@@ -1,7 +1,7 @@
 package io.deepep.bench.chaos;
 
 /** What a rank is. */
-public enum Model {
+public enum RankKind {
     /** A thread of this process. */
     THREADS,
     /** A process of its own. */

@@ -11,7 +11,7 @@ import java.time.Duration;
  * One rank's side of {@code bench_gate.cu}: holds a stream until the streams of all ranks have
  * come, and a little longer, so that the host has enqueued what follows before it starts.
  */
-final class Gate implements AutoCloseable {
+final class StreamGate implements AutoCloseable {
     private static final int THREADS = 32;
 
     private final BenchModule module;
@@ -24,7 +24,7 @@ final class Gate implements AutoCloseable {
      *
      * @param flags {@link #flagsBytes} of each rank
      */
-    Gate(CudaContext context, PeerMemory flags, int rank, int numRanks, Duration timeout) {
+    StreamGate(CudaContext context, PeerMemory flags, int rank, int numRanks, Duration timeout) {
         this(context);
         params.set("flags", flags.table(rank))
                 .set("timeout_ns", timeout.toNanos())
@@ -32,7 +32,7 @@ final class Gate implements AutoCloseable {
                 .setInt("num_ranks", numRanks);
     }
 
-    private Gate(CudaContext context) {
+    private StreamGate(CudaContext context) {
         Arena arena = Arena.ofAuto();
         this.module = BenchModule.load(context, "gate");
         this.params = BenchStructs.GATE.allocate(arena);
@@ -40,8 +40,8 @@ final class Gate implements AutoCloseable {
     }
 
     /** A gate that waits for nobody: the smallest kernel there is. */
-    static Gate open(CudaContext context) {
-        return new Gate(context);
+    static StreamGate open(CudaContext context) {
+        return new StreamGate(context);
     }
 
     /** Flags that a rank shows the others. */

@@ -14,13 +14,13 @@ import java.util.TreeSet;
  * A {@code config.json} of Hugging Face. What is missing, or of another kind than is asked for, is
  * refused with the file and the key.
  */
-public final class ModelConfig {
+public final class CheckpointConfig {
     private static final String FILE = "config.json";
 
     private final Path file;
     private final JsonObject json;
 
-    private ModelConfig(Path file, JsonObject json) {
+    private CheckpointConfig(Path file, JsonObject json) {
         this.file = file;
         this.json = json;
     }
@@ -30,13 +30,13 @@ public final class ModelConfig {
      *
      * @throws IOException if it is missing or no JSON object
      */
-    public static ModelConfig read(Path folder) throws IOException {
+    public static CheckpointConfig read(Path folder) throws IOException {
         Path file = folder.resolve(FILE);
         if (!Files.isRegularFile(file)) {
             throw new IOException(folder + " has no " + FILE + "; give a folder of Hugging Face");
         }
         try {
-            return new ModelConfig(
+            return new CheckpointConfig(
                     file, JsonParser.parseString(Files.readString(file)).getAsJsonObject());
         } catch (JsonParseException | IllegalStateException wrong) {
             throw new IOException(file + " is no JSON object: " + wrong.getMessage(), wrong);
@@ -96,14 +96,14 @@ public final class ModelConfig {
     }
 
     /** The part under a key; empty where it is missing or null. */
-    public ModelConfig part(String key) {
+    public CheckpointConfig part(String key) {
         if (!has(key)) {
-            return new ModelConfig(file, new JsonObject());
+            return new CheckpointConfig(file, new JsonObject());
         }
         if (!json.get(key).isJsonObject()) {
             throw wrong(key, "an object");
         }
-        return new ModelConfig(file, json.getAsJsonObject(key));
+        return new CheckpointConfig(file, json.getAsJsonObject(key));
     }
 
     /** Element {@code index} of a list of texts, or what it is where the list is missing. */

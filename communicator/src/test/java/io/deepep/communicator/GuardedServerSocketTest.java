@@ -17,11 +17,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-class GateTest {
+class GuardedServerSocketTest {
     private static final int MANY = 600;
 
     private final List<Socket> strangers = new ArrayList<>();
-    private Gate gate;
+    private GuardedServerSocket gate;
 
     private static Door door(int rank, String secret) {
         UUID address = RankAddress.create(rank, 2);
@@ -30,7 +30,7 @@ class GateTest {
 
     @BeforeEach
     void open() throws IOException {
-        gate = new Gate(door(0, Groups.SECRET));
+        gate = new GuardedServerSocket(door(0, Groups.SECRET));
         gate.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
     }
 

@@ -20,7 +20,7 @@ import java.util.function.Predicate;
  * that has waited longest goes: strangers who say nothing do not keep a rank out, who proves itself
  * in an instant and otherwise comes again.
  */
-final class Gate extends ServerSocket {
+final class GuardedServerSocket extends ServerSocket {
     private static final int BACKLOG = 1024;
     private static final int MAX_UNPROVEN = 512;
     private static final int MAX_UNPROVEN_PER_ADDRESS = 128;
@@ -36,7 +36,7 @@ final class Gate extends ServerSocket {
     /** Wakes {@link #accept} when the gate closes. */
     private final SealedSocket nobody;
 
-    Gate(Door door) throws IOException {
+    GuardedServerSocket(Door door) throws IOException {
         this.door = door;
         nobody = new SealedSocket(door);
     }
