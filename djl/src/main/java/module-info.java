@@ -15,6 +15,8 @@ module io.deepep.djl {
 
     exports io.deepep.djl;
     exports io.deepep.djl.decoder;
+    exports io.deepep.djl.exchange;
+    exports io.deepep.djl.gate;
 
     // Named in serving.properties, and made from there.
     opens io.deepep.djl.serving;

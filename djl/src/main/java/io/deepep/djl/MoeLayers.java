@@ -2,12 +2,16 @@ package io.deepep.djl;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
-import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Activation;
 import ai.djl.nn.Block;
 import ai.djl.nn.LambdaBlock;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
+import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.gate.DeepSeekV3Gate;
+import io.deepep.djl.gate.ExpertGate;
+import io.deepep.djl.gate.SoftmaxGate;
+import io.deepep.djl.gate.TopkRule;
 import java.io.IOException;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
@@ -106,7 +110,7 @@ public final class MoeLayers {
         Weights weights = decoderLayer.at(family.layer);
         int numLocal = rule.numExperts() / exchange.topology().numRanks();
         ExpertGate gate = gate();
-        gate.prepare(new Shape[] {new Shape(1, hidden)});
+        gate.prepare(hidden);
         weights.load(gate, family.gate());
         return ExpertParallelMoE.builder(exchange, rule.numExperts())
                 .gate(gate)

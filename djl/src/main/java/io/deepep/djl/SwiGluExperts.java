@@ -7,6 +7,8 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Activation;
+import io.deepep.djl.exchange.ExpertRows;
+import io.deepep.djl.exchange.LocalExperts;
 import java.util.Arrays;
 import java.util.Objects;
 

@@ -1,17 +1,22 @@
 package io.deepep.djl;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
-
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.LambdaBlock;
 import ai.djl.training.ParameterStore;
 import io.deepep.Buffer;
+import io.deepep.djl.exchange.ExchangeCountersTest;
+import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.exchange.LocalExperts;
+import io.deepep.djl.exchange.Transport;
+import io.deepep.djl.gate.ExpertGate;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;

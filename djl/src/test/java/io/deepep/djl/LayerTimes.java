@@ -12,6 +12,13 @@ import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.djl.SwiGluExperts.Extras;
+import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.exchange.ExpertRows;
+import io.deepep.djl.exchange.LocalExperts;
+import io.deepep.djl.exchange.Transport;
+import io.deepep.djl.gate.ExpertGate;
+import io.deepep.djl.gate.SoftmaxGate;
+import io.deepep.djl.gate.TopkRule;
 import java.time.Duration;
 import java.util.Arrays;
 

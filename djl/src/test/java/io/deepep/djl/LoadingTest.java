@@ -1,18 +1,22 @@
 package io.deepep.djl;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
-
 import ai.djl.Device;
 import ai.djl.MalformedModelException;
 import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import io.deepep.Buffer;
 import io.deepep.djl.SafetensorsWriter.Values;
+import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.exchange.Transport;
+import io.deepep.djl.gate.SoftmaxGate;
+import io.deepep.djl.gate.TopkRule;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;

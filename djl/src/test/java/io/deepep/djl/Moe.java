@@ -15,21 +15,24 @@ import io.deepep.InProcessGroup;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.djl.gate.ExpertGate;
+import io.deepep.djl.gate.SoftmaxGate;
+import io.deepep.djl.gate.TopkRule;
 import java.time.Duration;
 import java.util.Random;
 
 /** A small layer's parts for tests: weights that depend on names alone, tokens on the seed. */
-final class Moe {
-    static final int HIDDEN = 128;
-    static final int INTERMEDIATE = 64;
-    static final int EXPERTS = 8;
-    static final int TOPK = 2;
-    static final int MAX_TOKENS = 64;
+public final class Moe {
+    public static final int HIDDEN = 128;
+    public static final int INTERMEDIATE = 64;
+    public static final int EXPERTS = 8;
+    public static final int TOPK = 2;
+    public static final int MAX_TOKENS = 64;
 
     private Moe() {}
 
     /** What one rank does. */
-    interface Body {
+    public interface Body {
         void run(Communicator communicator, Buffer buffer, NDManager manager) throws Exception;
     }
 
@@ -37,7 +40,7 @@ final class Moe {
      * Runs ranks as threads, each with a manager of its own: on the GPUs there are, in turn, or on
      * the host backend.
      */
-    static void run(int numRanks, Body body) throws InterruptedException {
+    public static void run(int numRanks, Body body) throws InterruptedException {
         try (InProcessGroup group = InProcessGroup.of(numRanks)) {
             group.run(
                     communicator -> {
@@ -61,12 +64,12 @@ final class Moe {
     }
 
     /** Of the device of rank 0. */
-    static NDManager manager() {
+    public static NDManager manager() {
         return NDManager.newBaseManager(TorchDevices.ofRank(0), "PyTorch");
     }
 
     /** An element of a tensor, wherever it lies. */
-    static float element(NDManager manager, Tensor tensor, long... index) {
+    public static float element(NDManager manager, Tensor tensor, long... index) {
         return tensor.device().isHost()
                 ? tensor.getFloat(index)
                 : TorchTensors.arrayOf(manager, tensor)
@@ -75,11 +78,11 @@ final class Moe {
     }
 
     /** The tokens of a rank. */
-    static NDArray tokens(NDManager manager, int rank, int numTokens) {
+    public static NDArray tokens(NDManager manager, int rank, int numTokens) {
         return random(manager, 100 + rank, 1, numTokens, HIDDEN);
     }
 
-    static NDArray random(NDManager manager, long seed, float scale, long... shape) {
+    public static NDArray random(NDManager manager, long seed, float scale, long... shape) {
         Random random = new Random(seed);
         float[] values = new float[(int) new Shape(shape).size()];
         for (int i = 0; i < values.length; i++) {
@@ -89,7 +92,7 @@ final class Moe {
     }
 
     /** Initialises a block, and gives its parameters values that follow from {@code seed}. */
-    static <B extends Block> B withWeights(B block, NDManager manager, long seed) {
+    public static <B extends Block> B withWeights(B block, NDManager manager, long seed) {
         block.initialize(manager, DataType.FLOAT32, new Shape(1, HIDDEN));
         long next = seed;
         for (Parameter parameter : block.getParameters().values()) {
@@ -100,21 +103,21 @@ final class Moe {
         return block;
     }
 
-    static ExpertGate softmaxGate(NDManager manager) {
+    public static ExpertGate softmaxGate(NDManager manager) {
         return withWeights(new SoftmaxGate(TopkRule.of(EXPERTS, TOPK)), manager, 1);
     }
 
-    static SwiGluExpert expert(NDManager manager, int expert) {
+    public static SwiGluExpert expert(NDManager manager, int expert) {
         return withWeights(new SwiGluExpert(HIDDEN, INTERMEDIATE), manager, 1000 + 10 * expert);
     }
 
-    static NDArray forward(Block block, NDArray x) {
+    public static NDArray forward(Block block, NDArray x) {
         ParameterStore store = new ParameterStore(x.getManager(), false);
         return block.forward(store, new NDList(x), false).singletonOrThrow();
     }
 
     /** The layer without any rank or transport: every expert on every token, in FLOAT32. */
-    static NDArray dense(Block gate, NDArray x, NDManager manager) {
+    public static NDArray dense(Block gate, NDArray x, NDManager manager) {
         ParameterStore store = new ParameterStore(manager, false);
         NDList routing = gate.forward(store, new NDList(x), false);
         long[] topkIdx = routing.get(0).toLongArray();
@@ -131,11 +134,11 @@ final class Moe {
         return sum;
     }
 
-    static float maxError(NDArray a, NDArray b) {
+    public static float maxError(NDArray a, NDArray b) {
         return a.sub(b).abs().max().getFloat();
     }
 
-    static float largest(NDArray a) {
+    public static float largest(NDArray a) {
         return a.abs().max().getFloat();
     }
 }

@@ -1,17 +1,20 @@
 package io.deepep.djl;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
-
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
 import io.deepep.DType;
 import io.deepep.djl.SwiGluExperts.Extras;
+import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.exchange.Transport;
+import io.deepep.djl.gate.ExpertGate;
 import java.io.DataOutputStream;
 import java.io.OutputStream;
 import java.util.Arrays;

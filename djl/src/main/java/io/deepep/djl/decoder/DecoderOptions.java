@@ -1,7 +1,7 @@
 package io.deepep.djl.decoder;
 
 import io.deepep.DType;
-import io.deepep.djl.Transport;
+import io.deepep.djl.exchange.Transport;
 
 /**
  * How a decoder is opened; the same on every rank.

@@ -3,9 +3,9 @@ package io.deepep.djl.decoder;
 import ai.djl.ndarray.NDArray;
 import io.deepep.Buffer;
 import io.deepep.EpTopology;
-import io.deepep.djl.ExpertExchange;
-import io.deepep.djl.LocalExperts;
-import io.deepep.djl.Transport;
+import io.deepep.djl.exchange.ExpertExchange;
+import io.deepep.djl.exchange.LocalExperts;
+import io.deepep.djl.exchange.Transport;
 
 /** One buffer's two modes, of which the layers use the one that suits the pass. */
 final class TwoModes implements ExpertExchange {

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.DType;
 import io.deepep.djl.TorchDevices;
-import io.deepep.djl.Transport;
 import io.deepep.djl.decoder.Golden.Prompt;
+import io.deepep.djl.exchange.Transport;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;

@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 /**
  * Counters of one {@link ExpertExchange}, on the platform's MBean server as {@code

@@ -1,10 +1,11 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
+import io.deepep.djl.Moe;
 import java.lang.management.ManagementFactory;
 import java.util.Set;
 import javax.management.JMException;
@@ -13,9 +14,9 @@ import javax.management.ObjectName;
 import org.junit.jupiter.api.Test;
 
 /** What JMX shows of an exchange. */
-class ExchangeCountersTest {
+public class ExchangeCountersTest {
     /** An attribute of the only open exchange of a rank. */
-    static Object read(int rank, String attribute) {
+    public static Object read(int rank, String attribute) {
         try {
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
             return server.getAttribute(names(rank).iterator().next(), attribute);

@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.gate;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;

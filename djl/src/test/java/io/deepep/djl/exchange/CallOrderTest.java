@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -8,8 +8,9 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.Event;
-import io.deepep.djl.CallOrder.InTurn;
-import io.deepep.djl.CallOrder.Overlapping;
+import io.deepep.djl.Moe;
+import io.deepep.djl.exchange.CallOrder.InTurn;
+import io.deepep.djl.exchange.CallOrder.Overlapping;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;

@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
@@ -7,6 +7,7 @@ import ai.djl.ndarray.types.DataType;
 import io.deepep.DispatchResult;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.Tensor;
+import io.deepep.djl.TorchTensors;
 import java.util.Arrays;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;

@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.gate;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
@@ -10,6 +10,7 @@ import ai.djl.nn.Parameter;
 import ai.djl.nn.core.Linear;
 import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
+import io.deepep.djl.ExpertParallelMoE;
 
 /**
  * Chooses the experts of every token: tokens [T,H] in; out {@code topkIdx} INT64 [T,K], global
@@ -79,6 +80,11 @@ public abstract class ExpertGate extends AbstractBlock {
             weights = weights.div(weights.sum(new int[] {1}, true).add(1e-20f));
         }
         return new NDList(selected.get(0), weights.mul(rule.scalingFactor()));
+    }
+
+    /** Gives the parameters the shapes that tokens of {@code hidden} channels need, to be loaded. */
+    public final void prepare(long hidden) {
+        prepare(new Shape[] {new Shape(1, hidden)});
     }
 
     @Override

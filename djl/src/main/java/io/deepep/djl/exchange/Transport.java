@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 /** How tokens travel to the experts. What the experts computed comes back as BF16. */
 public enum Transport {

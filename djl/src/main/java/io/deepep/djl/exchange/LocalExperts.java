@@ -1,6 +1,7 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import ai.djl.ndarray.NDArray;
+import io.deepep.djl.SwiGluExperts;
 
 /**
  * The experts that one rank holds, run all at once on the rows that arrived for them: {@link

@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import ai.djl.ndarray.NDArray;
 import io.deepep.Buffer;

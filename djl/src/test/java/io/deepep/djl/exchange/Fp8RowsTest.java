@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -11,6 +11,8 @@ import ai.djl.ndarray.types.DataType;
 import io.deepep.DType;
 import io.deepep.Fp8E4m3;
 import io.deepep.Tensor;
+import io.deepep.djl.Moe;
+import io.deepep.djl.TorchTensors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 

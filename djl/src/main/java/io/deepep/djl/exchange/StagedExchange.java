@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
@@ -9,6 +9,7 @@ import io.deepep.Buffer;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.Tensor;
+import io.deepep.djl.TorchTensors;
 import java.util.HashMap;
 import java.util.Map;
 

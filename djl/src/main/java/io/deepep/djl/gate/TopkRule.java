@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.gate;
 
 /**
  * How many experts a gate selects, and what becomes of their scores.

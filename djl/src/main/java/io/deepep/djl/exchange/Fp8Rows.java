@@ -1,10 +1,11 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import io.deepep.Fp8E4m3;
+import io.deepep.djl.TorchTensors;
 
 /** Rows as FP8 with a FLOAT32 scale per 128 channels, in libtorch's operations. */
 final class Fp8Rows {

@@ -1,10 +1,11 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import ai.djl.Device;
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
 import io.deepep.Communicator;
 import io.deepep.Event;
+import io.deepep.djl.TorchStreams;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 

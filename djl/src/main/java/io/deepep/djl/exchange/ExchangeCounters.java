@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import io.deepep.Buffer;
 import java.lang.management.ManagementFactory;

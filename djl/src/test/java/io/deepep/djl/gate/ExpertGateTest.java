@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.gate;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -10,6 +10,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.ParameterStore;
+import io.deepep.djl.Moe;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.stream.IntStream;

@@ -1,4 +1,4 @@
-package io.deepep.djl;
+package io.deepep.djl.exchange;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
@@ -8,6 +8,7 @@ import io.deepep.DType;
 import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.Tensor;
+import io.deepep.djl.TorchTensors;
 
 /**
  * Normal mode in the expanded layout: rows come grouped by expert, so each expert gets one slice.
