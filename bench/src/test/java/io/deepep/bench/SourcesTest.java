@@ -24,8 +24,8 @@ class SourcesTest {
     private static final int SIBLINGS = 25;
 
     /**
-     * What an engine imports. Each type is named in the documents and stands for itself; divided, an
-     * engine would import from several packages what it uses in one call.
+     * What an engine imports. Each type is named in the documents and stands for itself; divided,
+     * an engine would import from several packages what it uses in one call.
      */
     private static final Path API = Path.of("deepep-api/src/main/java/io/deepep");
 
@@ -97,7 +97,8 @@ class SourcesTest {
                                         mapping(
                                                 file -> file.getName(0) + "",
                                                 toCollection(TreeSet::new))));
-        modulesOf.remove(Path.of("Routing.java")); // the group's in testkit, a rank's in the kernels
+        modulesOf.remove(
+                Path.of("Routing.java")); // the group's in testkit, a rank's in the kernels
         Map<Path, Long> files = mainTypes().collect(groupingBy(Path::getFileName, counting()));
         modulesOf.forEach(
                 (name, modules) ->

@@ -3,7 +3,9 @@ package io.deepep.bench.chaos;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
-/** What the command and the processes of its ranks say to each other: records, a line of JSON each. */
+/**
+ * What the command and the processes of its ranks say to each other: records, a line of JSON each.
+ */
 final class Lines {
     private static final ObjectMapper JSON = new ObjectMapper();
 

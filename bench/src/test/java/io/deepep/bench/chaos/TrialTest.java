@@ -1,8 +1,8 @@
 package io.deepep.bench.chaos;
 
-import io.deepep.planner.Mode;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.planner.Mode;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;

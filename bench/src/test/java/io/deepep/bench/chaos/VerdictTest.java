@@ -1,8 +1,8 @@
 package io.deepep.bench.chaos;
 
-import io.deepep.error.DeepEpTimeoutException;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.planner.Mode;
 import io.deepep.testkit.oracle.OracleMismatch;
 import java.util.List;

@@ -82,7 +82,9 @@ public abstract class ExpertGate extends AbstractBlock {
         return new NDList(selected.get(0), weights.mul(rule.scalingFactor()));
     }
 
-    /** Gives the parameters the shapes that tokens of {@code hidden} channels need, to be loaded. */
+    /**
+     * Gives the parameters the shapes that tokens of {@code hidden} channels need, to be loaded.
+     */
     public final void prepare(long hidden) {
         prepare(new Shape[] {new Shape(1, hidden)});
     }

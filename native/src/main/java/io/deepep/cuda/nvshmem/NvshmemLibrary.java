@@ -4,8 +4,8 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.cuda.driver.CuCall;
+import io.deepep.cuda.driver.NativeLibrary;
 import io.deepep.error.DeepEpUnavailableException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
