@@ -59,11 +59,8 @@ public record BufferOptions(
         }
         if (numNvlBytes < 0 || numRdmaBytes < 0) {
             throw new IllegalArgumentException(
-                    "numNvlBytes="
-                            + numNvlBytes
-                            + " and numRdmaBytes="
-                            + numRdmaBytes
-                            + " must not be negative");
+                    "numNvlBytes=%s and numRdmaBytes=%s must not be negative"
+                            .formatted(numNvlBytes, numRdmaBytes));
         }
         if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
             throw new IllegalArgumentException(
@@ -71,18 +68,14 @@ public record BufferOptions(
         }
         if (lowLatency != null && lowLatency.numExperts() % topology.numRanks() != 0) {
             throw new IllegalArgumentException(
-                    "numExperts="
-                            + lowLatency.numExperts()
-                            + " is not a multiple of numRanks="
-                            + topology.numRanks());
+                    "numExperts=%s is not a multiple of numRanks=%s"
+                            .formatted(lowLatency.numExperts(), topology.numRanks()));
         }
         if (communicationStream != null && !communicationStream.device().equals(device)) {
             throw new IllegalArgumentException(
-                    "communicationStream is one of "
-                            + communicationStream.device()
-                            + ", but device="
-                            + device
-                            + "; give a stream of the device that the tensors lie on");
+                    ("communicationStream is one of %s, but device=%s; give a stream of the device that the"
+                                    + " tensors lie on")
+                            .formatted(communicationStream.device(), device));
         }
     }
 

@@ -44,13 +44,8 @@ final class DispatchChecks {
         int multiple = fp8 ? Fp8E4m3.CHANNELS_PER_SCALE : 8;
         if (hidden < multiple || hidden % multiple != 0) {
             throw new IllegalArgumentException(
-                    "hidden="
-                            + hidden
-                            + " is not a positive multiple of "
-                            + multiple
-                            + ", as "
-                            + x.dtype()
-                            + " needs");
+                    "hidden=%s is not a positive multiple of %s, as %s needs"
+                            .formatted(hidden, multiple, x.dtype()));
         }
         tensors.requireContiguousRows("x", x);
         if ((plan.scales() != null) != fp8) {
@@ -96,13 +91,8 @@ final class DispatchChecks {
     private void cached(DispatchHandle handle) {
         if (numTokens != handle.numTokens() || hidden != handle.hidden()) {
             throw new IllegalArgumentException(
-                    "x is "
-                            + plan.x()
-                            + " but the handle is of a dispatch of ["
-                            + handle.numTokens()
-                            + ", "
-                            + handle.hidden()
-                            + "]; use a handle of the same shape");
+                    "x is %s but the handle is of a dispatch of [%s, %s]; use a handle of the same shape"
+                            .formatted(plan.x(), handle.numTokens(), handle.hidden()));
         }
     }
 
@@ -128,11 +118,9 @@ final class DispatchChecks {
         int alignment = plan.expertAlignment();
         if (alignment < 1 || alignment > DispatchPlan.MAX_EXPERT_ALIGNMENT) {
             throw new IllegalArgumentException(
-                    "expertAlignment="
-                            + alignment
-                            + " is not in [1, "
-                            + DispatchPlan.MAX_EXPERT_ALIGNMENT
-                            + "]; use 1 for no padding, else the rows of a tile of the GEMM");
+                    ("expertAlignment=%s is not in [1, %s]; use 1 for no padding, else the rows of a tile of"
+                                    + " the GEMM")
+                            .formatted(alignment, DispatchPlan.MAX_EXPERT_ALIGNMENT));
         }
         if (plan.numWorstTokens() < 0) {
             throw new IllegalArgumentException(

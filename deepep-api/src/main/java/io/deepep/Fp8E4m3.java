@@ -100,14 +100,9 @@ public final class Fp8E4m3 {
                                 new long[] {rows.size(0), rows.size(1) / CHANNELS_PER_SCALE});
         if (!fit) {
             throw new IllegalArgumentException(
-                    "rows="
-                            + rows
-                            + ", codes="
-                            + codes
-                            + ", scales="
-                            + scales
-                            + " do not fit: allowed are rows [T,H] with H a multiple of 128, codes"
-                            + " FP8_E4M3 [T,H] and scales F32 [T,H/128]");
+                    ("rows=%s, codes=%s, scales=%s do not fit: allowed are rows [T,H] with H a multiple of"
+                                    + " 128, codes FP8_E4M3 [T,H] and scales F32 [T,H/128]")
+                            .formatted(rows, codes, scales));
         }
     }
 

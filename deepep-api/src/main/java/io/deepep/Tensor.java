@@ -63,10 +63,8 @@ public final class Tensor {
         Objects.requireNonNull(segment, "segment");
         if (!segment.isNative()) {
             throw new IllegalArgumentException(
-                    "segment "
-                            + segment
-                            + " lies in the Java heap; a tensor needs off-heap memory from an"
-                            + " Arena");
+                    "segment %s lies in the Java heap; a tensor needs off-heap memory from an Arena"
+                            .formatted(segment));
         }
         return new Tensor(
                 segment,
@@ -132,12 +130,10 @@ public final class Tensor {
                         .orElseThrow(
                                 () ->
                                         new IllegalArgumentException(
-                                                "address=0x"
-                                                        + Long.toHexString(address)
-                                                        + " is no GPU memory that the CUDA driver"
-                                                        + " knows; for other memory use"
-                                                        + " Tensor.onDevice, and name its device"
-                                                        + " and size"));
+                                                ("address=0x%s is no GPU memory that the CUDA driver knows;"
+                                                                + " for other memory use Tensor.onDevice, and name its device"
+                                                                + " and size")
+                                                        .formatted(Long.toHexString(address))));
         return onDevice(
                 memory.device(),
                 address,
@@ -239,12 +235,8 @@ public final class Tensor {
     public long offsetBytes(long... index) {
         if (index.length != shape.length) {
             throw new IllegalArgumentException(
-                    "index "
-                            + Arrays.toString(index)
-                            + " has "
-                            + index.length
-                            + " dimensions, but the tensor is "
-                            + this);
+                    "index %s has %s dimensions, but the tensor is %s"
+                            .formatted(Arrays.toString(index), index.length, this));
         }
         long offset = 0;
         for (int d = 0; d < index.length; d++) {

@@ -22,10 +22,8 @@ final class TensorShapes {
             long factor = Math.max(size, 1);
             if (product > MAX_ELEMENTS / factor) {
                 throw new IllegalArgumentException(
-                        "shape "
-                                + Arrays.toString(shape)
-                                + " has more elements than any memory, "
-                                + MAX_ELEMENTS);
+                        "shape %s has more elements than any memory, %s"
+                                .formatted(Arrays.toString(shape), MAX_ELEMENTS));
             }
             product *= factor;
         }
@@ -76,11 +74,8 @@ final class TensorShapes {
     static void checkBounds(long capacityBytes, DType dtype, long[] shape, long[] strides) {
         if (shape.length != strides.length) {
             throw new IllegalArgumentException(
-                    "shape "
-                            + Arrays.toString(shape)
-                            + " and strides "
-                            + Arrays.toString(strides)
-                            + " differ in rank");
+                    "shape %s and strides %s differ in rank"
+                            .formatted(Arrays.toString(shape), Arrays.toString(strides)));
         }
         for (long stride : strides) {
             if (stride < 0) {

@@ -13,14 +13,8 @@ public final class CapacityExceededException extends DeepEpException {
     /** Creates the error; {@code cure} names the setting to raise. */
     public CapacityExceededException(int rank, long needed, long capacity, String cure) {
         super(
-                "rank "
-                        + rank
-                        + " would receive "
-                        + needed
-                        + " tokens, it has room for "
-                        + capacity
-                        + "; "
-                        + cure,
+                "rank %s would receive %s tokens, it has room for %s; %s"
+                        .formatted(rank, needed, capacity, cure),
                 null);
         this.rank = rank;
         this.needed = needed;

@@ -27,21 +27,10 @@ public final class DeepEpTimeoutException extends DeepEpException {
     public DeepEpTimeoutException(
             int rank, int peer, String phase, long expected, long observed, long timeoutNanos) {
         super(
-                "rank "
-                        + rank
-                        + " waited "
-                        + seconds(timeoutNanos)
-                        + " s for rank "
-                        + peer
-                        + " in "
-                        + phase
-                        + ": expected="
-                        + expected
-                        + " observed="
-                        + observed
-                        + "; check that rank "
-                        + peer
-                        + " is alive and makes the same calls, or raise the timeout",
+                ("rank %s waited %s s for rank %s in %s: expected=%s observed=%s; check that rank %s is alive"
+                                + " and makes the same calls, or raise the timeout")
+                        .formatted(
+                                rank, seconds(timeoutNanos), peer, phase, expected, observed, peer),
                 null);
         this.rank = rank;
         this.peer = peer;
@@ -64,16 +53,8 @@ public final class DeepEpTimeoutException extends DeepEpException {
     private DeepEpTimeoutException(
             int rank, Departure gone, String phase, long waitedNanos, Throwable seen) {
         super(
-                "rank "
-                        + rank
-                        + " waited "
-                        + seconds(waitedNanos)
-                        + " s for rank "
-                        + gone.rank()
-                        + " in "
-                        + phase
-                        + ", in vain: "
-                        + gone.reason(),
+                "rank %s waited %s s for rank %s in %s, in vain: %s"
+                        .formatted(rank, seconds(waitedNanos), gone.rank(), phase, gone.reason()),
                 seen);
         this.rank = rank;
         this.peer = gone.rank();

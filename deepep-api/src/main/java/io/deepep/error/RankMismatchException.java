@@ -21,17 +21,7 @@ public final class RankMismatchException extends DeepEpException {
             int otherRank,
             Object other) {
         return new RankMismatchException(
-                operation
-                        + ": ranks disagree on "
-                        + property
-                        + ": rank "
-                        + rank
-                        + " has "
-                        + value
-                        + ", rank "
-                        + otherRank
-                        + " has "
-                        + other
-                        + "; every rank must use the same value");
+                "%s: ranks disagree on %s: rank %s has %s, rank %s has %s; every rank must use the same value"
+                        .formatted(operation, property, rank, value, otherRank, other));
     }
 }

@@ -55,14 +55,8 @@ public final class TensorChecks {
         }
         if (!tensor.device().equals(device)) {
             throw new IllegalArgumentException(
-                    name
-                            + " lies on "
-                            + tensor.device()
-                            + " but "
-                            + where
-                            + " "
-                            + device
-                            + "; copy it there");
+                    "%s lies on %s but %s %s; copy it there"
+                            .formatted(name, tensor.device(), where, device));
         }
         requireAligned(name, tensor);
     }
@@ -73,14 +67,9 @@ public final class TensorChecks {
         int bytes = tensor.dtype().sizeBytes();
         if (address % bytes != 0) {
             throw new IllegalArgumentException(
-                    name
-                            + " is "
-                            + tensor
-                            + " at address 0x"
-                            + Long.toHexString(address)
-                            + ", which is not a multiple of its elements' "
-                            + bytes
-                            + " bytes; give memory that is");
+                    ("%s is %s at address 0x%s, which is not a multiple of its elements' %s bytes; give memory"
+                                    + " that is")
+                            .formatted(name, tensor, Long.toHexString(address), bytes));
         }
     }
 
@@ -95,19 +84,14 @@ public final class TensorChecks {
         MemorySegment memory = tensor.segment();
         if (!memory.scope().isAlive()) {
             throw new IllegalArgumentException(
-                    name
-                            + " is "
-                            + tensor
-                            + " but its arena is closed; keep it open until the call has finished");
+                    "%s is %s but its arena is closed; keep it open until the call has finished"
+                            .formatted(name, tensor));
         }
         if (!memory.isAccessibleBy(Thread.currentThread())) {
             throw new IllegalArgumentException(
-                    name
-                            + " is "
-                            + tensor
-                            + " in a confined arena of another thread than "
-                            + Thread.currentThread().getName()
-                            + ", which calls; allocate it from Arena.ofShared() or Arena.ofAuto()");
+                    ("%s is %s in a confined arena of another thread than %s, which calls; allocate it from"
+                                    + " Arena.ofShared() or Arena.ofAuto()")
+                            .formatted(name, tensor, Thread.currentThread().getName()));
         }
     }
 
@@ -118,21 +102,16 @@ public final class TensorChecks {
     public static void requireWritable(String name, Tensor tensor) {
         if (tensor.device().isHost() && tensor.segment().isReadOnly()) {
             throw new IllegalArgumentException(
-                    name
-                            + " is "
-                            + tensor
-                            + " in read-only memory, but the call writes it; give memory that can"
-                            + " be written");
+                    "%s is %s in read-only memory, but the call writes it; give memory that can be written"
+                            .formatted(name, tensor));
         }
         long extent = 1;
         for (int d = tensor.rank() - 1; d >= 0; d--) {
             if (tensor.size(d) > 1 && tensor.stride(d) < extent) {
                 throw new IllegalArgumentException(
-                        name
-                                + " is "
-                                + tensor
-                                + ", whose elements lie over one another, but the call writes them;"
-                                + " give each an address of its own");
+                        ("%s is %s, whose elements lie over one another, but the call writes them; give each"
+                                        + " an address of its own")
+                                .formatted(name, tensor));
             }
             extent = Math.max(extent, tensor.size(d) * tensor.stride(d));
         }
@@ -167,10 +146,8 @@ public final class TensorChecks {
         int last = tensor.rank() - 1;
         if (tensor.size(last) > 1 && tensor.stride(last) != 1) {
             throw new IllegalArgumentException(
-                    name
-                            + " is "
-                            + tensor
-                            + "; the elements of a row must be contiguous (stride 1): copy it");
+                    "%s is %s; the elements of a row must be contiguous (stride 1): copy it"
+                            .formatted(name, tensor));
         }
     }
 }
