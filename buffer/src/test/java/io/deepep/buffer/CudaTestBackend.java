@@ -12,6 +12,7 @@ import io.deepep.cuda.CudaDriver;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.DevicePool;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
+import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.Recording;
@@ -83,7 +84,20 @@ final class CudaTestBackend implements TestBackend {
     @Override
     public Optional<String> unavailabilityReason() {
         return CudaDriver.unavailabilityReason()
-                .or(() -> haveNetwork() ? Optional.empty() : Optional.of(NvshmemInstallation.CURE));
+                .or(() -> haveNetwork() ? Optional.empty() : Optional.of(NvshmemInstallation.CURE))
+                .or(this::missingCards);
+    }
+
+    private Optional<String> missingCards() {
+        if (!(network instanceof Network.Ibgda)) {
+            return Optional.empty();
+        }
+        return RdmaDevice.unavailabilityReason()
+                .or(
+                        () ->
+                                RdmaDevice.names().isEmpty()
+                                        ? Optional.of("libibverbs lists no device")
+                                        : Optional.empty());
     }
 
     private boolean haveNetwork() {
