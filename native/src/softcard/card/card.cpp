@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -52,6 +53,22 @@ Card::Card()
     // Registered after those of the libraries that are loaded by now, so it runs before them.
     std::atexit([] { get().stop(); });
     thread_ = std::thread([this] { run(); });
+}
+
+bool Card::may_make() {
+    if (faults_.refuses()) {
+        errno = ENOMEM;
+        return false;
+    }
+    num_objects_++;
+    return true;
+}
+
+uint32_t Card::new_queue_number() {
+    do {
+        last_queue_ = last_queue_ % ((1u << kQueueBits) - 1) + 1;
+    } while (find(queue_pairs_, process() << kQueueBits | last_queue_) != nullptr);
+    return process() << kQueueBits | last_queue_;
 }
 
 CompletionQueue& Card::add(std::unique_ptr<CompletionQueue> queue) {

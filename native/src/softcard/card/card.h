@@ -36,6 +36,11 @@ class Card {
     // Everything below: with this lock. The thread holds it while it works, but not while it waits.
     std::mutex& lock() { return lock_; }
 
+    // Counts what users make; false if a fault says that this call fails.
+    bool may_make();
+    void count_removed() { num_objects_--; }
+    int num_objects() const { return num_objects_; }
+
     uint32_t new_domain() { return ++last_domain_; }
     Memory& memory() { return memory_; }
     Faults& faults() { return faults_; }
@@ -49,7 +54,7 @@ class Card {
     ReceiveQueue* receive_queue(uint32_t number) { return find(receive_queues_, number); }
     void remove_receive_queue(uint32_t number) { receive_queues_.erase(number); }
 
-    uint32_t new_queue_number() { return process() << kQueueBits | ++last_queue_; }
+    uint32_t new_queue_number();  // the one that was not used for longest
     QueuePair& add(const QueuePair::Setup& setup);
     void remove_queue_pair(uint32_t number);
 
@@ -90,6 +95,7 @@ class Card {
     std::map<uint32_t, std::unique_ptr<ReceiveQueue>> receive_queues_;
     std::map<uint32_t, std::unique_ptr<QueuePair>> queue_pairs_;
     std::map<uint32_t, std::unique_ptr<DoorbellPage>> pages_;
+    int num_objects_ = 0;
     uint32_t last_domain_ = 0, last_completion_queue_ = 0, last_receive_queue_ = 0, last_queue_ = 0, last_page_ = 0;
 
     struct Ready {

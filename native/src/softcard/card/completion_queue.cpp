@@ -92,18 +92,19 @@ void CompletionQueue::write(const Completion& completion) {
         error->vendor_err_synd = 0;
         error->syndrome = syndrome_of(completion.status);
     }
-    entry->sop_drop_qpn = htobe32(static_cast<uint32_t>(opcode) << 24 | completion.queue);
     uint8_t owner = collapsed_ ? 0 : (pushed_ / num_entries_) & 1;
     struct {
+        uint32_t opcode_and_queue;
         uint16_t index;
         uint8_t signature;
         uint8_t kind_and_owner;
-    } last{htobe16(completion.work != nullptr ? completion.work->index : 0), 0,
+    } last{htobe32(static_cast<uint32_t>(opcode) << 24 | completion.queue),
+           htobe16(completion.work != nullptr ? completion.work->index : 0), 0,
            static_cast<uint8_t>(kind << 4 | owner)};
-    uint32_t word;
+    uint64_t word;
     std::memcpy(&word, &last, sizeof(word));
-    // release; pairs with the user's read of the index or the owner bit
-    __atomic_store_n(reinterpret_cast<uint32_t*>(&entry->wqe_counter), word, __ATOMIC_RELEASE);
+    // release; pairs with the user's read of the index or the owner bit. In one piece, as a card writes it
+    __atomic_store_n(reinterpret_cast<uint64_t*>(&entry->sop_drop_qpn), word, __ATOMIC_RELEASE);
 }
 
 int CompletionQueue::poll(int num_entries, ibv_wc* out) {

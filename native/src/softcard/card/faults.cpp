@@ -81,8 +81,8 @@ bool Faults::read_rule(const std::string& line) {
     if (verb == "stall" || verb == "port-down") {
         rule.kind = verb == "stall" ? Rule::kStall : Rule::kPortDown;
         if (!(words >> rule.milliseconds)) return false;
-    } else if (verb == "wrong-key") {
-        rule.kind = Rule::kWrongKey;
+    } else if (verb == "wrong-key" || verb == "refuse") {
+        rule.kind = verb == "refuse" ? Rule::kRefuse : Rule::kWrongKey;
     } else if (verb == "fail" && words >> word && kErrors.contains(word)) {
         rule.kind = Rule::kFail;
         rule.status = kErrors.at(word);
@@ -98,7 +98,7 @@ Faults::Verdict Faults::next(uint32_t queue) {
     if (max_delay_ > 0) verdict.wait = std::chrono::microseconds(random(max_delay_ + 1));
     for (size_t i = 0; i < rules_.size();) {
         Rule& rule = rules_[i];
-        if (rule.after-- > 0) {
+        if (rule.kind == Rule::kRefuse || rule.after-- > 0) {
             i++;
             continue;
         }
@@ -112,6 +112,16 @@ Faults::Verdict Faults::next(uint32_t queue) {
         rules_.erase(rules_.begin() + static_cast<long>(i));
     }
     return verdict;
+}
+
+bool Faults::refuses() {
+    refresh(Clock::now());
+    auto refusal = std::find_if(rules_.begin(), rules_.end(), [](Rule& rule) {
+        return rule.kind == Rule::kRefuse && rule.after-- == 0;
+    });
+    if (refusal == rules_.end()) return false;
+    rules_.erase(refusal);
+    return true;
 }
 
 std::chrono::microseconds Faults::duration(uint64_t num_bytes) const {

@@ -28,6 +28,9 @@ class Faults {
     };
     Verdict next(uint32_t queue);
 
+    // Whether the call that would make the next object fails.
+    bool refuses();
+
     // When so many bytes may follow each other.
     std::chrono::microseconds duration(uint64_t num_bytes) const;
 
@@ -36,8 +39,8 @@ class Faults {
 
   private:
     struct Rule {
-        enum Kind { kStall, kFail, kWrongKey, kPortDown } kind;
-        uint64_t after;  // entries from now on that come first
+        enum Kind { kStall, kFail, kWrongKey, kPortDown, kRefuse } kind;
+        uint64_t after;  // entries from now on that come first; objects, for kRefuse
         int milliseconds = 0;
         ibv_wc_status status = IBV_WC_SUCCESS;
     };

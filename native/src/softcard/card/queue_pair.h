@@ -106,6 +106,7 @@ class QueuePair {
     void complete_front(ibv_wc_status status);
     void complete_done();
     void fail(ibv_wc_status status);
+    void forget();
 
     ibv_wc_status perform(const Frame& frame, const uint8_t* data, std::vector<uint8_t>& result);
     ibv_wc_status perform_write(const Frame& frame, const uint8_t* data);
@@ -118,6 +119,7 @@ class QueuePair {
     Card& card_;
     const Setup setup_;
     State state_ = State::kReset;
+    bool was_reset_ = false;
     uint32_t peer_ = 0;
     unsigned access_ = 0;
     Counters counters_;

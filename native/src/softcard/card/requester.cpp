@@ -23,6 +23,7 @@ bool QueuePair::change(State to) {
     bool next = static_cast<int>(to) == static_cast<int>(state_) + 1 && to != State::kError;
     if (!next && to != State::kReset && to != State::kError) return false;
     state_ = to;
+    if (to == State::kReset) forget();
     if (to == State::kError && !pending_.empty()) fail(IBV_WC_WR_FLUSH_ERR);
     if (to == State::kReadyToReceive) {
         std::deque<Arrived> early;
@@ -30,6 +31,22 @@ bool QueuePair::change(State to) {
         for (Arrived& arrived : early) take_request(arrived.from, arrived.frame, arrived.data.data());
     }
     return true;
+}
+
+// What was asked for is not done, or not answered.
+void QueuePair::forget() {
+    posted_.clear();
+    current_.reset();
+    pending_.clear();
+    held_.clear();
+    answers_.clear();
+    early_.clear();
+    fetched_ = written_ = 0;
+    peer_ = 0;
+    not_before_ = unreachable_since_ = {};
+    // Answers that are still under way name none of those to come.
+    next_sequence_ += 1u << 16;
+    was_reset_ = true;
 }
 
 bool QueuePair::post(Work work) {
@@ -209,7 +226,8 @@ void QueuePair::take_answer(const Frame& frame, const uint8_t* data) {
     }
     if (asked == nullptr) {
         // Only a refusal comes before the last slice is sent.
-        if (frame.status != IBV_WC_SUCCESS) fail(static_cast<ibv_wc_status>(frame.status));
+        bool is_current = current_ != nullptr && frame.sequence == next_sequence_;
+        if (frame.status != IBV_WC_SUCCESS && is_current) fail(static_cast<ibv_wc_status>(frame.status));
         return;
     }
     if (frame.status != IBV_WC_SUCCESS) {

@@ -20,7 +20,8 @@ constexpr uint64_t kHoldOneOf = 4, kHoldMicroseconds = 300;
 
 void QueuePair::take_request(const std::shared_ptr<Connection>& from, const Frame& frame, const uint8_t* data) {
     bool ready = state_ == State::kReadyToReceive || state_ == State::kReadyToSend;
-    if (state_ == State::kReset || state_ == State::kInit) {
+    // What comes to one that was reset may be from before.
+    if (!was_reset_ && (state_ == State::kReset || state_ == State::kInit)) {
         bool has_data = frame.operation != Operation::kRead;
         early_.push_back({from, frame, {data, data + (has_data ? frame.num_bytes : 0)}});
         return;
@@ -93,7 +94,10 @@ ibv_wc_status QueuePair::perform_atomic(const Frame& frame, std::vector<uint8_t>
     if (frame.address % size != 0) return IBV_WC_REM_INV_REQ_ERR;
     uint64_t old = 0;
     region->read(&old, frame.address, size);
+    bool swaps = size == sizeof(uint64_t) && Settings::get().big_endian_atomics;
+    if (swaps) old = be64toh(old);
     uint64_t changed = frame.atomic.apply(frame.operation, old);
+    if (swaps) changed = htobe64(changed);
     region->write(frame.address, &changed, size);
     result.resize(size);
     uint32_t swapped = htobe32(static_cast<uint32_t>(old));

@@ -39,6 +39,7 @@ enum Opcode : uint16_t {
     kResetToInit = 0x502,
     kInitToReceive = 0x503,
     kReceiveToSend = 0x504,
+    kToReset = 0x50a,
 };
 
 constexpr Field kOpcode{0x00, 16}, kModifier{0x30, 16};

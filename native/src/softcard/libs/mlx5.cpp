@@ -101,7 +101,7 @@ void describe_capabilities(uint64_t kind, void* out) {
         devx::set(out, devx::kLogDoorbellBytes, kLogPageBytes);
         devx::set(out, devx::kCompletionVersion, 1);
     } else if (kind == devx::kAtomics) {
-        devx::set(out, devx::kHostOrder, 1);
+        devx::set(out, devx::kHostOrder, Settings::get().big_endian_atomics ? 0 : 1);
         devx::set(out, devx::kHostOrderSupported, 1);
         devx::set(out, devx::kAtomicOperations, devx::kAllAtomics);
         devx::set(out, devx::kAtomicSizes, devx::kFourAndEightBytes);
@@ -169,6 +169,7 @@ int mlx5dv_devx_query_eqn(ibv_context*, uint32_t, uint32_t* number) {
 mlx5dv_devx_uar* mlx5dv_devx_alloc_uar(ibv_context*, uint32_t) {
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
+    if (!card.may_make()) return nullptr;
     DoorbellPage& page = card.add_doorbell_page();
     auto* uar = new mlx5dv_devx_uar{};
     uar->reg_addr = uar->base_addr = page.address;
@@ -180,6 +181,7 @@ void mlx5dv_devx_free_uar(mlx5dv_devx_uar* uar) {
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
     card.remove_doorbell_page(uar->page_id);
+    card.count_removed();
     delete uar;
 }
 
@@ -191,6 +193,7 @@ mlx5dv_devx_umem* mlx5dv_devx_umem_reg(ibv_context*, void* address, size_t size,
     }
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
+    if (!card.may_make()) return nullptr;
     static uint32_t last = 0;
     auto* memory = new QueueMemory{};
     memory->umem_id = ++last;
@@ -212,6 +215,7 @@ int mlx5dv_devx_umem_dereg(mlx5dv_devx_umem* umem) {
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
     memories().erase(umem->umem_id);
+    card.count_removed();
     delete static_cast<QueueMemory*>(umem);
     return 0;
 }
@@ -225,11 +229,15 @@ int mlx5dv_devx_general_cmd(ibv_context*, const void* in, size_t, void* out, siz
 mlx5dv_devx_obj* mlx5dv_devx_obj_create(ibv_context*, const void* in, size_t, void* out, size_t) {
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
+    if (!card.may_make()) return nullptr;
+    mlx5dv_devx_obj* made = nullptr;
     switch (devx::get(in, devx::kOpcode)) {
-        case devx::kCreateCompletionQueue: return create_completion_queue(in, out);
-        case devx::kCreateQueuePair: return create_queue_pair(in, out);
-        default: return refuse(out, "opcode");
+        case devx::kCreateCompletionQueue: made = create_completion_queue(in, out); break;
+        case devx::kCreateQueuePair: made = create_queue_pair(in, out); break;
+        default: refuse(out, "opcode");
     }
+    if (made == nullptr) card.count_removed();
+    return made;
 }
 
 int mlx5dv_devx_obj_modify(mlx5dv_devx_obj* object, const void* in, size_t, void* out, size_t) {
@@ -244,9 +252,10 @@ int mlx5dv_devx_obj_modify(mlx5dv_devx_obj* object, const void* in, size_t, void
             queue.connect(static_cast<uint32_t>(devx::get(in, devx::kPeer)));
             break;
         case devx::kReceiveToSend: to = QueuePair::State::kReadyToSend; break;
+        case devx::kToReset: to = QueuePair::State::kReset; break;
         default: refuse(out, "change of a queue pair"); return EREMOTEIO;
     }
-    if (access_in(in) != 0) queue.allow(access_in(in));
+    if (to != QueuePair::State::kReset && access_in(in) != 0) queue.allow(access_in(in));
     if (queue.change(to)) return 0;
     say("queue 0x%x cannot go from state %d to %d", object->number, static_cast<int>(queue.state()),
         static_cast<int>(to));
@@ -262,6 +271,7 @@ int mlx5dv_devx_obj_destroy(mlx5dv_devx_obj* object) {
     } else {
         card.remove_completion_queue(object->number);
     }
+    card.count_removed();
     delete object;
     return 0;
 }

@@ -48,6 +48,7 @@ std::vector<ibv_device>& devices() {
 ibv_mr* make_region(ibv_pd* pd, void* address, uint64_t base, size_t length, int access, uint8_t* host) {
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
+    if (!card.may_make()) return nullptr;
     if (host == nullptr) gpu::adopt_context();
     Region* region = card.memory().add(domain_of(pd), base, length, static_cast<unsigned>(access), host);
     auto* out = new MemoryRegion{};
@@ -92,7 +93,9 @@ void ibv_free_device_list(ibv_device** list) { std::free(list); }
 const char* ibv_get_device_name(ibv_device* device) { return device->name; }
 
 ibv_context* ibv_open_device(ibv_device* device) {
-    Card::get();
+    Card& card = Card::get();
+    std::lock_guard guard(card.lock());
+    if (!card.may_make()) return nullptr;
     auto* context = new verbs_context{};
     context->sz = sizeof(verbs_context);
     context->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -103,6 +106,9 @@ ibv_context* ibv_open_device(ibv_device* device) {
 }
 
 int ibv_close_device(ibv_context* context) {
+    Card& card = Card::get();
+    std::lock_guard guard(card.lock());
+    card.count_removed();
     delete verbs_get_ctx(context);
     return 0;
 }
@@ -165,6 +171,7 @@ int ibv_query_gid(ibv_context* context, uint8_t port, int index, ibv_gid* gid) {
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
+    if (!card.may_make()) return nullptr;
     auto* pd = new ProtectionDomain{};
     pd->context = context;
     pd->handle = pd->number = card.new_domain();
@@ -172,6 +179,9 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
 }
 
 int ibv_dealloc_pd(ibv_pd* pd) {
+    Card& card = Card::get();
+    std::lock_guard guard(card.lock());
+    card.count_removed();
     delete static_cast<ProtectionDomain*>(pd);
     return 0;
 }
@@ -191,6 +201,18 @@ ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, uint64_t base,
     return make_region(pd, address, base, length, access, host);
 }
 
+// The same with accesses that a kernel may not know.
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t base, unsigned access) {
+    return ibv_reg_mr_iova(pd, address, length, base, static_cast<int>(access));
+}
+
+// For tests: contexts, domains, regions, pages, queues and their memory that exist.
+int ibv_card_num_objects() {
+    Card& card = Card::get();
+    std::lock_guard guard(card.lock());
+    return card.num_objects();
+}
+
 // The descriptor cannot be mapped by a CPU. The memory's address in this process is `base`.
 ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, uint64_t, size_t length, uint64_t base, int descriptor, int access) {
     auto* address = reinterpret_cast<void*>(base);
@@ -205,6 +227,7 @@ int ibv_dereg_mr(ibv_mr* mr) {
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
     card.memory().remove(static_cast<MemoryRegion*>(mr)->key);
+    card.count_removed();
     delete static_cast<MemoryRegion*>(mr);
     return 0;
 }

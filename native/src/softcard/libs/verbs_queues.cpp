@@ -84,6 +84,9 @@ int post_srq_recv(ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr**) {
 }
 
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attributes) {
+    Card& card = Card::get();
+    std::lock_guard guard(card.lock());
+    if (!card.may_make()) return nullptr;
     auto* pd = new ProtectionDomain{};
     pd->context = context;
     pd->handle = pd->number = domain_of(attributes->pd);  // memory of the parent is its own too

@@ -13,8 +13,7 @@ namespace deepep {
 constexpr int kNicPut = 1;
 constexpr int kNicPutSignal = 2;
 constexpr int kNicSignal = 3;
-constexpr int kNicAdd = 4;
-constexpr int kNicQuiet = 5;
+constexpr int kNicQuiet = 4;
 
 // One call of the policy.
 struct NicCommand {
@@ -81,7 +80,7 @@ static_assert(offsetof(NicExchange, padding) == 132);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_nic_check_structs = 0x23e768c5fc0e7546;
+__device__ uint64_t deepep_nic_check_structs = 0x74a0a116ab187b1;
 }
 
 }  // namespace deepep

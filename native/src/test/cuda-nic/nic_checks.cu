@@ -1,16 +1,10 @@
-// Kernels that reach their peers through the policy Ibgda, for the software network card. They are also compiled for
-// the host, by on_host/nic_checks_on_host.cpp: there a warp is one thread.
+// Kernels that reach their peers through the policy Ibgda, over a card in software.
 #include "deepep/network_ibgda.cuh"
 #include "nic_check_structs.cuh"
 
 namespace deepep {
 
-#ifdef __CUDACC__
-constexpr int kLanes = 32;
-#else
-constexpr int kLanes = 1;
-#endif
-constexpr int kParts = kLanes < 4 ? kLanes : 4;
+constexpr int kLanes = 32, kParts = 4;
 
 // One warp; runs the commands in order, the first lanes of the warp those of a put together.
 extern "C" __global__ void deepep_nic_script(const __grid_constant__ NicScript p) {
@@ -23,7 +17,6 @@ extern "C" __global__ void deepep_nic_script(const __grid_constant__ NicScript p
             Ibgda::put_signal(p.net, active, c.node, c.cells, c.offset + lane * c.stride, c.num_bytes, c.flags,
                               c.flag_offset + lane * 8, c.value + lane);
         if (c.kind == kNicSignal && lane == 0) Ibgda::signal(p.net, c.node, c.flags, c.flag_offset, c.value);
-        if (c.kind == kNicAdd && lane == 0) Ibgda::add(p.net, c.node, c.flags, c.flag_offset, c.value);
         if (c.kind == kNicQuiet && lane == 0) Ibgda::quiet(p.net);
         __syncwarp();
     }
@@ -75,7 +68,7 @@ extern "C" __global__ void deepep_nic_exchange(const __grid_constant__ NicExchan
             for (uint64_t i = lane; i < num_words; i += kLanes)
                 if (from[i] != pattern(node, blockIdx.x, round, i)) ++num_errors;
             __syncwarp();
-            if (lane == 0) Ibgda::add(p.net, node, p.acks, blockIdx.x * 8, 1);
+            if (lane == 0) Ibgda::signal(p.net, node, p.acks, blockIdx.x * 8, round + 1);
         }
         if (num_errors != 0) break;
     }

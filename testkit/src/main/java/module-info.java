@@ -6,7 +6,6 @@ module io.deepep.testkit {
     requires static org.junit.jupiter.params;
 
     exports io.deepep.testkit;
-    exports io.deepep.testkit.nic;
     exports io.deepep.testkit.oracle;
     exports io.deepep.testkit.routing;
     exports io.deepep.testkit.sysfs;

@@ -34,6 +34,14 @@ public sealed interface Network {
                 false);
     }
 
+    /**
+     * Network cards of the family mlx5 that the GPUs drive themselves, with the NVIDIA driver and
+     * rdma-core alone.
+     */
+    static Ibgda ibgda() {
+        return new Ibgda("", NicHandler.AUTO, 0, Path.DEFAULT, true, false);
+    }
+
     /** See {@link #auto}. */
     record Auto() implements Network {
         @Override
@@ -66,7 +74,7 @@ public sealed interface Network {
         IBGDA
     }
 
-    /** Who rings the doorbells of NICs under {@link Transport#IBGDA}. */
+    /** Who rings the doorbells of NICs that GPUs drive. */
     enum NicHandler {
         /** The GPU where the driver allows it, else the CPU. */
         AUTO,
@@ -204,6 +212,103 @@ public sealed interface Network {
                     serviceLevel,
                     bootstrapInterface,
                     pure);
+        }
+    }
+
+    /**
+     * Network cards that GPUs drive themselves; see {@link #ibgda}. What ranks have in common must
+     * be equal on all of them: all but the mapping.
+     *
+     * @param nicMapping which NICs each GPU of this host uses, as {@code
+     *     gpu0=mlx5_0,gpu1=mlx5_2:1,*=mlx5_4}; empty to map them by what the host is built like
+     * @param nicHandler who rings doorbells; {@link NicHandler#CPU} is not there
+     * @param qpDepth entries of a queue, a power of two from 256 to 32768; 0 for what the kernels
+     *     need
+     * @param path how packets travel
+     * @param relaxedOrdering whether writes may overtake each other on PCI; flags never do
+     * @param pureRdma whether low-latency mode reaches also GPUs of its own node by the network
+     */
+    record Ibgda(
+            String nicMapping,
+            NicHandler nicHandler,
+            int qpDepth,
+            Path path,
+            boolean relaxedOrdering,
+            boolean pureRdma)
+            implements Network {
+        /** Rejects nulls; what the values may be is checked when the buffer opens. */
+        public Ibgda {
+            Objects.requireNonNull(nicMapping, "nicMapping");
+            Objects.requireNonNull(nicHandler, "nicHandler");
+            Objects.requireNonNull(path, "path");
+        }
+
+        /** With NICs of the user's choice. */
+        public Ibgda withNicMapping(String mapping) {
+            return new Ibgda(mapping, nicHandler, qpDepth, path, relaxedOrdering, pureRdma);
+        }
+
+        /** With another driver of the doorbells. */
+        public Ibgda withNicHandler(NicHandler handler) {
+            return new Ibgda(nicMapping, handler, qpDepth, path, relaxedOrdering, pureRdma);
+        }
+
+        /** With longer or shorter queues. */
+        public Ibgda withQpDepth(int depth) {
+            return new Ibgda(nicMapping, nicHandler, depth, path, relaxedOrdering, pureRdma);
+        }
+
+        /** With packets that travel otherwise. */
+        public Ibgda withPath(Path newPath) {
+            return new Ibgda(nicMapping, nicHandler, qpDepth, newPath, relaxedOrdering, pureRdma);
+        }
+
+        /** With or without relaxed ordering on PCI. */
+        public Ibgda withRelaxedOrdering(boolean relaxed) {
+            return new Ibgda(nicMapping, nicHandler, qpDepth, path, relaxed, pureRdma);
+        }
+
+        /** Over the network alone, whatever NVLink reaches. */
+        public Ibgda withPureRdma(boolean pure) {
+            return new Ibgda(nicMapping, nicHandler, qpDepth, path, relaxedOrdering, pure);
+        }
+    }
+
+    /**
+     * How packets travel between network cards.
+     *
+     * @param gidIndex address of a RoCE port; {@link #FIND_GID} for the IPv4-mapped RoCE v2 one
+     * @param trafficClass 0 to 255
+     * @param serviceLevel 0 to 15; on RoCE the priority
+     * @param mtu bytes of a packet, a power of two from 256 to 4096; 0 for what the ports have
+     * @param retries how often a packet without an answer is sent again, 0 to 7
+     * @param ackTimeout 1 to 31: an answer is late after 4.096 microseconds times 2 to this power
+     * @param adaptiveRouting whether packets of a queue pair may take different paths
+     */
+    record Path(
+            int gidIndex,
+            int trafficClass,
+            int serviceLevel,
+            int mtu,
+            int retries,
+            int ackTimeout,
+            boolean adaptiveRouting) {
+        /** Looks for the address of a port. */
+        public static final int FIND_GID = -1;
+
+        /** As most networks want it. */
+        public static final Path DEFAULT = new Path(FIND_GID, 0, 0, 0, 7, 20, false);
+
+        /** With an address and a quality of service. */
+        public Path withQuality(int newGidIndex, int newTrafficClass, int newServiceLevel) {
+            return new Path(
+                    newGidIndex,
+                    newTrafficClass,
+                    newServiceLevel,
+                    mtu,
+                    retries,
+                    ackTimeout,
+                    adaptiveRouting);
         }
     }
 }

@@ -1,29 +1,34 @@
 // What an mlx5 network card reads and writes: entries of a send queue, doorbells, completions.
 //
-// The card takes words as big-endian. An entry is at most one block of 64 bytes here, of segments of 16:
+// The card takes words as big-endian. An entry has segments of 16 bytes, in one block of 64 or two:
 //
 //   byte         0 .. 3               4 .. 7              8 .. 11          12 .. 15
-//   control      index << 8 | opcode  queue << 8 | size   flags            0           size in segments
+//   control      modifier << 24 |     queue << 8 | size   flags            0           size in segments
+//                index << 8 | opcode
 //   address      remote address, 8 bytes                  remote key       0
-//   write        bytes                local key           local address, 8 bytes
-//   inline       bytes | 1 << 31      up to 12 bytes as they are
-//   fetch-add    what to add, 8 bytes                     0                0           then where the old value goes,
-//                                                                                      as in write
+//   data         bytes                local key           local address, 8 bytes
 //
-// A completion is 64 bytes, of which the last four matter: index of the entry (16 bits), a signature, opcode << 4 and
-// flags; in an error, the syndrome is byte 55 and the vendor's byte 54.
+// A write has these three. A swap under masks exchanges 8 bytes, and has two segments before the data, which say where
+// the old value goes:
+//
+//   swap         what to store, 8 bytes                   what to compare, 8 bytes
+//   masks        which bits to store, 8 bytes             which to compare, 8 bytes
+//
+// The last 8 bytes of a completion matter: opcode of the entry << 24 | queue, index of its first block (16 bits), a
+// signature, opcode << 4 and flags; in an error, the syndrome is byte 55 and the vendor's byte 54.
 #pragma once
 
 #include <cstdint>
 
 namespace deepep::mlx5 {
 
-enum Opcode : uint32_t { kRdmaWrite = 0x08, kAtomicFetchAdd = 0x12 };
+enum Opcode : uint32_t { kRdmaWrite = 0x08, kMaskedSwap = 0x09 << 24 | 0x14 };  // of 8 bytes
 
 enum CompletionOpcode : uint32_t { kRequestDone = 0, kRequestError = 13, kResponseError = 14, kNoCompletion = 15 };
 
 constexpr uint32_t kAskCompletion = 0x08;  // a flag of the control segment
-constexpr uint32_t kInline = 1u << 31;
+constexpr int kWriteBlocks = 1, kSwapBlocks = 2;
+constexpr int kWriteSegments = 3, kSwapSegments = 5;
 
 struct alignas(16) Segment {
     uint32_t word[4];
@@ -56,14 +61,12 @@ __host__ __device__ __forceinline__ Segment data(uint64_t local, uint32_t local_
     return {{big_endian(num_bytes), big_endian(local_key), big_endian(high(local)), big_endian(low(local))}};
 }
 
-// Eight bytes, in this machine's order.
-__host__ __device__ __forceinline__ Segment inline_data(uint64_t value) {
-    return {{big_endian(kInline | 8), low(value), high(value), 0}};
-}
-
-__host__ __device__ __forceinline__ Segment fetch_add(uint64_t value) {
+// Stores all bits, whatever is there.
+__host__ __device__ __forceinline__ Segment swap(uint64_t value) {
     return {{big_endian(high(value)), big_endian(low(value)), 0, 0}};
 }
+
+__host__ __device__ __forceinline__ Segment all_bits() { return {{~0u, ~0u, 0, 0}}; }
 
 // The record holds 16 bits of the index behind the last entry.
 __host__ __device__ __forceinline__ uint32_t record(uint64_t end) { return big_endian(low(end) & 0xffff); }
@@ -73,11 +76,19 @@ __host__ __device__ __forceinline__ uint64_t doorbell(uint64_t end, uint32_t que
     return static_cast<uint64_t>(big_endian(queue << 8)) << 32 | big_endian((low(end) & 0xffff) << 8);
 }
 
-// Of the last word of a completion, as loaded.
-__host__ __device__ __forceinline__ uint32_t completion_opcode(uint32_t last_word) { return last_word >> 28; }
+// Of the last 8 bytes of a completion, as loaded.
+__host__ __device__ __forceinline__ uint32_t completion_opcode(uint64_t word) {
+    return static_cast<uint32_t>(word >> 60);
+}
 
-__host__ __device__ __forceinline__ uint16_t completion_index(uint32_t last_word) {
-    return static_cast<uint16_t>((last_word & 0xff) << 8 | (last_word >> 8 & 0xff));
+__host__ __device__ __forceinline__ uint16_t completion_index(uint64_t word) {
+    return static_cast<uint16_t>((word >> 32 & 0xff) << 8 | (word >> 40 & 0xff));
+}
+
+// Index behind the entry.
+__host__ __device__ __forceinline__ uint16_t completion_end(uint64_t word) {
+    bool swapped = (word & 0xff) == (kMaskedSwap & 0xff);
+    return static_cast<uint16_t>(completion_index(word) + (swapped ? kSwapBlocks : kWriteBlocks));
 }
 
 }  // namespace deepep::mlx5

@@ -7,15 +7,14 @@
 //
 // A policy is a class of static functions, chosen when a kernel is built: PeerMemory below, where the peers' memory is
 // mapped on this GPU (virtual nodes), Nvshmem in network_nvshmem.cuh, or Ibgda in network_ibgda.cuh, which writes to
-// queues of a network card itself (today one in software, for tests). Data move in two steps: the sender composes
+// queues of a network card itself. Data move in two steps: the sender composes
 // them at outgoing(), by ordinary or bulk stores, then sends that range:
 //
 //   outgoing(net, cells, node)                  Address of the cell in which to compose what node's peer shall find.
 //   put(net, active, node, ...)                 Sends a range of it.
 //   put_signal(net, active, node, ..., value)   Sends a range of it, then sets a flag (u64) of the peer to value.
 //   signal(net, node, flags, offset, value)     Sets a flag of the peer.
-//   add(net, node, flags, offset, value)        Adds to a u64 of the peer, atomically.
-//   fence(net, node)                            Orders this thread's puts to node before its later signals and adds.
+//   fence(net, node)                            Orders this thread's puts to node before its later signals.
 //   quiet(net)                                  Returns when all that this rank has sent lies at its peers.
 //
 // put and put_signal are called by all lanes of a warp together; each active lane sends a range of its own, at least
@@ -57,11 +56,6 @@ struct PeerMemory {
     static __device__ __forceinline__ void signal(const Network& net, int node, const Cells& flags,
                                                   uint64_t flag_offset, uint64_t value) {
         store_release_sys(at<uint64_t>(outgoing(net, flags, node), flag_offset), value);
-    }
-
-    static __device__ __forceinline__ void add(const Network& net, int node, const Cells& flags, uint64_t flag_offset,
-                                               uint64_t value) {
-        add_release_sys(at<uint64_t>(outgoing(net, flags, node), flag_offset), value);
     }
 
     static __device__ __forceinline__ void fence(const Network&, int) { fence_sys(); }

@@ -1,16 +1,19 @@
 // The network policy over queue pairs that this GPU drives itself (IBGDA): it writes the entries of the send queues and
 // rings the network card. See network.cuh for the contract, mlx5.cuh for the formats.
 //
-// Network memory is registered with the card, under one key. What is composed for node n lies `outbox` bytes past cell
-// n. A peer has queues_per_node queue pairs; a block uses the one of its number, so it keeps its order, which a
-// reliable connection carries to the peer: data before their flag. Any number of warps may share a queue pair.
+// Network memory is registered with the card. What is composed for node n lies `outbox` bytes past cell n. A peer has
+// queues_per_node queue pairs; a block uses the one of its number, so it keeps its order, which a reliable connection
+// carries to the peer. A signal is an atomic: nothing overtakes it, also where writes may overtake each other (relaxed
+// ordering, adaptive routing). Any number of warps may share a queue pair.
 //
-// A submission takes its place in the queue (reserved), waits for room, writes its entries, waits for its turn (ready),
-// then tells the card how far the queue is written: first in the record, then by the doorbell.
+// A submission takes its place in the queue (reserved), writes its entries, waits for its turn (ready), then tells the
+// card how far the queue is written: first in the record, then by the doorbell. Where another has taken a place behind
+// it, it leaves that to the other, for up to `batch` blocks. Completions are read when the queue is full: then a
+// submission waits for its turn first, so that it can ring for what others left to it, and then for room.
 //
-// A card that reports an error, or is not done within the timeout, fails the queue pair: the first thread to see it,
-// which is one that submits next or waits, writes the fault, and from then on nothing is sent through it. The kernel
-// learns of that when it waits for the peers.
+// A card that reports an error, or is not done within the timeout, fails the queue pair: the first thread to see it
+// writes the fault, and from then on nothing is sent through it. The kernel learns of that when it waits for the peers,
+// or in quiet().
 #pragma once
 
 #include "deepep/ibgda_structs.cuh"
@@ -37,35 +40,40 @@ class Ibgda {
                         num_bytes, own_cell(net, flags) + flag_offset, value);
     }
 
-    // The same for a range at any place of this rank's network memory or outbox, to any offset in the peer's.
+    // The same for a range at any place of this rank's network memory or outbox, to any offset in the peer's. What is
+    // longer than the card's messages goes in several.
     static __device__ __forceinline__ void put_from(const Network& net, bool active, int node, uint64_t from,
                                                     uint64_t to, uint64_t num_bytes) {
-        submit_warp<1>(net, active, node, [&](const Queue& queue, uint64_t index, bool last) {
-            write_put(queue, index, last, queue.peer->base + to, from, num_bytes);
-        });
+        if (is_long(net, active, num_bytes)) {
+            put_long(net, active, node, from, to, num_bytes);
+        } else {
+            put_message(net, active, node, from, to, num_bytes);
+        }
     }
 
     static __device__ __forceinline__ void put_signal_from(const Network& net, bool active, int node, uint64_t from,
                                                            uint64_t to, uint64_t num_bytes, uint64_t flag,
                                                            uint64_t value) {
-        submit_warp<2>(net, active, node, [&](const Queue& queue, uint64_t index, bool last) {
-            write_put(queue, index, false, queue.peer->base + to, from, num_bytes);
-            write_inline(queue, index + 1, last, queue.peer->base + flag, value);
+        if (is_long(net, active, num_bytes)) {
+            uint64_t most = at<const IbgdaQueues>(net.queues)->max_message;
+            uint64_t ahead = active ? (num_bytes - 1) / most * most : 0;
+            put_long(net, ahead != 0, node, from, to, ahead);
+            from += ahead, to += ahead, num_bytes -= ahead;
+        }
+        constexpr int kBlocks = mlx5::kWriteBlocks + mlx5::kSwapBlocks;
+        submit_warp<kBlocks>(net, active, node, [&](const Queue& queue, uint64_t index, bool last) {
+            write_put(queue, index, false, to, from, num_bytes);
+            write_signal(queue, index + mlx5::kWriteBlocks, last, flag, value);
         });
     }
 
     static __device__ __forceinline__ void signal(const Network& net, int node, const Cells& flags,
                                                   uint64_t flag_offset, uint64_t value) {
-        submit(net, node, [&](const Queue& queue, uint64_t index) {
-            write_inline(queue, index, true, queue.peer->base + own_cell(net, flags) + flag_offset, value);
-        });
-    }
-
-    static __device__ __forceinline__ void add(const Network& net, int node, const Cells& flags, uint64_t flag_offset,
-                                               uint64_t value) {
-        submit(net, node, [&](const Queue& queue, uint64_t index) {
-            write_add(queue, index, true, queue.peer->base + own_cell(net, flags) + flag_offset, value);
-        });
+        Queue queue = queue_of_block(net, node);
+        uint64_t first = reserve(queue, mlx5::kSwapBlocks);
+        if (first == kRefused) return;
+        write_signal(queue, first, true, own_cell(net, flags) + flag_offset, value);
+        ring(queue, first, first + mlx5::kSwapBlocks);
     }
 
     // This thread's block puts to the node through one queue pair, which keeps their order.
@@ -96,10 +104,33 @@ class Ibgda {
               peer(at<const IbgdaPeer>(rank->peers) + node),
               shared(at<IbgdaQueue>(rank->queues) + node * rank->queues_per_node + idx) {}
 
-        __device__ mlx5::Segment* entry(uint64_t index) const {
-            return at<mlx5::Segment>(shared->entries, (index & (rank->num_entries - 1)) * kIbgdaEntryBytes);
+        __device__ mlx5::Segment* block(uint64_t index) const {
+            return at<mlx5::Segment>(shared->entries, (index & (rank->num_blocks - 1)) * kIbgdaBlockBytes);
         }
     };
+
+    // Whether a lane of the warp has more than the card moves by one entry.
+    static __device__ __forceinline__ bool is_long(const Network& net, bool active, uint64_t num_bytes) {
+        return __any_sync(~0u, active && num_bytes > at<const IbgdaQueues>(net.queues)->max_message);
+    }
+
+    static __device__ __forceinline__ void put_message(const Network& net, bool active, int node, uint64_t from,
+                                                       uint64_t to, uint64_t num_bytes) {
+        submit_warp<mlx5::kWriteBlocks>(net, active, node, [&](const Queue& queue, uint64_t index, bool last) {
+            write_put(queue, index, last, to, from, num_bytes);
+        });
+    }
+
+    static __device__ __noinline__ void put_long(const Network& net, bool active, int node, uint64_t from, uint64_t to,
+                                                 uint64_t num_bytes) {
+        uint64_t most = at<const IbgdaQueues>(net.queues)->max_message;
+        while (__any_sync(~0u, active)) {
+            uint64_t part = num_bytes < most ? num_bytes : most;
+            put_message(net, active, node, from, to, part);
+            from += part, to += part, num_bytes -= part;
+            active = active && num_bytes != 0;
+        }
+    }
 
     static __device__ __forceinline__ Queue queue_of_block(const Network& net, int node) {
         return Queue(net, node, blockIdx.x % at<const IbgdaQueues>(net.queues)->queues_per_node);
@@ -112,32 +143,29 @@ class Ibgda {
 
     static __device__ __forceinline__ void write_put(const Queue& queue, uint64_t index, bool last, uint64_t to,
                                                      uint64_t from, uint64_t num_bytes) {
-        mlx5::Segment* entry = queue.entry(index);
-        entry[0] = mlx5::control(mlx5::kRdmaWrite, index, queue.shared->number, 3, last);
-        entry[1] = mlx5::address(to, queue.peer->remote_key);
-        entry[2] = mlx5::data(from, queue.rank->local_key, static_cast<uint32_t>(num_bytes));
+        mlx5::Segment* entry = queue.block(index);
+        entry[0] = mlx5::control(mlx5::kRdmaWrite, index, queue.shared->number, mlx5::kWriteSegments, last);
+        entry[1] = mlx5::address(queue.peer->base + to, queue.shared->remote_key);
+        entry[2] = mlx5::data(from, queue.shared->local_key, static_cast<uint32_t>(num_bytes));
     }
 
-    static __device__ __forceinline__ void write_inline(const Queue& queue, uint64_t index, bool last, uint64_t to,
+    static __device__ __forceinline__ void write_signal(const Queue& queue, uint64_t index, bool last, uint64_t to,
                                                         uint64_t value) {
-        mlx5::Segment* entry = queue.entry(index);
-        entry[0] = mlx5::control(mlx5::kRdmaWrite, index, queue.shared->number, 3, last);
-        entry[1] = mlx5::address(to, queue.peer->remote_key);
-        entry[2] = mlx5::inline_data(value);
+        mlx5::Segment* entry = queue.block(index);
+        if (queue.rank->swaps_atomics) {
+            value = static_cast<uint64_t>(mlx5::big_endian(mlx5::low(value))) << 32 |
+                    mlx5::big_endian(mlx5::high(value));
+        }
+        entry[0] = mlx5::control(mlx5::kMaskedSwap, index, queue.shared->number, mlx5::kSwapSegments, last);
+        entry[1] = mlx5::address(queue.peer->base + to, queue.shared->remote_key);
+        entry[2] = mlx5::swap(value);
+        entry[3] = mlx5::all_bits();
+        *queue.block(index + 1) = mlx5::data(queue.shared->landing, queue.shared->local_key, sizeof(uint64_t));
     }
 
-    static __device__ __forceinline__ void write_add(const Queue& queue, uint64_t index, bool last, uint64_t to,
-                                                     uint64_t value) {
-        mlx5::Segment* entry = queue.entry(index);
-        entry[0] = mlx5::control(mlx5::kAtomicFetchAdd, index, queue.shared->number, 4, last);
-        entry[1] = mlx5::address(to, queue.peer->remote_key);
-        entry[2] = mlx5::fetch_add(value);
-        entry[3] = mlx5::data(queue.shared->landing, queue.rank->local_key, 8);
-    }
-
-    // A warp whose active lanes submit kEntries each; those for the same node go together. write(queue, index, last)
+    // A warp whose active lanes submit kBlocks each; those for the same node go together. write(queue, index, last)
     // writes them from `index` on.
-    template <int kEntries, typename Write>
+    template <int kBlocks, typename Write>
     static __device__ __forceinline__ void submit_warp(const Network& net, bool active, int node, Write write) {
         uint32_t lanes = __ballot_sync(~0u, active);
         if (!active) return;
@@ -146,43 +174,47 @@ class Ibgda {
         int leader = __ffs(group) - 1, size = __popc(group), place = __popc(group & ((1u << lane) - 1));
         Queue queue = queue_of_block(net, node);
         uint64_t first = 0;
-        if (place == 0) first = reserve(queue, size * kEntries);
+        if (place == 0) first = reserve(queue, size * kBlocks);
         first = __shfl_sync(group, first, leader);
         if (first == kRefused) return;
         // The leader has acquired that the card is done with the entries: a shuffle orders no memory.
         __syncwarp(group);
-        write(queue, first + place * kEntries, place + 1 == size);
+        write(queue, first + place * kBlocks, place + 1 == size);
         __syncwarp(group);
-        if (place == 0) ring(queue, first, first + size * kEntries);
+        if (place == 0) ring(queue, first, first + size * kBlocks);
     }
 
-    // A thread that submits one entry, which write(queue, index) writes.
-    template <typename Write>
-    static __device__ __forceinline__ void submit(const Network& net, int node, Write write) {
-        Queue queue = queue_of_block(net, node);
-        uint64_t first = reserve(queue, 1);
-        if (first == kRefused) return;
-        write(queue, first);
-        ring(queue, first, first + 1);
+    // The first of num_blocks blocks that this thread may write, once the card is done with what was there.
+    static __device__ inline uint64_t reserve(const Queue& queue, uint32_t num_blocks) {
+        if (has_failed(queue)) return kRefused;
+        uint64_t first = add_relaxed_gpu(&queue.shared->reserved, num_blocks);
+        uint64_t end = first + num_blocks, room = load_acquire_gpu(&queue.shared->completed) + queue.rank->num_blocks;
+        return end <= room || await_room(queue, first, end) ? first : kRefused;
     }
 
-    // The first of num_entries entries that this thread may write, once the card is done with what was there.
-    static __device__ inline uint64_t reserve(const Queue& queue, uint32_t num_entries) {
-        if (has_failed(queue) || !look(queue, load_acquire_gpu(&queue.shared->completed))) return kRefused;
-        uint64_t first = add_relaxed_gpu(&queue.shared->reserved, num_entries);
-        uint64_t end = first + num_entries;
-        bool ok = end <= queue.rank->num_entries || await_completed(queue, end - queue.rank->num_entries, kIbgdaNoRoom);
-        return ok ? first : kRefused;
+    static __device__ __noinline__ bool await_room(const Queue& queue, uint64_t first, uint64_t end) {
+        if (!await_turn(queue, first)) return false;
+        ring_now(queue, first);
+        return await_completed(queue, end - queue.rank->num_blocks, kIbgdaNoRoom);
     }
 
-    // Tells the card of entries [first, end), after those before them.
+    // Tells the card of blocks [first, end), after those before them; or leaves it to the submission behind them.
     static __device__ inline void ring(const Queue& queue, uint64_t first, uint64_t end) {
         if (!await_turn(queue, first)) return;
         IbgdaQueue* shared = queue.shared;
+        bool is_last = load_acquire_gpu(&shared->reserved) == end;
+        if (is_last || end - shared->rung >= queue.rank->batch) ring_now(queue, end);
+        store_release_gpu(&shared->ready, end);  // release; pairs with await_turn of the next submission
+    }
+
+    // By the thread whose turn it is.
+    static __device__ inline void ring_now(const Queue& queue, uint64_t end) {
+        IbgdaQueue* shared = queue.shared;
+        if (shared->rung == end) return;
         // release; the card reads the record after the doorbell, then entries and data
         store_release_sys(at<uint32_t>(shared->record, 4), mlx5::record(end));
         store_release_sys(at<uint64_t>(shared->doorbell), mlx5::doorbell(end, shared->number));
-        store_release_gpu(&shared->ready, end);  // release; pairs with await_turn of the next submission
+        shared->rung = end;
     }
 
     static __device__ inline bool await_turn(const Queue& queue, uint64_t first) {
@@ -195,14 +227,14 @@ class Ibgda {
     // Takes note of the latest completion; false if it is an error. `completed` may be old by now: then what is added
     // to it is less than what is done.
     static __device__ inline bool look(const Queue& queue, uint64_t completed) {
-        uint32_t word = load_acquire_sys(at<const uint32_t>(queue.shared->completion, 60));
+        uint64_t word = load_acquire_sys(at<const uint64_t>(queue.shared->completion, 56));
         uint32_t opcode = mlx5::completion_opcode(word);
         if (opcode == mlx5::kRequestError || opcode == mlx5::kResponseError) {
-            fail(queue, kIbgdaErrorCompletion, completed + 1, word);
+            fail(queue, kIbgdaErrorCompletion, completed + 1, mlx5::completion_index(word));
             return false;
         }
-        uint16_t done = static_cast<uint16_t>(mlx5::completion_index(word) + 1 - completed);
-        if (opcode == mlx5::kRequestDone && done != 0 && done <= queue.rank->num_entries)
+        uint16_t done = static_cast<uint16_t>(mlx5::completion_end(word) - completed);
+        if (opcode == mlx5::kRequestDone && done != 0 && done <= queue.rank->num_blocks)
             max_release_gpu(&queue.shared->completed, completed + done);
         return true;
     }
@@ -232,9 +264,9 @@ class Ibgda {
         return *static_cast<volatile uint32_t*>(&queue.shared->failed) != 0;
     }
 
-    // completion: its last word, for an error completion.
+    // entry: that of an error completion.
     static __device__ __noinline__ void fail(const Queue& queue, uint32_t kind, uint64_t waited_for,
-                                             uint32_t completion) {
+                                             uint32_t entry) {
         if (atomicExch(&queue.shared->failed, 1u) != 0) return;
         auto fault = at<volatile IbgdaFault>(queue.shared->fault);
         fault->peer = queue.peer->rank;
@@ -244,7 +276,7 @@ class Ibgda {
             uint32_t word = *at<const volatile uint32_t>(queue.shared->completion, 52);
             fault->syndrome = word >> 24;
             fault->vendor_syndrome = word >> 16 & 0xff;
-            fault->entry = mlx5::completion_index(completion);
+            fault->entry = entry;
         }
         fence_sys();  // release; pairs with the host's acquire of `kind`
         fault->kind = kind;

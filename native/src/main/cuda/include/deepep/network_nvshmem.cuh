@@ -63,12 +63,6 @@ struct Nvshmem {
                            pe_of(net, node));
     }
 
-    static __device__ __forceinline__ void add(const Network& net, int node, const Cells& flags, uint64_t flag_offset,
-                                               uint64_t value) {
-        nvshmemx_signal_op(at<uint64_t>(net.base + own_cell(net, flags), flag_offset), value, NVSHMEM_SIGNAL_ADD,
-                           pe_of(net, node));
-    }
-
     static __device__ __forceinline__ void fence(const Network&, int) { nvshmem_fence(); }
 
     static __device__ __forceinline__ void quiet(const Network&) { nvshmem_quiet(); }

@@ -213,6 +213,10 @@ final class BenchCommand implements Runnable {
         public Integer call() throws Exception {
             bench.validate();
             Network carries = network.network();
+            if (carries instanceof Network.Ibgda) {
+                throw new UsageException(
+                        "bench put measures peer memory and nvshmem; give --network=nvshmem, or leave it out");
+            }
             if (!(carries instanceof Network.Nvshmem)) {
                 LaunchedGroup.refuse("bench put over peer memory");
             }

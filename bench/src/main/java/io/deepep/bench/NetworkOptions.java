@@ -16,15 +16,17 @@ final class NetworkOptions {
         /** {@link Network#peerMemory}. */
         PEER_MEMORY,
         /** {@link Network#nvshmem}. */
-        NVSHMEM
+        NVSHMEM,
+        /** {@link Network#ibgda}. */
+        IBGDA
     }
 
     @Option(
             names = "--network",
             paramLabel = "NAME",
             description =
-                    "Between nodes on GPUs: peer-memory (virtual nodes of one host), nvshmem (a process per rank, see"
-                            + " deepep launch) or auto (default: peer-memory on one host, else nvshmem).")
+                    "Between nodes on GPUs: peer-memory (virtual nodes of one host), nvshmem (a process per rank,"
+                            + " see deepep launch), ibgda (mlx5 cards that the GPUs drive) or auto (default: peer-memory on one host, else nvshmem).")
     private Name network = Name.AUTO;
 
     @Option(
@@ -51,14 +53,14 @@ final class NetworkOptions {
     @Option(
             names = "--pure-rdma",
             description =
-                    "Let nvshmem's transport carry everything between nodes, also to GPUs that NVLink reaches.")
+                    "Let the network carry everything between nodes, also to GPUs that NVLink reaches.")
     private boolean pureRdma;
 
     @Option(
             names = "--nic-handler",
             paramLabel = "NAME",
             description =
-                    "Who rings doorbells under ibgda: auto, gpu, cpu or cpu-host-memory (default: auto).")
+                    "Who rings doorbells under ibgda: auto, gpu, cpu (nvshmem alone) or cpu-host-memory (default: auto).")
     private Network.NicHandler nicHandler;
 
     @Option(
@@ -103,22 +105,31 @@ final class NetworkOptions {
                             orElse(serviceLevel, 0))
                     .withPureRdma(pureRdma);
         }
-        boolean anyOfNvshmem =
-                !nicMapping.isEmpty()
-                        || !bootstrapInterface.isEmpty()
-                        || pureRdma
-                        || Stream.of(
-                                        transport,
-                                        nicHandler,
-                                        qpDepth,
-                                        gidIndex,
-                                        trafficClass,
-                                        serviceLevel)
-                                .anyMatch(Objects::nonNull);
-        if (anyOfNvshmem) {
+        if (transport != null || !bootstrapInterface.isEmpty()) {
             throw new UsageException(
-                    "--transport, --pure-rdma, --nic-mapping, --nic-handler, --bootstrap-interface, --qp-depth,"
-                            + " --gid-index, --traffic-class and --service-level need --network=nvshmem");
+                    "--transport and --bootstrap-interface need --network=nvshmem");
+        }
+        if (network == Name.IBGDA) {
+            return Network.ibgda()
+                    .withNicMapping(nicMapping)
+                    .withNicHandler(orElse(nicHandler, Network.NicHandler.AUTO))
+                    .withQpDepth(orElse(qpDepth, 0))
+                    .withPath(
+                            Network.Path.DEFAULT.withQuality(
+                                    orElse(gidIndex, Network.Path.FIND_GID),
+                                    orElse(trafficClass, 0),
+                                    orElse(serviceLevel, 0)))
+                    .withPureRdma(pureRdma);
+        }
+        boolean anyOfCards =
+                !nicMapping.isEmpty()
+                        || pureRdma
+                        || Stream.of(nicHandler, qpDepth, gidIndex, trafficClass, serviceLevel)
+                                .anyMatch(Objects::nonNull);
+        if (anyOfCards) {
+            throw new UsageException(
+                    "--pure-rdma, --nic-mapping, --nic-handler, --qp-depth, --gid-index, --traffic-class and"
+                            + " --service-level need --network=nvshmem or --network=ibgda");
         }
         return network == Name.AUTO ? Network.auto() : Network.peerMemory();
     }

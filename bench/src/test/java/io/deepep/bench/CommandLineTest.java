@@ -114,8 +114,11 @@ final class CommandLineTest {
                 "bench put --ranks 1 | deepep: --ranks=1 is not in [2, 1024]",
                 "bench put --sizes 64,24 | deepep: --sizes: 24 is not a multiple of 16",
                 "bench put --network nvshmem | deepep: a process for each of 2 ranks is needed: start them by deepep launch -n 2",
-                "bench put --transport ibgda | deepep: --transport, --pure-rdma, --nic-mapping, --nic-handler,"
-                        + " --bootstrap-interface, --qp-depth, --gid-index, --traffic-class and --service-level need --network=nvshmem",
+                "bench put --transport ibgda | deepep: --transport and --bootstrap-interface need --network=nvshmem",
+                "bench put --pure-rdma | deepep: --pure-rdma, --nic-mapping, --nic-handler, --qp-depth, --gid-index,"
+                        + " --traffic-class and --service-level need --network=nvshmem or --network=ibgda",
+                "bench put --network ibgda | deepep: bench put measures peer memory and nvshmem; give --network=nvshmem, or"
+                        + " leave it out",
                 "bench put --sms 0 | deepep: --sms=0 is not in [1, 1024]",
                 "test-intranode --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
                 "test-intranode --ranks x | deepep: Invalid value for option '--ranks': 'x' is not an int;"

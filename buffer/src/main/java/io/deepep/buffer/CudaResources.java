@@ -18,11 +18,13 @@ import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.memory.RdmaHeaps;
+import io.deepep.error.NativeCallException;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.NormalKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
@@ -125,18 +127,18 @@ final class CudaResources implements Resources {
                 options.combineConfig());
     }
 
-    /** Over NVSHMEM, ranks of other nodes are reached by it alone, whatever is mapped here. */
+    /** Ranks of other nodes are reached by a network alone, whatever is mapped here. */
     private CudaLowLatencyKernels openLowLatency(
             BufferOptions options, BufferSizes sizes, GpuSharing sharing) {
         EpTopology topology = options.topology();
         RdmaHeaps heaps = rdma.heaps().from(sizes.normalRdmaBytes());
+        long outbox = rdma.outbox() - sizes.normalRdmaBytes();
         CudaLowLatencyKernels.Network network =
-                heaps.library()
-                        .map(
-                                library ->
-                                        new CudaLowLatencyKernels.Library(
-                                                library, rdma.outbox() - sizes.normalRdmaBytes()))
-                        .orElse(null);
+                rdma.queues() != null
+                        ? new CudaLowLatencyKernels.Queues(rdma.queues().lowLatency(), outbox)
+                        : heaps.library()
+                                .map(library -> new CudaLowLatencyKernels.Library(library, outbox))
+                                .orElse(null);
         CudaHeaps.Reach reach = network == null ? CudaHeaps.Reach.GROUP : CudaHeaps.Reach.NODE;
         List<Long> reached =
                 IntStream.range(0, topology.numRanks())
@@ -168,6 +170,20 @@ final class CudaResources implements Resources {
     @Override
     public KnownDepartures departures() {
         return departures;
+    }
+
+    @Override
+    public Optional<NativeCallException> networkFailure() {
+        return rdma == null || rdma.queues() == null
+                ? Optional.empty()
+                : rdma.queues().ibgda().failure();
+    }
+
+    @Override
+    public void mendNetwork() {
+        if (rdma != null && rdma.queues() != null) {
+            rdma.queues().ibgda().mend();
+        }
     }
 
     @Override

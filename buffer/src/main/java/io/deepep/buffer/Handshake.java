@@ -45,9 +45,11 @@ final class Handshake {
 
     /** NICs and interfaces may differ; what else NVSHMEM is started with, it compares itself. */
     private static String name(Network network) {
-        return network instanceof Network.Nvshmem nvshmem
-                ? "NVSHMEM over " + nvshmem.transport()
-                : network.toString();
+        return switch (network) {
+            case Network.Nvshmem nvshmem -> "NVSHMEM over " + nvshmem.transport();
+            case Network.Ibgda ibgda -> ibgda.withNicMapping("").toString();
+            default -> network.toString();
+        };
     }
 
     /**

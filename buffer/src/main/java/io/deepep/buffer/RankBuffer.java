@@ -158,6 +158,7 @@ final class RankBuffer implements Buffer {
         LowLatencyKernels lowLatency = lowLatency();
         resources.communicationStream().synchronize();
         lowLatency.quiet();
+        resources.mendNetwork();
         options.communicator().barrier(options.timeout());
         lowLatency.reset();
         options.communicator().barrier(options.timeout());
@@ -326,6 +327,7 @@ final class RankBuffer implements Buffer {
     /** Notes a time-out, and returns it with the name of whom the group knows to be gone. */
     DeepEpTimeoutException fail(DeepEpTimeoutException late) {
         DeepEpTimeoutException named = late.blaming(resources.departures().list());
+        resources.networkFailure().ifPresent(named::addSuppressed);
         if (!masksInstead(named)) {
             fail((Throwable) named);
         }

@@ -4,8 +4,10 @@ import io.deepep.CallOptions;
 import io.deepep.DType;
 import io.deepep.Stream;
 import io.deepep.Tensor;
+import io.deepep.error.NativeCallException;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.normal.NormalKernels;
+import java.util.Optional;
 
 /**
  * What a backend gives one rank: memory, the kernels of both modes, and the order in which
@@ -20,6 +22,17 @@ interface Resources extends AutoCloseable {
 
     /** Whom the group knows to be gone, but for those masked in normal mode. */
     KnownDepartures departures();
+
+    /** What the network of this rank has reported; empty if it has nothing to report. */
+    default Optional<NativeCallException> networkFailure() {
+        return Optional.empty();
+    }
+
+    /**
+     * Waits until what this rank has sent has arrived, and connects ranks anew whose connections
+     * have failed: collective, while no rank sends.
+     */
+    default void mendNetwork() {}
 
     /** Masks a rank in normal mode, or takes it back, once no call is under way. */
     void updateMask(int rank, boolean masked);

@@ -144,7 +144,7 @@ class BackendSuiteTest {
                 .singleElement()
                 .hasToString(
                         "java.lang.IllegalArgumentException: no backend is named coda; there are"
-                                + " [host, cuda, cuda-virtual-nodes, cuda-nvshmem]");
+                                + " [host, cuda, cuda-virtual-nodes, cuda-nvshmem, cuda-ibgda]");
     }
 
     static Stream<TestBackend> missing() {

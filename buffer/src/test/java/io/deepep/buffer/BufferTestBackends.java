@@ -22,8 +22,12 @@ public final class BufferTestBackends implements TestBackends {
     static final TestBackend CUDA_NVSHMEM =
             new CudaTestBackend("cuda-nvshmem", true, TestNetworks.nvshmem());
 
+    /** Several nodes whose GPUs drive network cards themselves; see {@link TestNetworks#ibgda}. */
+    static final TestBackend CUDA_IBGDA =
+            new CudaTestBackend("cuda-ibgda", true, TestNetworks.ibgda());
+
     @Override
     public List<TestBackend> all() {
-        return List.of(HOST, CUDA, CUDA_VIRTUAL_NODES, CUDA_NVSHMEM);
+        return List.of(HOST, CUDA, CUDA_VIRTUAL_NODES, CUDA_NVSHMEM, CUDA_IBGDA);
     }
 }

@@ -46,12 +46,17 @@ public record BufferSizes(
         if (options.lowLatency() != null) {
             var layout = LowLatencyLayout.of(options.lowLatency(), topology);
             lowLatency = layout.layout().sizeBytes();
-            if (topology.isInternode() && options.network() instanceof Network.Nvshmem) {
+            if (topology.isInternode() && carries(options.network())) {
                 outbox = layout.outboxBytes();
             }
             hash = 31 * hash + layout.layout().hash();
         }
         return new BufferSizes(nvl, normalRdma, lowLatency, outbox, hash);
+    }
+
+    /** Whether a network carries what kernels compose for ranks of other nodes. */
+    private static boolean carries(Network network) {
+        return network instanceof Network.Nvshmem || network instanceof Network.Ibgda;
     }
 
     /** Normal mode's NVL buffer. */

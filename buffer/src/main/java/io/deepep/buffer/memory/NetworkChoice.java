@@ -3,7 +3,9 @@ package io.deepep.buffer.memory;
 import io.deepep.BufferOptions;
 import io.deepep.Communicator;
 import io.deepep.Network;
+import io.deepep.cuda.ibgda.IbgdaOptions;
 import io.deepep.cuda.nvshmem.NvshmemInstallation;
+import io.deepep.cuda.rdma.RdmaDevice;
 import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
@@ -32,6 +34,7 @@ public final class NetworkChoice {
             }
             case Network.PeerMemory given -> requireOneHost(options, given);
             case Network.Nvshmem given -> requireNvshmem(options, given);
+            case Network.Ibgda given -> requireCards(options, given);
         };
     }
 
@@ -49,9 +52,34 @@ public final class NetworkChoice {
                             + communicator.size()
                             + " are on that of rank "
                             + communicator.rank(),
-                    "use Network.nvshmem, or leave the network out",
+                    "use Network.nvshmem or Network.ibgda, or leave the network out",
                     null);
         }
+        return given;
+    }
+
+    /** Whatever cannot be here is refused before the ranks meet. */
+    private static Network requireCards(BufferOptions options, Network.Ibgda given) {
+        if (!CudaLowLatencyKernels.haveQueueKernels()) {
+            throw new DeepEpUnavailableException(
+                    "network=IBGDA, but this build has no device code",
+                    "build with nvcc, or use a release",
+                    null);
+        }
+        RdmaDevice.unavailabilityReason()
+                .ifPresent(
+                        reason -> {
+                            throw new DeepEpUnavailableException(
+                                    "network=IBGDA, but " + reason,
+                                    "install rdma-core (packages libibverbs1 and ibverbs-providers)",
+                                    null);
+                        });
+        IbgdaOptions settings = IbgdaBuffer.settings(options, given);
+        LOG.log(
+                System.Logger.Level.DEBUG,
+                "IBGDA: {0}, {1}",
+                settings,
+                IbgdaBuffer.groups(options, given, 0));
         return given;
     }
 

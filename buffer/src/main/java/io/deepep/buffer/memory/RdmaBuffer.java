@@ -5,6 +5,7 @@ import io.deepep.Network;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.NetworkLibrary;
+import io.deepep.cuda.ibgda.Ibgda;
 import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.cuda.nvshmem.NvshmemWorld;
 import io.deepep.cuda.nvshmem.PeMap;
@@ -15,16 +16,25 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
- * The RDMA buffer of one rank on a GPU, zeroed: memory that all ranks reach, or a piece of
- * NVSHMEM's symmetric heap.
+ * The RDMA buffer of one rank on a GPU, zeroed: memory that all ranks reach, a piece of NVSHMEM's
+ * symmetric heap, or memory that network cards reach.
  *
  * @param rank whose
  * @param heaps of all ranks, as this one reaches them
- * @param outbox bytes from the buffer to the outbox behind it, from where NVSHMEM sends
+ * @param outbox bytes from the buffer to the outbox behind it, from where a network sends
+ * @param queues null where kernels drive no network card
  * @param release gives this rank's back, without waiting for anybody
  */
-public record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Runnable release)
+public record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Queues queues, Runnable release)
         implements AutoCloseable {
+    /**
+     * Queues of a network card that kernels drive.
+     *
+     * @param lowLatency where low-latency mode finds its own, 0 if it is not used
+     * @param ibgda those of all modes
+     */
+    public record Queues(long lowLatency, Ibgda ibgda) {}
+
     /** Allocates {@code options.numRdmaBytes()} and meets the peers: collective. */
     public static RdmaBuffer open(
             BufferOptions options,
@@ -33,6 +43,9 @@ public record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Runnable releas
             CudaStream stream,
             GpuSharing sharing) {
         boolean crosses = options.topology().isInternode();
+        if (crosses && options.network() instanceof Network.Ibgda network) {
+            return IbgdaBuffer.open(options, network, sizes, context);
+        }
         if (crosses && options.network() instanceof Network.Nvshmem network) {
             sharing.requireRegular();
             PeMap peMap = NvshmemSettings.peMap(options, sharing);
@@ -53,7 +66,11 @@ public record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Runnable releas
                         options.numRdmaBytes(),
                         CudaHeaps.Reach.GROUP);
         return new RdmaBuffer(
-                options.topology().rank(), RdmaHeaps.ofPeers(peers.addresses()), 0, peers::close);
+                options.topology().rank(),
+                RdmaHeaps.ofPeers(peers.addresses()),
+                0,
+                null,
+                peers::close);
     }
 
     /** A piece of the world's symmetric heap, and the outbox behind it. */
@@ -83,8 +100,9 @@ public record RdmaBuffer(int rank, RdmaHeaps heaps, long outbox, Runnable releas
                 direct ? Optional.empty() : Optional.of(new NvshmemNetwork(world, peMap, context));
         return new RdmaBuffer(
                 options.topology().rank(),
-                new RdmaHeaps(addresses, library),
+                new RdmaHeaps(addresses, library, 0),
                 outbox,
+                null,
                 () -> world.release(allocation));
     }
 

@@ -62,10 +62,9 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     /**
      * By queues that the kernels write themselves.
      *
-     * @param policy what kernels' binaries are called after, {@code ibgda} for one
      * @param queues what the policy knows of its queues: {@code Network.queues}
      */
-    public record Queues(String policy, long queues, long outbox) implements Network {}
+    public record Queues(long queues, long outbox) implements Network {}
 
     /** By a library in whose memory heap and outbox lie, at the same place on all ranks. */
     public record Library(NetworkLibrary library, long outbox) implements Network {}
@@ -80,6 +79,11 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     public static void load(CudaContext context) {
         LowLatencyGpu.overMappedMemory(context, false);
         LowLatencyGpu.overMappedMemory(context, true);
+    }
+
+    /** Whether this build has the kernels that write queues themselves. */
+    public static boolean haveQueueKernels() {
+        return LowLatencyGpu.hasQueueKernels();
     }
 
     /** Whether this build has the kernels that reach other nodes through NVSHMEM. */

@@ -22,6 +22,7 @@ final class LowLatencyGpu {
     private static final String FOLDER = "io/deepep/lowlatency/";
     private static final String LIBRARY_FOLDER = FOLDER + "nvshmem/";
     private static final String LIBRARY_SUFFIX = "_nvshmem";
+    private static final String QUEUE_KERNELS = "ibgda_";
 
     private static final Map<Key, LowLatencyGpu> GPUS = new ConcurrentHashMap<>();
 
@@ -71,7 +72,7 @@ final class LowLatencyGpu {
         CudaContext context = place.context();
         return switch (place.network()) {
             case null -> overMappedMemory(context, place.topology().isInternode());
-            case CudaLowLatencyKernels.Queues queues -> shared(context, queues.policy() + "_");
+            case CudaLowLatencyKernels.Queues _ -> shared(context, QUEUE_KERNELS);
             case CudaLowLatencyKernels.Library over -> over(over.library(), context);
         };
     }
@@ -95,9 +96,19 @@ final class LowLatencyGpu {
     }
 
     private static CudaModule load(CudaContext context, String name) {
-        String fatbin = "lowlatency_" + name + ".fatbin";
+        String fatbin = fatbin(name);
         return CudaModule.loadResource(
                 context, fatbin, DeviceCode.find(LowLatencyGpu.class, FOLDER + fatbin));
+    }
+
+    private static String fatbin(String name) {
+        return "lowlatency_" + name + ".fatbin";
+    }
+
+    /** Whether this build has those that write queues themselves. */
+    static boolean hasQueueKernels() {
+        return DeviceCode.find(LowLatencyGpu.class, FOLDER + fatbin(QUEUE_KERNELS + "dispatch"))
+                != null;
     }
 
     /** Those that call a library, which keeps them as long as it runs. */

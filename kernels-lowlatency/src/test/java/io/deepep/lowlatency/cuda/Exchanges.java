@@ -13,8 +13,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 
-/** Random tokens among {@link NicRanks}, and what comes of them. */
-record Exchanges(NicRanks ranks, Arena arena) {
+/** Random tokens among {@link MappedRanks}, and what comes of them. */
+record Exchanges(MappedRanks ranks, Arena arena) {
     /** Tokens, selections and weights of all ranks. */
     record Inputs(List<Tensor> x, List<Tensor> topkIdx, List<Tensor> weights) {}
 
@@ -24,7 +24,7 @@ record Exchanges(NicRanks ranks, Arena arena) {
         int numTopk = limits.maxTopk();
         Random random = new Random(seed);
         Inputs inputs = new Inputs(new ArrayList<>(), new ArrayList<>(), new ArrayList<>());
-        for (int rank = 0; rank < NicRanks.NUM_RANKS; rank++) {
+        for (int rank = 0; rank < MappedRanks.NUM_RANKS; rank++) {
             int numTokens = limits.maxTokens() - rank;
             MemorySegment x = arena.allocate(ValueLayout.JAVA_SHORT, (long) numTokens * hidden);
             for (int i = 0; i < numTokens * hidden; i++) {
@@ -59,7 +59,7 @@ record Exchanges(NicRanks ranks, Arena arena) {
                             inputs.topkIdx(),
                             preReduced ? inputs.weights() : null,
                             format);
-            for (int rank = 0; rank < NicRanks.NUM_RANKS; rank++) {
+            for (int rank = 0; rank < MappedRanks.NUM_RANKS; rank++) {
                 outcome.add(ranks.received(rank, received.get(rank), format));
             }
             if (format != LowLatencyFormat.BF16) {
@@ -71,7 +71,7 @@ record Exchanges(NicRanks ranks, Arena arena) {
                             inputs.topkIdx(),
                             preReduced ? null : inputs.weights(),
                             logFmt);
-            for (int rank = 0; rank < NicRanks.NUM_RANKS; rank++) {
+            for (int rank = 0; rank < MappedRanks.NUM_RANKS; rank++) {
                 Tensor out = combined.get(rank).x();
                 outcome.add(ranks.download(rank, out, 2 * out.numElements()));
             }

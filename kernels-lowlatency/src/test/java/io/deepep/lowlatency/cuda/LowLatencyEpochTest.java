@@ -3,12 +3,13 @@ package io.deepep.lowlatency.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.Device;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
+import io.deepep.cuda.CudaDriver;
 import io.deepep.error.RoutingException;
 import io.deepep.lowlatency.CallEpoch;
-import io.deepep.testkit.nic.NicFaults;
-import io.deepep.testkit.nic.SoftwareNic;
+import io.deepep.testkit.conformance.RequiredBackends;
 import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.List;
@@ -24,21 +25,25 @@ class LowLatencyEpochTest {
     private static final int ROUNDS = 6;
     private static final LowLatencyFormat BF16 = LowLatencyFormat.BF16;
 
-    private static NicRanks open() {
-        return new NicRanks(
-                new SoftwareNic(new NicFaults(), 3, entry -> {}), LIMITS, false, TIMEOUT);
+    private static MappedRanks open() {
+        return new MappedRanks(LIMITS, TIMEOUT);
     }
 
     @BeforeAll
     static void requireCuda() {
-        LowLatencyOverNicTest.requireCuda();
+        boolean built =
+                LowLatencyEpochTest.class.getResource(
+                                "/io/deepep/lowlatency/lowlatency_internode_dispatch.fatbin")
+                        != null;
+        String reason = CudaDriver.unavailabilityReason().orElse(built ? "" : "built without nvcc");
+        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
     }
 
     /**
      * What all ranks receive and combine once each kind of call was made {@code numCalls} times.
      */
     private static List<byte[]> outcomeAfter(long numCalls, boolean preReduced) {
-        try (NicRanks ranks = open();
+        try (MappedRanks ranks = open();
                 Arena arena = Arena.ofShared()) {
             if (numCalls > 0) {
                 ranks.pretendCalls(numCalls);
@@ -65,7 +70,7 @@ class LowLatencyEpochTest {
     @ParameterizedTest
     @CsvSource({"28", "29", "30", "31"})
     void failureLongAgo(int bits) {
-        try (NicRanks ranks = open();
+        try (MappedRanks ranks = open();
                 Arena arena = Arena.ofShared()) {
             Exchanges exchanges = new Exchanges(ranks, arena);
             ranks.pretendCalls(8);

@@ -28,7 +28,7 @@ final class InternodeState {
     private final int maxTokens;
     private final RdmaHeaps heaps;
 
-    /** Null where a library reaches the peers. */
+    /** Null where a network reaches the peers. */
     private final DevicePool.Block peers;
 
     private final DevicePool.Block plan;
@@ -53,12 +53,9 @@ final class InternodeState {
         this.layout = NormalRdmaLayout.of(envelope, limits, topology);
         this.maxTokens = limits.maxTokens();
         this.heaps = heaps;
-        this.kernels =
-                heaps.library()
-                        .map(library -> InternodeKernels.over(library, module.sharedBytes))
-                        .orElse(module.overPeerMemory);
+        this.kernels = kernels(heaps, module, stream);
         this.peers =
-                heaps.library().isPresent()
+                heaps.library().isPresent() || heaps.queues() != 0
                         ? null
                         : memory.allocate((long) Long.BYTES * topology.numRdmaRanks());
         this.plan = memory.allocateZeroed(InternodeStructs.PLAN.numBytes());
@@ -67,6 +64,16 @@ final class InternodeState {
         if (peers != null) {
             uploadPeers(stream);
         }
+    }
+
+    private static InternodeKernels kernels(
+            RdmaHeaps heaps, NormalModule module, CudaStream stream) {
+        if (heaps.queues() != 0) {
+            return InternodeKernels.overQueues(stream.context(), module.sharedBytes);
+        }
+        return heaps.library()
+                .map(library -> InternodeKernels.over(library, module.sharedBytes))
+                .orElse(module.overPeerMemory);
     }
 
     private void uploadPeers(CudaStream stream) {
@@ -138,6 +145,7 @@ final class InternodeState {
         b.setNetwork("base", heaps.addresses().get(topology.rank()))
                 .setNetwork("peers", peers == null ? 0 : peers.address())
                 .setNetwork("outbox", layout.outbox().offset())
+                .setNetwork("queues", heaps.queues())
                 .setNetworkInt("node", topology.rdmaRank())
                 .setNetworkInt("num_nodes", topology.numRdmaRanks());
         heaps.library()

@@ -1,13 +1,10 @@
 package io.deepep.cuda.ibgda;
 
-import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.error.NativeCallException;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.nio.ByteOrder;
 
 /**
  * Why a queue pair has failed, as the kernel that saw it first wrote it.
@@ -34,15 +31,6 @@ record IbgdaFault(
     static final int NO_TURN = 3;
     static final int NO_COMPLETION = 4;
 
-    private static final int REQUEST_ERROR = 13;
-    private static final int RESPONSE_ERROR = 14;
-    private static final long VENDOR_SYNDROME_AT = 54;
-    private static final long SYNDROME_AT = 55;
-    private static final long ENTRY_AT = 60;
-    private static final long OPCODE_AT = 63;
-    private static final ValueLayout.OfShort BIG_ENDIAN_SHORT =
-            ValueLayout.JAVA_SHORT.withOrder(ByteOrder.BIG_ENDIAN);
-
     /** Reads the fault; null if there is none. */
     static IbgdaFault read(MemorySegment memory) {
         // acquire; pairs with the fence before the kernel's store
@@ -61,20 +49,17 @@ record IbgdaFault(
     }
 
     /** The error that a queue pair's latest completion reports; null if it does not. */
-    static IbgdaFault ofCompletion(int peer, IbgdaQueues.QueuePair pair) {
-        // acquire; the network card writes the last byte last
-        byte last = (byte) JAVA_BYTE.varHandle().getAcquire(pair.completion(), OPCODE_AT);
-        int opcode = Byte.toUnsignedInt(last) >> 4;
-        if (opcode != REQUEST_ERROR && opcode != RESPONSE_ERROR) {
+    static IbgdaFault ofCompletion(int peer, int number, MemorySegment completion) {
+        if (!Completion.isError(completion)) {
             return null;
         }
         return new IbgdaFault(
                 ERROR_COMPLETION,
                 peer,
-                pair.number(),
-                Byte.toUnsignedInt(pair.completion().get(JAVA_BYTE, SYNDROME_AT)),
-                Byte.toUnsignedInt(pair.completion().get(JAVA_BYTE, VENDOR_SYNDROME_AT)),
-                Short.toUnsignedInt(pair.completion().get(BIG_ENDIAN_SHORT, ENTRY_AT)),
+                number,
+                Completion.syndrome(completion),
+                Completion.vendorSyndrome(completion),
+                Completion.index(completion),
                 0);
     }
 

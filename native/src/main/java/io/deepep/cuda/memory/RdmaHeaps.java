@@ -7,10 +7,11 @@ import java.util.Optional;
 /**
  * The RDMA buffers of all ranks, as one of them reaches them.
  *
- * @param addresses of every rank's, on this rank's GPU; 0 where only the library reaches it
- * @param library empty where all of them can be addressed
+ * @param addresses of every rank's, on this rank's GPU; 0 where only a network reaches it
+ * @param library that kernels call; empty where they need none
+ * @param queues that kernels write themselves: {@code Network.queues}; 0 for none
  */
-public record RdmaHeaps(List<Long> addresses, Optional<NetworkLibrary> library) {
+public record RdmaHeaps(List<Long> addresses, Optional<NetworkLibrary> library, long queues) {
     /** Where there are none, or nobody needs them. */
     public static final RdmaHeaps NONE = ofPeers(List.of());
 
@@ -21,13 +22,19 @@ public record RdmaHeaps(List<Long> addresses, Optional<NetworkLibrary> library) 
 
     /** Memory that this rank's GPU can address. */
     public static RdmaHeaps ofPeers(List<Long> addresses) {
-        return new RdmaHeaps(addresses, Optional.empty());
+        return new RdmaHeaps(addresses, Optional.empty(), 0);
+    }
+
+    /** Memory that kernels reach by queues of their own where it is on another node. */
+    public static RdmaHeaps over(long queues, List<Long> addresses) {
+        return new RdmaHeaps(addresses, Optional.empty(), queues);
     }
 
     /** The same parts of all buffers, from {@code offset} on. */
     public RdmaHeaps from(long offset) {
         return new RdmaHeaps(
                 addresses.stream().map(address -> address == 0 ? 0 : address + offset).toList(),
-                library);
+                library,
+                queues);
     }
 }

@@ -9,8 +9,7 @@ final class NicCheckStructs {
     static final int PUT = 1;
     static final int PUT_SIGNAL = 2;
     static final int SIGNAL = 3;
-    static final int ADD = 4;
-    static final int QUIET = 5;
+    static final int QUIET = 4;
 
     static final KernelStruct COMMAND =
             KernelStruct.builder("NicCommand", "One call of the policy.")
@@ -55,7 +54,6 @@ final class NicCheckStructs {
                     .constant("kNicPut", PUT)
                     .constant("kNicPutSignal", PUT_SIGNAL)
                     .constant("kNicSignal", SIGNAL)
-                    .constant("kNicAdd", ADD)
                     .constant("kNicQuiet", QUIET)
                     .struct(COMMAND)
                     .struct(SCRIPT)

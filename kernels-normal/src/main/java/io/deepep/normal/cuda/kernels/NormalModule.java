@@ -4,7 +4,6 @@ import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.DeviceCode;
-import io.deepep.cuda.kernel.KernelHeader;
 import java.net.URL;
 
 /**
@@ -28,27 +27,26 @@ public final class NormalModule {
 
     public NormalModule(CudaContext context) {
         sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
-        dispatch = load(context, "normal_dispatch", NormalStructs.HEADER);
-        combine = load(context, "normal_combine", NormalStructs.HEADER);
-        expand = load(context, "normal_expand", NormalStructs.HEADER);
-        stage = load(context, "normal_stage", NormalStructs.HEADER);
-        layout = load(context, "normal_layout", NormalStructs.HEADER);
-        offsets = load(context, "normal_offsets", NormalStructs.HEADER);
+        dispatch = load(context, "normal_dispatch");
+        combine = load(context, "normal_combine");
+        expand = load(context, "normal_expand");
+        stage = load(context, "normal_stage");
+        layout = load(context, "normal_layout");
+        offsets = load(context, "normal_offsets");
         overPeerMemory =
                 new InternodeKernels(
-                        load(context, "internode_dispatch", InternodeStructs.HEADER),
-                        load(context, "internode_combine", InternodeStructs.HEADER));
-        overPeerMemory.dispatch().setMaxDynamicSharedBytes(sharedBytes);
-        overPeerMemory.combine().setMaxDynamicSharedBytes(sharedBytes);
+                                InternodeKernels.load(context, "internode_dispatch"),
+                                InternodeKernels.load(context, "internode_combine"))
+                        .withSharedBytes(sharedBytes);
         dispatch.setMaxDynamicSharedBytes(sharedBytes);
         combine.setMaxDynamicSharedBytes(sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);
     }
 
-    private static CudaFunction load(CudaContext context, String name, KernelHeader header) {
+    private static CudaFunction load(CudaContext context, String name) {
         URL code = DeviceCode.find(NormalModule.class, "io/deepep/normal/" + name + ".fatbin");
         CudaModule module = CudaModule.loadResource(context, name, code);
-        header.requireSame(module);
+        NormalStructs.HEADER.requireSame(module);
         return module.function("deepep_" + name);
     }
 }

@@ -1,0 +1,214 @@
+package io.deepep.buffer.memory;
+
+import io.deepep.BufferOptions;
+import io.deepep.EpTopology;
+import io.deepep.Network;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.ibgda.Ibgda;
+import io.deepep.cuda.ibgda.IbgdaOptions;
+import io.deepep.cuda.memory.RdmaHeaps;
+import io.deepep.cuda.rdma.PathOptions;
+import io.deepep.cuda.topology.HostTopology;
+import io.deepep.cuda.topology.NicMapping;
+import io.deepep.cuda.topology.NicOverride;
+import io.deepep.cuda.topology.NicPort;
+import io.deepep.cuda.topology.PciAddress;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.spi.Layout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.IntPredicate;
+import java.util.stream.IntStream;
+
+/**
+ * The RDMA buffer of a rank whose kernels drive network cards themselves: the ranks of its node
+ * have it mapped, those of other nodes reach it by queue pairs, of which each mode has its own.
+ *
+ * <pre>
+ *   RDMA buffer | outbox of low-latency mode | where atomics return to
+ * </pre>
+ */
+final class IbgdaBuffer {
+    private IbgdaBuffer() {}
+
+    /** Allocates it, and connects the ranks: collective. */
+    static RdmaBuffer open(
+            BufferOptions options, Network.Ibgda network, BufferSizes sizes, CudaContext context) {
+        long outbox = Layout.alignToLine(options.numRdmaBytes());
+        long landings = Layout.alignToLine(outbox + sizes.outboxBytes());
+        long numBytes = landings + IbgdaOptions.NetworkMemory.LANDING_BYTES;
+        CudaHeaps heaps =
+                CudaHeaps.open(
+                        CudaHeaps.Ranks.of(options), context, numBytes, CudaHeaps.Reach.NODE);
+        try {
+            List<IbgdaOptions.Group> groups = groups(options, network, sizes.normalRdmaBytes());
+            Ibgda ibgda =
+                    Ibgda.open(
+                            options.communicator(),
+                            context,
+                            settings(options, network),
+                            new IbgdaOptions.NetworkMemory(
+                                    heaps.localAddress(), numBytes, landings),
+                            groups);
+            long normalQueues = options.normal() == null ? 0 : ibgda.table(0);
+            long lowLatencyQueues =
+                    options.lowLatency() == null ? 0 : ibgda.table(groups.size() - 1);
+            return new RdmaBuffer(
+                    options.topology().rank(),
+                    RdmaHeaps.over(normalQueues, mapped(options, network, heaps)),
+                    outbox,
+                    new RdmaBuffer.Queues(lowLatencyQueues, ibgda),
+                    () -> {
+                        ibgda.close();
+                        heaps.close();
+                    });
+        } catch (RuntimeException e) {
+            heaps.close();
+            throw e;
+        }
+    }
+
+    /**
+     * The queue pairs of a rank.
+     *
+     * @param lowLatencyBase where low-latency mode's part of the RDMA buffer begins
+     * @throws IllegalArgumentException if their depth cannot be
+     */
+    static List<IbgdaOptions.Group> groups(
+            BufferOptions options, Network.Ibgda network, long lowLatencyBase) {
+        List<IbgdaOptions.Group> groups = new ArrayList<>();
+        if (options.normal() != null) {
+            groups.add(normal(options, network));
+        }
+        if (options.lowLatency() != null) {
+            groups.add(lowLatency(options, network, lowLatencyBase));
+        }
+        return groups;
+    }
+
+    /** What kernels may store into; normal mode uses NVL buffers for that. */
+    private static List<Long> mapped(
+            BufferOptions options, Network.Ibgda network, CudaHeaps heaps) {
+        int own = options.topology().rank();
+        return IntStream.range(0, options.topology().numRanks())
+                .mapToObj(
+                        peer ->
+                                network.pureRdma() && peer != own
+                                        ? Long.valueOf(0)
+                                        : heaps.addresses().get(peer))
+                .toList();
+    }
+
+    /** Normal mode reaches the rank with its place on every other node. */
+    private static IbgdaOptions.Group normal(BufferOptions options, Network.Ibgda network) {
+        EpTopology topology = options.topology();
+        List<Integer> peers =
+                IntStream.range(0, topology.numRdmaRanks())
+                        .map(
+                                node ->
+                                        node == topology.rdmaRank()
+                                                ? -1
+                                                : topology.rankOf(node, topology.nvlRank()))
+                        .boxed()
+                        .toList();
+        NvshmemQueues queues =
+                NvshmemQueues.normal(options.dispatchConfig().covering(options.combineConfig()));
+        return group(options, network, peers, topology.rdmaRank(), 0, queues);
+    }
+
+    /** Low-latency mode reaches all ranks whose memory is not mapped. */
+    private static IbgdaOptions.Group lowLatency(
+            BufferOptions options, Network.Ibgda network, long base) {
+        EpTopology topology = options.topology();
+        IntPredicate mapped =
+                peer ->
+                        peer == topology.rank()
+                                || (!network.pureRdma()
+                                        && CudaHeaps.Reach.NODE.includes(topology, peer));
+        List<Integer> peers =
+                IntStream.range(0, topology.numRanks())
+                        .map(peer -> mapped.test(peer) ? -1 : peer)
+                        .boxed()
+                        .toList();
+        NvshmemQueues queues = NvshmemQueues.lowLatency(options.lowLatency(), topology.numRanks());
+        return group(options, network, peers, topology.rank(), base, queues);
+    }
+
+    private static IbgdaOptions.Group group(
+            BufferOptions options,
+            Network.Ibgda network,
+            List<Integer> peers,
+            int ownPlace,
+            long base,
+            NvshmemQueues queues) {
+        int numPaths = nics(options, network).stream().mapToInt(NicPort::numPaths).max().orElse(1);
+        int numPorts = nics(options, network).size();
+        return new IbgdaOptions.Group(
+                peers,
+                ownPlace,
+                base,
+                Math.max(queues.numQpsPerPe(), Math.max(numPaths, numPorts)),
+                network.qpDepth() == 0 ? queues.qpDepth() : network.qpDepth());
+    }
+
+    /**
+     * How a rank's queue pairs are opened.
+     *
+     * @throws DeepEpUnavailableException if that cannot be here
+     */
+    static IbgdaOptions settings(BufferOptions options, Network.Ibgda network) {
+        Network.Path path = network.path();
+        return new IbgdaOptions(
+                nics(options, network).stream()
+                        .map(
+                                nic ->
+                                        new IbgdaOptions.Port(
+                                                nic.hca(),
+                                                nic.port(),
+                                                HostTopology.gidTypes(HostTopology.SYSFS, nic)))
+                        .toList(),
+                new PathOptions(
+                        path.gidIndex(),
+                        path.trafficClass(),
+                        path.serviceLevel(),
+                        path.mtu(),
+                        path.retries(),
+                        path.ackTimeout(),
+                        path.adaptiveRouting()),
+                doorbells(network),
+                true,
+                network.relaxedOrdering(),
+                IbgdaOptions.MAX_MESSAGE_BYTES,
+                options.timeout());
+    }
+
+    private static IbgdaOptions.Doorbells doorbells(Network.Ibgda network) {
+        return switch (network.nicHandler()) {
+            case AUTO -> IbgdaOptions.Doorbells.AUTO;
+            case GPU -> IbgdaOptions.Doorbells.GPU;
+            case CPU_HOST_MEMORY -> IbgdaOptions.Doorbells.THREAD;
+            case CPU ->
+                    throw new DeepEpUnavailableException(
+                            "nicHandler=CPU needs GDRCopy, which network=IBGDA does not use",
+                            "use auto, gpu or cpu-host-memory",
+                            null);
+        };
+    }
+
+    private static List<NicPort> nics(BufferOptions options, Network.Ibgda network) {
+        HostTopology host = HostTopology.read(HostTopology.SYSFS);
+        String gpu = CudaDevice.of(options.device().index()).pciBusId();
+        List<NicPort> nics =
+                NicMapping.of(host, NicOverride.parse(network.nicMapping()))
+                        .of(PciAddress.parse(gpu))
+                        .nics();
+        if (nics.isEmpty()) {
+            throw new DeepEpUnavailableException(
+                    "network=IBGDA, but this host has no RDMA port that it can use",
+                    "see deepep doctor; GPUs of one host reach each other by Network.peerMemory()",
+                    null);
+        }
+        return nics;
+    }
+}

@@ -1,0 +1,7 @@
+// Low-latency combine that reaches ranks of other nodes through queues it writes itself: see lowlatency_combine.cu,
+// and remote.cuh for what differs.
+#include "deepep/network_ibgda.cuh"
+
+#define DEEPEP_LOWLATENCY_INTERNODE
+#define DEEPEP_LOWLATENCY_NETWORK Ibgda
+#include "lowlatency_combine.cu"

@@ -1,0 +1,334 @@
+package io.deepep.cuda.ibgda;
+
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.memory.MappedRegister;
+import io.deepep.cuda.memory.PinnedSlots;
+import io.deepep.cuda.memory.VirtualMemory;
+import io.deepep.cuda.rdma.DoorbellRegister;
+import io.deepep.cuda.rdma.QueuePair;
+import io.deepep.error.NativeCallException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
+
+/**
+ * The queue pairs of one rank for one kind of kernels, and the tables by which the policy {@code
+ * Ibgda} finds them: {@code IbgdaQueues} of {@code deepep/ibgda_structs.cuh}.
+ *
+ * <p>Queue pairs are numbered: those to the first peer, then those to the next.
+ */
+final class IbgdaGroup implements AutoCloseable {
+    private static final KernelStruct RANK = IbgdaStructs.QUEUES;
+    private static final KernelStruct PEER = IbgdaStructs.PEER;
+    private static final KernelStruct QUEUE = IbgdaStructs.QUEUE;
+    private static final KernelStruct FAULT = IbgdaStructs.FAULT;
+
+    /** As many blocks as one warp submits. */
+    private static final int BATCH = 32;
+
+    private static final long LOOK_EVERY_NANOS = 20_000;
+
+    private final IbgdaOptions options;
+    private final IbgdaOptions.Group group;
+    private final IbgdaOptions.NetworkMemory memory;
+    private final List<IbgdaNic> nics;
+    private final Undo undo = new Undo();
+    private final QueueSlab slab;
+    private final VirtualMemory tables;
+    private final PinnedSlots.Slot faults;
+    private final PinnedSlots.Slot doorbellWords;
+    private final List<DoorbellRegister> registers = new ArrayList<>();
+    private final List<Long> doorbells = new ArrayList<>();
+    private final List<QueuePair> pairs = new ArrayList<>();
+
+    /** The places of the ranks that queue pairs lead to. */
+    private final int[] placeOf;
+
+    IbgdaGroup(
+            CudaContext context,
+            IbgdaOptions options,
+            IbgdaOptions.Group group,
+            IbgdaOptions.NetworkMemory memory,
+            List<IbgdaNic> nics) {
+        this.options = options;
+        this.group = group;
+        this.memory = memory;
+        this.nics = nics;
+        int numQueues = group.numQueues();
+        this.placeOf =
+                IntStream.range(0, group.peers().size())
+                        .filter(place -> group.peers().get(place) >= 0)
+                        .flatMap(
+                                place ->
+                                        IntStream.generate(() -> place)
+                                                .limit(group.queuesPerPeer()))
+                        .toArray();
+        try {
+            tables = VirtualMemory.allocate(context, tablesBytes(), VirtualMemory.Export.NONE);
+            undo.made(tables, tables::close);
+            slab =
+                    QueueSlab.open(
+                            context,
+                            numQueues,
+                            group.numBlocks(),
+                            options.queuesInGpuMemory(),
+                            nics.stream().map(IbgdaNic::device).toList());
+            undo.made(slab, slab::close);
+            faults = QueueSlab.takeOnHost(context, this, FAULT.numBytes() * numQueues);
+            QueueSlab.hostMemory(faults).fill((byte) 0);
+            doorbellWords = QueueSlab.takeOnHost(context, this, (long) Long.BYTES * numQueues);
+            QueueSlab.hostMemory(doorbellWords).fill((byte) 0);
+            for (int queue = 0; queue < numQueues; queue++) {
+                DoorbellRegister register = DoorbellRegister.allocate(nic(queue).device());
+                registers.add(undo.made(register, register::close));
+            }
+            openDoorbells(context);
+            for (int queue = 0; queue < numQueues; queue++) {
+                QueuePair pair =
+                        QueuePair.create(
+                                slab.memory(nics.indexOf(nic(queue))),
+                                slab.place(queue),
+                                group.numBlocks(),
+                                registers.get(queue),
+                                nic(queue).port().number());
+                pairs.add(undo.made(pair, pair::close));
+            }
+        } catch (RuntimeException e) {
+            undo.close();
+            throw e;
+        }
+    }
+
+    /** Queue pairs to a peer use the ports in turn, on both sides alike. */
+    private int portOf(int queue) {
+        return queue % group.queuesPerPeer();
+    }
+
+    private IbgdaNic nic(int queue) {
+        return nics.get(portOf(queue) % nics.size());
+    }
+
+    /** For the GPU where the driver maps them; a thread rings the others. */
+    private void openDoorbells(CudaContext context) {
+        if (options.doorbells() != IbgdaOptions.Doorbells.THREAD) {
+            try (Undo mapped = new Undo()) {
+                List<MappedRegister> all = new ArrayList<>();
+                for (DoorbellRegister register : registers) {
+                    MappedRegister one =
+                            MappedRegister.of(context, register.address(), register.numBytes());
+                    all.add(mapped.made(one, one::close));
+                }
+                all.forEach(one -> doorbells.add(one.deviceAddress()));
+                all.forEach(one -> undo.made(one, one::close));
+                mapped.forget();
+                return;
+            } catch (NativeCallException notMapped) {
+                if (options.doorbells() == IbgdaOptions.Doorbells.GPU) {
+                    throw notMapped;
+                }
+            }
+        }
+        for (int queue = 0; queue < registers.size(); queue++) {
+            doorbells.add(doorbellWords.deviceAddress() + (long) Long.BYTES * queue);
+        }
+        DoorbellThread thread = new DoorbellThread(QueueSlab.hostMemory(doorbellWords), registers);
+        undo.made(thread, thread::close);
+    }
+
+    /** The numbers that cards know the queue pairs by, at their places in the table; else 0. */
+    List<Integer> numbers() {
+        Integer[] numbers = new Integer[group.peers().size() * group.queuesPerPeer()];
+        Arrays.fill(numbers, 0);
+        for (int queue = 0; queue < pairs.size(); queue++) {
+            numbers[inTable(queue)] = pairs.get(queue).number();
+        }
+        return List.of(numbers);
+    }
+
+    private int inTable(int queue) {
+        return placeOf[queue] * group.queuesPerPeer() + portOf(queue);
+    }
+
+    /**
+     * Connects all queue pairs, and writes the tables.
+     *
+     * @param addresses of all ranks
+     * @param idx this group's place among those of a rank
+     */
+    void connect(List<RankAddress> addresses, int idx) {
+        for (int queue = 0; queue < pairs.size(); queue++) {
+            RankAddress peer = addresses.get(peerOf(queue));
+            int there = group.ownPlace() * group.queuesPerPeer() + portOf(queue);
+            pairs.get(queue)
+                    .connect(
+                            nic(queue).endpoint(),
+                            port(peer, queue).endpoint(),
+                            peer.groups().get(idx).get(there),
+                            options.path());
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment image = arena.allocate(tablesBytes(), Long.BYTES);
+            write(image, addresses);
+            tables.copyFrom(0, image);
+        }
+    }
+
+    private int peerOf(int queue) {
+        return group.peers().get(placeOf[queue]);
+    }
+
+    private RankAddress.Port port(RankAddress peer, int queue) {
+        return peer.ports().get(portOf(queue) % peer.ports().size());
+    }
+
+    private long tablesBytes() {
+        int places = group.peers().size();
+        return queueAt(places * group.queuesPerPeer());
+    }
+
+    private static long peerAt(int place) {
+        return RANK.numBytes() + PEER.numBytes() * place;
+    }
+
+    private long queueAt(int inTable) {
+        return peerAt(group.peers().size()) + QUEUE.numBytes() * inTable;
+    }
+
+    private void write(MemorySegment image, List<RankAddress> addresses) {
+        boolean hostOrder =
+                nics.stream().allMatch(nic -> nic.device().facts().atomicsInHostOrder());
+        long longest =
+                nics.stream().mapToLong(nic -> nic.port().maxMessageBytes()).min().orElseThrow();
+        new Struct(RANK, image, 0)
+                .set("queues", table() + queueAt(0))
+                .set("peers", table() + peerAt(0))
+                .set("timeout_ns", options.timeout().toNanos())
+                .set("max_message", Math.min(longest, options.maxMessageBytes()))
+                .setInt("queues_per_node", group.queuesPerPeer())
+                .setInt("num_blocks", group.numBlocks())
+                .setInt("batch", BATCH)
+                .setInt("swaps_atomics", hostOrder ? 0 : 1);
+        for (int place = 0; place < group.peers().size(); place++) {
+            int rank = group.peers().get(place);
+            if (rank >= 0) {
+                new Struct(PEER, image, peerAt(place))
+                        .set("base", addresses.get(rank).address() + group.base())
+                        .setInt("rank", rank);
+            }
+        }
+        for (int queue = 0; queue < pairs.size(); queue++) {
+            QueuePair.Place place = slab.place(queue);
+            new Struct(QUEUE, image, queueAt(inTable(queue)))
+                    .set("entries", slab.deviceAddress() + place.entries())
+                    .set("record", slab.deviceAddress() + place.record())
+                    .set("doorbell", doorbells.get(queue))
+                    .set("completion", slab.deviceAddress() + place.completions())
+                    .set("landing", memory.address() + memory.landings())
+                    .set("fault", faults.deviceAddress() + FAULT.numBytes() * queue)
+                    .setInt("number", pairs.get(queue).number())
+                    .setInt("local_key", nic(queue).region().localKey())
+                    .setInt("remote_key", port(addresses.get(peerOf(queue)), queue).remoteKey());
+        }
+    }
+
+    /** Where kernels find the tables: {@code Network.queues}. */
+    long table() {
+        return tables.address();
+    }
+
+    /** What has failed, by queue pair; those of which nothing is known are left out. */
+    List<NativeCallException> failures() {
+        List<NativeCallException> failures = new ArrayList<>();
+        for (int queue = 0; queue < pairs.size(); queue++) {
+            IbgdaFault fault = fault(queue);
+            if (fault != null) {
+                failures.add(fault.toException());
+            }
+        }
+        return failures;
+    }
+
+    private IbgdaFault fault(int queue) {
+        long numBytes = FAULT.numBytes();
+        IbgdaFault seen =
+                IbgdaFault.read(QueueSlab.hostMemory(faults).asSlice(numBytes * queue, numBytes));
+        if (seen != null) {
+            return seen;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            return IbgdaFault.ofCompletion(
+                    peerOf(queue), pairs.get(queue).number(), slab.completion(queue, arena));
+        }
+    }
+
+    /**
+     * Waits until what kernels have sent has arrived, once no kernel sends any more. What a queue
+     * pair that has failed has not sent, is lost.
+     *
+     * @return whether all of it has arrived
+     */
+    boolean quiet(long deadlineNanos) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment image = arena.allocate(tablesBytes(), Long.BYTES);
+            tables.copyTo(0, image);
+            boolean all = true;
+            for (int queue = 0; queue < pairs.size(); queue++) {
+                long ready =
+                        image.get(
+                                ValueLayout.JAVA_LONG,
+                                queueAt(inTable(queue)) + QUEUE.offset("ready"));
+                all &= ready == 0 || await(queue, ready, deadlineNanos);
+            }
+            return all;
+        }
+    }
+
+    private boolean await(int queue, long ready, long deadlineNanos) {
+        while (true) {
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment completion = slab.completion(queue, arena);
+                if (fault(queue) != null) {
+                    return false;
+                }
+                if (Completion.end(completion) == (ready & Completion.INDEX_MASK)) {
+                    return true;
+                }
+            }
+            if (System.nanoTime() - deadlineNanos > 0) {
+                return false;
+            }
+            LockSupport.parkNanos(LOOK_EVERY_NANOS);
+        }
+    }
+
+    /** All queue pairs as they were before {@link #connect}: what was sent is forgotten. */
+    void reset() {
+        pairs.forEach(QueuePair::reset);
+        slab.clear();
+        QueueSlab.hostMemory(faults).fill((byte) 0);
+    }
+
+    @Override
+    public void close() {
+        undo.close();
+    }
+
+    /** A struct inside an image. */
+    private record Struct(KernelStruct struct, MemorySegment image, long at) {
+        Struct set(String field, long value) {
+            image.set(ValueLayout.JAVA_LONG, at + struct.offset(field), value);
+            return this;
+        }
+
+        Struct setInt(String field, int value) {
+            image.set(ValueLayout.JAVA_INT, at + struct.offset(field), value);
+            return this;
+        }
+    }
+}

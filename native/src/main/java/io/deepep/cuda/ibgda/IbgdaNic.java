@@ -1,0 +1,95 @@
+package io.deepep.cuda.ibgda;
+
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.memory.DmaBuf;
+import io.deepep.cuda.rdma.Endpoint;
+import io.deepep.cuda.rdma.MemoryRegion;
+import io.deepep.cuda.rdma.RdmaDevice;
+import io.deepep.cuda.rdma.RdmaPort;
+import io.deepep.error.DeepEpUnavailableException;
+import io.deepep.error.NativeCallException;
+import java.util.List;
+
+/**
+ * A port that a rank uses, with the rank's network memory registered.
+ *
+ * @param device opened for this rank
+ * @param port its state
+ * @param endpoint what peers are told of it
+ * @param region network memory
+ */
+record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegion region)
+        implements AutoCloseable {
+    static IbgdaNic open(
+            CudaContext context,
+            IbgdaOptions.Port wanted,
+            IbgdaOptions.NetworkMemory memory,
+            IbgdaOptions options) {
+        RdmaDevice device = RdmaDevice.open(wanted.device());
+        try {
+            List<String> missing = device.facts().missing();
+            if (!missing.isEmpty()) {
+                throw new DeepEpUnavailableException(
+                        "kernels cannot drive "
+                                + device.name()
+                                + " (firmware "
+                                + device.facts().firmware()
+                                + "): "
+                                + String.join("; ", missing),
+                        "update its firmware, or use Network.nvshmem",
+                        null);
+            }
+            if (memory.numBytes() > device.facts().maxRegionBytes()) {
+                throw new DeepEpUnavailableException(
+                        memory.numBytes()
+                                + " bytes of network memory are more than the "
+                                + device.facts().maxRegionBytes()
+                                + " that "
+                                + device.name()
+                                + " can register under one key",
+                        "lower the buffer's limits",
+                        null);
+            }
+            RdmaPort port = device.port(wanted.number());
+            Endpoint endpoint = Endpoint.of(port, options.path(), wanted::gidType);
+            return new IbgdaNic(device, port, endpoint, register(context, device, memory, options));
+        } catch (RuntimeException e) {
+            device.close();
+            throw e;
+        }
+    }
+
+    /** By a dma-buf where the GPU's driver makes one, else through nvidia-peermem. */
+    private static MemoryRegion register(
+            CudaContext context,
+            RdmaDevice device,
+            IbgdaOptions.NetworkMemory memory,
+            IbgdaOptions options) {
+        boolean relaxed = options.relaxedOrdering();
+        try {
+            if (!DmaBuf.isSupported(context)) {
+                return device.register(memory.address(), memory.numBytes(), relaxed);
+            }
+            try (DmaBuf dmaBuf = DmaBuf.of(context, memory.address(), memory.numBytes())) {
+                return device.registerDmaBuf(
+                        memory.address(), memory.numBytes(), dmaBuf.descriptor(), relaxed);
+            }
+        } catch (NativeCallException e) {
+            throw new DeepEpUnavailableException(
+                    device.name()
+                            + " cannot reach memory of "
+                            + context.device()
+                            + ": "
+                            + e.getMessage(),
+                    "load nvidia-peermem, or use the GPU's open kernel module with Linux 5.12 or later for dma-buf;"
+                            + " if it says that memory is locked, raise ulimit -l",
+                    e);
+        }
+    }
+
+    @Override
+    public void close() {
+        region.close();
+        device.close();
+    }
+}

@@ -1,0 +1,78 @@
+package io.deepep.cuda.rdma;
+
+import io.deepep.error.DeepEpUnavailableException;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.util.function.IntFunction;
+
+/**
+ * A port as its peers address it.
+ *
+ * @param ethernet whether it is RoCE
+ * @param lid local id on InfiniBand
+ * @param mtu as InfiniBand numbers it
+ * @param gid its address, and where it is in its own table
+ * @param isVersion2 of RoCE
+ */
+public record Endpoint(boolean ethernet, int lid, int mtu, Gid gid, boolean isVersion2) {
+    /**
+     * What a rank tells its peers of a port.
+     *
+     * @param typeOf what the kernel says of the address at an index
+     * @throws DeepEpUnavailableException if the port is down, or has no such address
+     */
+    public static Endpoint of(RdmaPort port, PathOptions options, IntFunction<String> typeOf) {
+        if (!port.active()) {
+            throw new DeepEpUnavailableException(
+                    "port " + port.name() + " is not active",
+                    "check its cable and its subnet manager (ibstat), or choose another NIC",
+                    null);
+        }
+        Gid gid =
+                (options.gidIndex() == PathOptions.FIND_GID
+                                ? port.choose(typeOf)
+                                : port.gid(options.gidIndex()))
+                        .orElseThrow(
+                                () ->
+                                        new DeepEpUnavailableException(
+                                                "port "
+                                                        + port.name()
+                                                        + " has no address"
+                                                        + (options.gidIndex() < 0
+                                                                ? ""
+                                                                : " at gidIndex="
+                                                                        + options.gidIndex())
+                                                        + "; it has "
+                                                        + port.gids(),
+                                                "give its network interface an address, or another gidIndex",
+                                                null));
+        return new Endpoint(
+                port.ethernet(),
+                port.lid(),
+                port.mtu(),
+                gid,
+                typeOf.apply(gid.idx()).contains("v2"));
+    }
+
+    /** Writes it for peers. */
+    public void write(DataOutputStream out) throws IOException {
+        out.writeBoolean(ethernet);
+        out.writeShort(lid);
+        out.writeByte(mtu);
+        out.writeInt(gid.idx());
+        out.writeLong(gid.high());
+        out.writeLong(gid.low());
+        out.writeBoolean(isVersion2);
+    }
+
+    /** Reads what {@link #write} wrote. */
+    public static Endpoint read(DataInputStream in) throws IOException {
+        return new Endpoint(
+                in.readBoolean(),
+                in.readUnsignedShort(),
+                in.readByte(),
+                new Gid(in.readInt(), in.readLong(), in.readLong()),
+                in.readBoolean());
+    }
+}

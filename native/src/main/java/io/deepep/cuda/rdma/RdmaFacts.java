@@ -1,0 +1,52 @@
+package io.deepep.cuda.rdma;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What a card says that it can do, as far as kernels that drive it need it.
+ *
+ * @param device as {@code mlx5_0}
+ * @param firmware its version
+ * @param maxQueuePairs that it can have
+ * @param maxEntries of a queue
+ * @param maxRegionBytes that one key can cover
+ * @param maxAtomicsSent in flight from a queue pair
+ * @param maxAtomicsTaken in flight to a queue pair
+ * @param swapsUnderMasks whether it has the atomic that signals use: 8 bytes, exchanged under masks
+ * @param atomicsInHostOrder whether atomics read and write memory in this machine's byte order
+ * @param relaxedOrdering whether writes may overtake each other on PCI, if memory is registered so
+ * @param completionVersion of its completions
+ * @param doorbellBytes of a doorbell register
+ */
+public record RdmaFacts(
+        String device,
+        String firmware,
+        long maxQueuePairs,
+        long maxEntries,
+        long maxRegionBytes,
+        int maxAtomicsSent,
+        int maxAtomicsTaken,
+        boolean swapsUnderMasks,
+        boolean atomicsInHostOrder,
+        boolean relaxedOrdering,
+        int completionVersion,
+        long doorbellBytes) {
+    private static final int KNOWN_COMPLETIONS = 1;
+
+    /** What kernels need and the card has not; empty if they can drive it. */
+    public List<String> missing() {
+        List<String> missing = new ArrayList<>();
+        if (completionVersion != KNOWN_COMPLETIONS) {
+            missing.add(
+                    "its completions have version "
+                            + completionVersion
+                            + ", not "
+                            + KNOWN_COMPLETIONS);
+        }
+        if (!swapsUnderMasks) {
+            missing.add("it does not exchange 8 bytes under masks (extended atomics)");
+        }
+        return missing;
+    }
+}

@@ -1,0 +1,71 @@
+package io.deepep.cuda.rdma;
+
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.IntFunction;
+
+/**
+ * A port of a card, as it is now.
+ *
+ * @param device as {@code mlx5_0}
+ * @param number from 1
+ * @param active whether its link carries data
+ * @param ethernet whether it is RoCE; else InfiniBand
+ * @param lid local id on InfiniBand
+ * @param mtu in use, as InfiniBand numbers it: 1 is 256 bytes, 5 is 4096
+ * @param maxMessageBytes of one entry
+ * @param gids its addresses
+ */
+public record RdmaPort(
+        String device,
+        int number,
+        boolean active,
+        boolean ethernet,
+        int lid,
+        int mtu,
+        long maxMessageBytes,
+        List<Gid> gids) {
+    static final int ACTIVE = 4;
+    static final int ETHERNET = 2;
+
+    /** Copies the list. */
+    public RdmaPort {
+        gids = List.copyOf(gids);
+    }
+
+    /** As {@code mlx5_0:1}. */
+    public String name() {
+        return device + ":" + number;
+    }
+
+    /** Bytes of a packet. */
+    public int mtuBytes() {
+        return 128 << mtu;
+    }
+
+    /**
+     * The address that peers are to use: on RoCE an IPv4 one of version 2, else any of version 2,
+     * else any; on InfiniBand the first, which peers of its own network do not need.
+     *
+     * @param typeOf what the kernel says of the address at an index: {@code RoCE v2}, {@code
+     *     IB/RoCE v1}, or nothing
+     */
+    Optional<Gid> choose(IntFunction<String> typeOf) {
+        Comparator<Gid> better =
+                Comparator.comparing((Gid gid) -> ethernet && isVersion2(typeOf.apply(gid.idx())))
+                        .thenComparing(gid -> ethernet && gid.isIpv4())
+                        .thenComparing(gid -> ethernet && !gid.isLinkLocal())
+                        .thenComparingInt(gid -> -gid.idx());
+        return gids.stream().filter(gid -> !gid.isEmpty()).max(better);
+    }
+
+    private static boolean isVersion2(String type) {
+        return type.contains("v2");
+    }
+
+    /** The address at an index of the table. */
+    Optional<Gid> gid(int idx) {
+        return gids.stream().filter(gid -> gid.idx() == idx && !gid.isEmpty()).findFirst();
+    }
+}

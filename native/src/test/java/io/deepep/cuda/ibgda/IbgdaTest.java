@@ -1,0 +1,370 @@
+package io.deepep.cuda.ibgda;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Device;
+import io.deepep.cuda.CudaContext;
+import io.deepep.cuda.CudaDevice;
+import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.CudaFunction;
+import io.deepep.cuda.CudaModule;
+import io.deepep.cuda.CudaStream;
+import io.deepep.cuda.LaunchConfig;
+import io.deepep.cuda.kernel.KernelStruct;
+import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.cuda.kernel.NetworkStructs;
+import io.deepep.cuda.memory.PinnedMemory;
+import io.deepep.cuda.rdma.PathOptions;
+import io.deepep.error.NativeCallException;
+import io.deepep.testkit.conformance.RequiredBackends;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Host side and device code of IBGDA over the card in software, on a GPU or an emulated one. */
+class IbgdaTest {
+    private static final Duration LONG = Duration.ofSeconds(20);
+    private static final Duration SHORT = Duration.ofMillis(300);
+    private static final PathOptions PATH = new PathOptions(-1, 0, 0, 0, 7, 20, false);
+    private static final int WARP = 32;
+
+    /** One cell a node. */
+    private static final long SLOTS_STRIDE = 16_384;
+
+    private static final long FLAGS = 3 * SLOTS_STRIDE;
+    private static final long ACKS = FLAGS + 1024;
+    private static final long SMALL_STRIDE = 256;
+
+    private static CudaContext context;
+    private static CudaModule module;
+    private static SoftwareCard card;
+
+    private final Arena arena = Arena.ofShared();
+    private final List<MemorySegment> commands = new ArrayList<>();
+    private CardRanks ranks;
+
+    @BeforeAll
+    static void load() {
+        String missing =
+                IbgdaTest.class.getResource("nic_checks.fatbin") == null
+                        ? "nic_checks.fatbin is missing: built without nvcc"
+                        : "";
+        String reason = CudaDriver.unavailabilityReason().orElse(missing);
+        RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
+        card = SoftwareCard.require();
+        context = CudaContext.shared(CudaDevice.of(0));
+        module =
+                CudaModule.loadResource(
+                        context,
+                        "nic_checks.fatbin",
+                        IbgdaTest.class.getResource("nic_checks.fatbin"));
+        NicCheckStructs.HEADER.requireSame(module);
+    }
+
+    @BeforeEach
+    void withoutFaults() {
+        card.faults("");
+    }
+
+    @AfterEach
+    void nothingIsLeft() {
+        if (ranks != null) {
+            ranks.close();
+        }
+        assertThat(card.numObjects()).isZero();
+        arena.close();
+    }
+
+    private static IbgdaOptions options(
+            IbgdaOptions.Doorbells doorbells,
+            boolean inGpu,
+            boolean relaxed,
+            long maxMessage,
+            Duration timeout) {
+        return new IbgdaOptions(
+                List.of(new IbgdaOptions.Port("mlx5_0", 1, List.of())),
+                PATH,
+                doorbells,
+                inGpu,
+                relaxed,
+                maxMessage,
+                timeout);
+    }
+
+    private static IbgdaOptions options(Duration timeout) {
+        return options(IbgdaOptions.Doorbells.AUTO, true, true, 1 << 30, timeout);
+    }
+
+    private void open(int numRanks, int queuesPerPeer, IbgdaOptions options) {
+        ranks = new CardRanks(numRanks, queuesPerPeer, options);
+    }
+
+    /** A call of the policy, by rank 0. */
+    private Command command(int kind, int node) {
+        return new Command(kind, node);
+    }
+
+    private final class Command {
+        private final MemorySegment memory = arena.allocate(NicCheckStructs.COMMAND.numBytes(), 8);
+
+        Command(int kind, int node) {
+            memory.set(JAVA_INT, NicCheckStructs.COMMAND.offset("kind"), kind);
+            memory.set(JAVA_INT, NicCheckStructs.COMMAND.offset("node"), node);
+            cells(memory, NicCheckStructs.COMMAND.offset("cells"), 0, SLOTS_STRIDE);
+            cells(memory, NicCheckStructs.COMMAND.offset("flags"), FLAGS, SMALL_STRIDE);
+            commands.add(memory);
+        }
+
+        Command range(long offset, long stride, long numBytes, int numLanes) {
+            return set("offset", offset)
+                    .set("stride", stride)
+                    .set("num_bytes", numBytes)
+                    .set("num_lanes", numLanes);
+        }
+
+        Command flag(long offset, long value) {
+            return set("flag_offset", offset).set("value", value);
+        }
+
+        private Command set(String field, long value) {
+            memory.set(JAVA_LONG, NicCheckStructs.COMMAND.offset(field), value);
+            return this;
+        }
+    }
+
+    private static void cells(MemorySegment memory, long at, long offset, long stride) {
+        memory.set(JAVA_LONG, at + NetworkStructs.CELLS.offset("offset"), offset);
+        memory.set(JAVA_LONG, at + NetworkStructs.CELLS.offset("stride"), stride);
+    }
+
+    /** Runs the commands given since the last time, as rank 0. */
+    private void runCommands() {
+        KernelStruct struct = NicCheckStructs.COMMAND;
+        try (PinnedMemory list =
+                        PinnedMemory.allocate(context, struct.numBytes() * commands.size());
+                CudaStream stream = CudaStream.create(context)) {
+            for (int i = 0; i < commands.size(); i++) {
+                list.segment().asSlice(struct.numBytes() * i).copyFrom(commands.get(i));
+            }
+            Params params = NicCheckStructs.SCRIPT.allocate(arena);
+            ranks.fillNetwork(params.memory().segment(), NicCheckStructs.SCRIPT.offset("net"), 0);
+            params.set("commands", list.deviceAddress()).setInt("num_commands", commands.size());
+            CudaFunction script = module.function("deepep_nic_script");
+            script.launch(new LaunchConfig(arena, 1, WARP), params.memory(), stream);
+            stream.synchronize();
+            commands.clear();
+        }
+    }
+
+    private long flag(int rank, long offset) {
+        return ranks.memory(rank).get(JAVA_LONG, FLAGS + offset);
+    }
+
+    private void requireNoFailure() {
+        ranks.onEach(rank -> assertThat(ranks.ibgda(rank).failure()).isEmpty());
+    }
+
+    /** By each way to ring, with queues in either memory, in one message or several. */
+    @ParameterizedTest
+    @CsvSource({
+        "AUTO, true, 1073741824",
+        "GPU, false, 1000",
+        "THREAD, true, 999",
+        "THREAD, false, 64"
+    })
+    void movesData(IbgdaOptions.Doorbells doorbells, boolean inGpu, long maxMessage) {
+        open(2, 1, options(doorbells, inGpu, true, maxMessage, LONG));
+        MemorySegment outbox =
+                ranks.memory(0).asSlice(CardRanks.NETWORK_BYTES + SLOTS_STRIDE, 8192);
+        for (int i = 0; i < 1024; i++) {
+            outbox.setAtIndex(JAVA_LONG, i, 0x0102030405060708L * i);
+        }
+        command(NicCheckStructs.PUT, 1).range(4096, 1000, 777, 3);
+        command(NicCheckStructs.PUT_SIGNAL, 1).range(3, 1000, 1000, 2).flag(8, 1L << 40 | 77);
+        command(NicCheckStructs.SIGNAL, 1).flag(24, 0x1122334455667788L);
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        MemorySegment arrived = ranks.memory(1).asSlice(0, 8192);
+        assertThat(arrived.asSlice(3, 2000).mismatch(outbox.asSlice(3, 2000))).isEqualTo(-1);
+        assertThat(arrived.asSlice(0, 3).toArray(JAVA_BYTE)).containsOnly(0);
+        assertThat(arrived.asSlice(2003, 2000).toArray(JAVA_BYTE)).containsOnly(0);
+        for (int lane = 0; lane < 3; lane++) {
+            long at = 4096 + 1000L * lane;
+            assertThat(arrived.asSlice(at, 777).mismatch(outbox.asSlice(at, 777))).isEqualTo(-1);
+            assertThat(arrived.asSlice(at + 777, 223).toArray(JAVA_BYTE)).containsOnly(0);
+        }
+        assertThat(flag(1, 8)).isEqualTo(1L << 40 | 77);
+        assertThat(flag(1, 16)).isEqualTo(1L << 40 | 78);
+        assertThat(flag(1, 24)).isEqualTo(0x1122334455667788L);
+        requireNoFailure();
+    }
+
+    /** Data before flags, room in queues, every queue pair, while writes overtake each other. */
+    @ParameterizedTest
+    @CsvSource({"2, 1, 0", "2, 2, 200", "3, 4, 50"})
+    void exchanges(int numRanks, int queuesPerPeer, int delayMicros) {
+        card.faults("delay " + delayMicros);
+        open(numRanks, queuesPerPeer, options(LONG));
+        exchange(60);
+        requireNoFailure();
+    }
+
+    private void exchange(int numRounds) {
+        int numRanks = ranks.numRanks();
+        LaunchConfig launch = new LaunchConfig(arena, 4, WARP);
+        CudaFunction kernel = module.function("deepep_nic_exchange");
+        try (PinnedMemory errors = PinnedMemory.allocate(context, Long.BYTES)) {
+            List<CudaStream> streams = new ArrayList<>();
+            for (int rank = 0; rank < numRanks; rank++) {
+                streams.add(CudaStream.create(context));
+            }
+            for (int rank = 0; rank < numRanks; rank++) {
+                Params params = exchangeParams(rank, errors, numRounds);
+                kernel.launch(launch, params.memory(), streams.get(rank));
+            }
+            streams.forEach(CudaStream::synchronize);
+            streams.forEach(CudaStream::close);
+            assertThat(errors.segment().get(JAVA_LONG, 0)).isZero();
+        }
+    }
+
+    private Params exchangeParams(int rank, PinnedMemory errors, int numRounds) {
+        KernelStruct struct = NicCheckStructs.EXCHANGE;
+        Params params = struct.allocate(arena);
+        MemorySegment memory = params.memory().segment();
+        ranks.fillNetwork(memory, struct.offset("net"), rank);
+        cells(memory, struct.offset("slots"), 0, SLOTS_STRIDE);
+        cells(memory, struct.offset("flags"), FLAGS, SMALL_STRIDE);
+        cells(memory, struct.offset("acks"), ACKS, SMALL_STRIDE);
+        return params.set("errors", errors.deviceAddress())
+                .set("timeout_ns", LONG.toNanos())
+                .set("slot_bytes", 1024)
+                .set("num_slots", 3)
+                .setInt("num_rounds", numRounds);
+    }
+
+    @Test
+    void anErrorNamesPeerAndSyndromeAndIsMendedTogether() {
+        open(3, 1, options(LONG));
+        command(NicCheckStructs.SIGNAL, 2).flag(0, 1);
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        card.faults("fail 0 retry-exceeded");
+        command(NicCheckStructs.SIGNAL, 2).flag(8, 3);
+        command(NicCheckStructs.QUIET, 0);
+        command(NicCheckStructs.SIGNAL, 2).flag(16, 4);
+        command(NicCheckStructs.SIGNAL, 1).flag(8, 5);
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        assertThat(ranks.ibgda(0).failure())
+                .get()
+                .isInstanceOf(NativeCallException.class)
+                .asString()
+                .contains("to rank 2: TRANSPORT_RETRY_EXCEEDED, vendor syndrome 0x0, at entry 2");
+        assertThat(flag(2, 0)).isEqualTo(1);
+        assertThat(flag(2, 8)).as("failed").isZero();
+        assertThat(flag(2, 16)).as("not sent").isZero();
+        assertThat(flag(1, 8)).as("another queue pair").isEqualTo(5);
+        ranks.onEach(rank -> ranks.ibgda(rank).mend());
+        requireNoFailure();
+        command(NicCheckStructs.SIGNAL, 2).flag(16, 6);
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        assertThat(flag(2, 16)).isEqualTo(6);
+        ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
+        exchange(20);
+        requireNoFailure();
+    }
+
+    /** Nothing is sent after it, and nobody waits for it. */
+    @Test
+    void anErrorThatNoKernelSaw() {
+        open(2, 1, options(LONG));
+        card.faults("fail 0 remote-operation");
+        command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
+        runCommands();
+        assertThat(ranks.ibgda(0).quiet(LONG)).isFalse();
+        assertThat(ranks.ibgda(0).failure()).get().asString().contains("REMOTE_OPERATION_ERROR");
+    }
+
+    @Test
+    void aRangeBeyondTheMemoryIsAnError() {
+        open(2, 1, options(LONG));
+        command(NicCheckStructs.PUT, 1).range(1 << 24, 0, 8, 1);
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        assertThat(ranks.ibgda(0).failure())
+                .get()
+                .asString()
+                .contains("to rank 1: LOCAL_PROTECTION_ERROR");
+    }
+
+    @Test
+    void aFullQueueWaitsForRoom() {
+        open(2, 1, options(LONG));
+        card.faults("stall 20 200");
+        for (int i = 1; i <= 400; i++) {
+            command(NicCheckStructs.SIGNAL, 1).flag(0, i);
+        }
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        requireNoFailure();
+        assertThat(flag(1, 0)).isEqualTo(400);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1, entry 1 did not complete", "200, the queue stayed full"})
+    void whatDoesNotCompleteIsAnError(int numSignals, String message) {
+        open(2, 1, options(SHORT));
+        card.faults("stall 0 3000");
+        for (int i = 0; i < numSignals; i++) {
+            command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
+        }
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        assertThat(ranks.ibgda(0).failure()).get().asString().contains(message);
+    }
+
+    /** Whichever call fails: all ranks learn it, and nothing stays behind. */
+    @Test
+    void aStartThatFailsHalfWayLeavesNothing() {
+        int numObjects;
+        try (CardRanks whole = new CardRanks(2, 2, options(SHORT))) {
+            assertThat(whole.numRanks()).isEqualTo(2);
+            numObjects = card.numObjects();
+        }
+        List<String> failures = new ArrayList<>();
+        for (int before = 0; before < numObjects; before++) {
+            card.faults("refuse " + before);
+            try (CardRanks opened = new CardRanks(2, 2, options(SHORT))) {
+                assertThat(opened.numRanks()).isEqualTo(2);
+            } catch (RuntimeException refused) {
+                assertThat(refused).hasStackTraceContaining("Cannot allocate memory");
+                failures.add(before + " " + refused.getMessage());
+            }
+            assertThat(card.numObjects()).as("after %d", before).isZero();
+        }
+        // Which rank's call it is, differs; and there is another way if queues cannot lie in the
+        // GPU's memory, or a register is refused.
+        assertThat(failures).hasSizeGreaterThanOrEqualTo(numObjects / 2);
+    }
+
+    @Test
+    void aPortThatIsDownIsRefusedByName() {
+        card.faults("port down");
+        assertThatThrownBy(() -> open(2, 1, options(SHORT)))
+                .hasStackTraceContaining("port mlx5_0:1 is not active");
+    }
+}

@@ -1,0 +1,73 @@
+package io.deepep.cuda.rdma;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.error.DeepEpUnavailableException;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Which address a port is reached by, and what settings may be. */
+class RdmaPortTest {
+    private static final long LINK_LOCAL = 0xfe80_0000_0000_0000L;
+    private static final long IPV4 = 0xffff_0a00_0001L;
+    private static final PathOptions FIND = new PathOptions(-1, 0, 0, 0, 7, 20, false);
+
+    private static RdmaPort port(boolean ethernet, Gid... gids) {
+        return new RdmaPort("mlx5_0", 1, true, ethernet, 7, 5, 1 << 30, List.of(gids));
+    }
+
+    private static String type(int idx) {
+        return idx % 2 == 0 ? "IB/RoCE v1" : "RoCE v2";
+    }
+
+    @Test
+    void onRoceAnIpv4AddressOfVersion2() {
+        RdmaPort port =
+                port(
+                        true,
+                        new Gid(0, LINK_LOCAL, 5),
+                        new Gid(1, LINK_LOCAL, 5),
+                        new Gid(2, 0, IPV4),
+                        new Gid(3, 0, IPV4),
+                        new Gid(5, 0, 0));
+        Endpoint found = Endpoint.of(port, FIND, RdmaPortTest::type);
+        assertThat(found.gid().idx()).isEqualTo(3);
+        assertThat(found.isVersion2()).isTrue();
+        PathOptions given = new PathOptions(2, 0, 0, 0, 7, 20, false);
+        assertThat(Endpoint.of(port, given, RdmaPortTest::type).isVersion2()).isFalse();
+        PathOptions empty = new PathOptions(5, 0, 0, 0, 7, 20, false);
+        assertThatThrownBy(() -> Endpoint.of(port, empty, RdmaPortTest::type))
+                .hasMessageContaining("port mlx5_0:1 has no address at gidIndex=5; it has [fe80:");
+    }
+
+    @Test
+    void onInfiniBandTheFirst() {
+        RdmaPort port = port(false, new Gid(0, LINK_LOCAL, 5), new Gid(1, 0, IPV4));
+        assertThat(Endpoint.of(port, FIND, idx -> "").gid().idx()).isZero();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"0, 5, 4, 4", "1024, 5, 5, 3", "4096, 3, 5, 3"})
+    void packetsFitBothPorts(int wanted, int own, int peers, int mtu) {
+        assertThat(new PathOptions(-1, 0, 0, wanted, 7, 20, false).mtu(own, peers)).isEqualTo(mtu);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "-2, 0, 0, 0, 7, 20, gidIndex=-2",
+        "0, 256, 0, 0, 7, 20, trafficClass=256",
+        "0, 0, 16, 0, 7, 20, serviceLevel=16",
+        "0, 0, 0, 1500, 7, 20, mtu=1500",
+        "0, 0, 0, 0, 8, 20, retries=8",
+        "0, 0, 0, 0, 7, 0, ackTimeout=0"
+    })
+    void settingsOutsideTheirRanges(
+            int gid, int tc, int sl, int mtu, int retries, int ackTimeout, String message) {
+        assertThatThrownBy(() -> new PathOptions(gid, tc, sl, mtu, retries, ackTimeout, false))
+                .isInstanceOf(DeepEpUnavailableException.class)
+                .hasMessageContaining(message);
+    }
+}
