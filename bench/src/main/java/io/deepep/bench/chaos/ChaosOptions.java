@@ -36,8 +36,7 @@ public record ChaosOptions(
 
     /** Makes the trials, and tells how they went. */
     public ChaosReport make(Console console) {
-        List<Trial> drawn =
-                Trial.draw(seed, from + trials, numRanks, modes, models, actions);
+        List<Trial> drawn = Trial.draw(seed, from + trials, numRanks, modes, models, actions);
         if (drawn.isEmpty()) {
             throw new UsageException(
                     "none of these actions can be done to ranks that are threads; add processes to"
