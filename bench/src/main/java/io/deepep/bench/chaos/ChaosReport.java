@@ -4,6 +4,7 @@ import io.deepep.bench.text.Names;
 import io.deepep.bench.text.TextTable;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * How trials went.
@@ -23,6 +24,11 @@ public record ChaosReport(
     /** For people. */
     public String text() {
         StringBuilder text = new StringBuilder(table());
+        Map<String, Integer> waits = new TreeMap<>();
+        tallies.forEach(tally -> tally.waitedIn.forEach((w, n) -> waits.merge(w, n, Integer::sum)));
+        waits.forEach(
+                (what, ranks) ->
+                        text.append("\n" + ranks + " ranks waited for the victim in " + what));
         leftOver.forEach(
                 (model, usage) ->
                         text.append(
