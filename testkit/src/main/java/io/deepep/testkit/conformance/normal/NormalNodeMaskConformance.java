@@ -32,6 +32,9 @@ import java.util.stream.IntStream;
 public record NormalNodeMaskConformance(TestBackend backend) implements NormalSuite {
     private static final int ROUNDS = 2;
 
+    /** A masked rank waits until the others have made all their calls. */
+    private static final Duration PATIENCE = Duration.ofSeconds(50);
+
     private static NormalWorld world(EpTopology topology) {
         int numRanks = topology.numRanks();
         return new NormalShape(
@@ -86,7 +89,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         Ranks.run(
                 backend,
                 topology,
-                builder -> builder.normal(whole.limits()),
+                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
                 context -> {
                     NormalMaskConformance.calls(new NormalRank(context, whole));
                     if (!absent.contains(context.rank())) {
@@ -112,7 +115,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         Ranks.run(
                 backend,
                 topology,
-                builder -> builder.normal(whole.limits()),
+                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
                 context -> {
                     Buffer buffer = context.buffer();
                     int rank = context.rank();
@@ -149,7 +152,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         Ranks.run(
                 backend,
                 topology,
-                builder -> builder.normal(whole.limits()),
+                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
                 context -> {
                     if (!absent.contains(context.rank())) {
                         absent.forEach(rank -> context.buffer().updateMask(rank, true));
@@ -172,7 +175,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
         Ranks.run(
                 backend,
                 topology,
-                builder -> builder.normal(whole.limits()),
+                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
                 context -> {
                     NormalRank rank = new NormalRank(context, whole);
                     DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
