@@ -86,38 +86,6 @@ public interface Buffer extends AutoCloseable {
      */
     Tensor getCombineBuffer(DispatchHandle handle);
 
-    /**
-     * Masks (true) or unmasks a rank in normal mode, on one node: calls neither send to nor wait
-     * for a masked rank. Its tokens and results count as absent: no rows come from it, and a
-     * token's selections of its experts are ignored. Waits for calls under way.
-     *
-     * <p>All ranks that go on mask the same ranks between the same two calls; a call of ranks with
-     * different masks is refused on all of them. So are combines and cached dispatches whose handle
-     * is of a dispatch with other masks: dispatch its plan again. Graphs go on as calls do.
-     *
-     * <p>With {@link Builder#maskTimedOutRanks} a rank that does not come in time is masked on all
-     * others, who blame the same one. The call in which that happens fails with a {@code
-     * DeepEpTimeoutException} that names it; the buffer stays usable, and the call can be repeated
-     * without the rank. See that such a rank is dead, or end its process: one that was stopped
-     * while it sent rows, and goes on later, writes over rows of later calls. How it comes back:
-     * {@link #normalRejoin}.
-     *
-     * @throws UnsupportedOperationException on several nodes
-     */
-    void normalUpdateMask(int rank, boolean masked);
-
-    /**
-     * Which ranks are masked in normal mode, by hand or by a timeout: [R], 1 for masked; a copy.
-     */
-    int[] normalQueryMask();
-
-    /**
-     * Collective, of masked ranks too: waits for all ranks, which then make their next call in
-     * normal mode together, none of them masked. Handles from before are those of a dispatch with
-     * other masks.
-     */
-    void normalRejoin();
-
     /** Low-latency dispatch, synchronously (with a hook: its send half). */
     default LowLatencyDispatchResult lowLatencyDispatch(LowLatencyDispatchPlan plan) {
         return lowLatencyDispatch(plan, CallOptions.sync());
@@ -148,24 +116,47 @@ public interface Buffer extends AutoCloseable {
     void cleanLowLatencyBuffer();
 
     /**
-     * Masks (true) or unmasks a rank: low-latency calls neither send to nor wait for a masked rank,
-     * its tokens and results count as absent.
+     * Masks (true) or unmasks a rank, in both modes: calls neither send to nor wait for a masked
+     * rank. Its tokens and results count as absent: no rows come from it, and selections of its
+     * experts are ignored. Graphs go on as calls do.
      *
-     * <p>A rank that kept making the same calls while it was masked can be unmasked at any time.
-     * One that was masked by a timeout, or stayed away, is out of step: before it is unmasked all
-     * ranks, that one too, must {@linkplain #cleanLowLatencyBuffer clean}. Else it may time out
-     * again, or leave rows of calls it made late among those of others.
+     * <p><b>Normal mode.</b> All ranks that go on mask the same ranks between the same two calls; a
+     * call of ranks with different masks is refused on all of them. So are combines and cached
+     * dispatches whose handle is of a dispatch with other masks: dispatch its plan again. This
+     * method waits for calls under way. Across nodes, a token whose forwarder is masked goes by
+     * another rank of the node; if several ranks of one node are masked, there may be none for some
+     * tokens, whose selections on that node then count as absent too. On GPUs, normal mode masks
+     * ranks on one node only.
+     *
+     * <p><b>Low-latency mode.</b> Each rank may mask others at any time. A rank that kept making
+     * the same calls while it was masked can be unmasked at any time.
+     *
+     * <p>With {@link Builder#maskTimedOutRanks} a rank that does not come in time is masked. In
+     * low-latency mode the call goes on without it. In normal mode the call fails on all others
+     * with a {@code DeepEpTimeoutException} that names it; the buffer stays usable, and the call
+     * can be repeated without the rank. See that such a rank is dead, or end its process: one that
+     * was stopped while it sent rows in normal mode, and goes on later, writes over rows of later
+     * calls.
+     *
+     * <p>A rank that was masked by a time-out, or stayed away, is out of step. It comes back by
+     * {@link #rejoin}.
+     *
+     * @throws UnsupportedOperationException if the buffer has only normal mode, on GPUs of several
+     *     nodes
      */
-    void lowLatencyUpdateMask(int rank, boolean masked);
-
-    /** Which ranks are masked, by hand or by a timeout: [R], 1 for masked; a copy. */
-    int[] lowLatencyQueryMask();
+    void updateMask(int rank, boolean masked);
 
     /**
-     * Unmasks all ranks; those that are out of step need a clean first, see {@link
-     * #lowLatencyUpdateMask}.
+     * Which ranks are masked, by hand or by a time-out, in either mode: [R], 1 for masked; a copy.
      */
-    void lowLatencyCleanMask();
+    int[] queryMask();
+
+    /**
+     * Collective, of masked ranks too: waits for all ranks, forgets whatever is in flight, and
+     * unmasks all. The ranks then make their next calls together. Handles from before are those of
+     * a dispatch with other masks, and low-latency ones are invalid.
+     */
+    void rejoin();
 
     /** The stream that asynchronous calls run on, the engine's if it gave one. */
     Stream communicationStream();
@@ -309,9 +300,9 @@ public interface Buffer extends AutoCloseable {
         }
 
         /**
-         * Low-latency calls mask a rank that does not come in time, instead of failing; normal mode
-         * on one node fails the call, and goes on without the rank. Off by default. How it comes
-         * back: {@link Buffer#lowLatencyUpdateMask}, {@link Buffer#normalRejoin}.
+         * Masks a rank that does not come in time: low-latency calls go on without it, calls of
+         * normal mode fail and the next ones go on. Off by default. What that means, and how the
+         * rank comes back: {@link Buffer#updateMask}, {@link Buffer#rejoin}.
          */
         public Builder maskTimedOutRanks(boolean on) {
             this.maskTimedOutRanks = on;

@@ -22,8 +22,7 @@ import java.util.Objects;
  * @param dispatchConfig configuration of normal dispatches
  * @param combineConfig configuration of normal combines
  * @param timeout how long to wait for a peer, at most 365 days
- * @param maskTimedOutRanks whether a low-latency call masks a rank that does not come, instead of
- *     failing
+ * @param maskTimedOutRanks whether a rank that does not come is masked
  * @param observers see every call; may differ between ranks
  */
 public record BufferOptions(

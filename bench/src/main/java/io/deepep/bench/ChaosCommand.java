@@ -41,6 +41,7 @@ import picocli.CommandLine.Option;
         })
 final class ChaosCommand implements Callable<Integer> {
     private static final int MOST_TRIALS = 1_000_000;
+    private static final int MOST_MINUTES = 100_000;
 
     private final Console console;
 
@@ -57,6 +58,20 @@ final class ChaosCommand implements Callable<Integer> {
             paramLabel = "N",
             description = "How often a rank is disturbed (default: ${DEFAULT-VALUE}).")
     private int trials = 40;
+
+    @Option(
+            names = "--from",
+            paramLabel = "N",
+            description =
+                    "The first trial to make, of those that the seed draws, counted from 0: goes on"
+                            + " where another run ended (default: ${DEFAULT-VALUE}).")
+    private int from;
+
+    @Option(
+            names = "--minutes",
+            paramLabel = "N",
+            description = "Begins no trial after so long (default: no limit).")
+    private Integer minutes;
 
     @Option(
             names = "--seed",
@@ -181,6 +196,10 @@ final class ChaosCommand implements Callable<Integer> {
     public Integer call() {
         UsageException.requireIn("--ranks", numRanks, 2, GroupOptions.MOST_RANKS);
         UsageException.requireIn("--trials", trials, 1, MOST_TRIALS);
+        UsageException.requireIn("--from", from, 0, MOST_TRIALS);
+        if (minutes != null) {
+            UsageException.requireIn("--minutes", minutes, 1, MOST_MINUTES);
+        }
         requireSome("--modes", modes);
         requireSome("--ranks-are", models);
         requireSome("--actions", actions);
@@ -195,10 +214,25 @@ final class ChaosCommand implements Callable<Integer> {
                 run.timeout().toMillis(),
                 first);
         ChaosReport report =
-                new ChaosOptions(run, numRanks, trials, first, modes, models, actions, rank(run))
+                new ChaosOptions(
+                                run,
+                                numRanks,
+                                from,
+                                trials,
+                                Duration.ofMinutes(minutes == null ? MOST_MINUTES : minutes),
+                                first,
+                                modes,
+                                models,
+                                actions,
+                                rank(run))
                         .make(console);
         console.print(report.text());
-        console.line("%d trials, %d promises broken", trials, report.breaches().size());
+        console.line("%d trials, %d promises broken", report.made(), report.breaches().size());
+        if (report.made() < trials) {
+            console.line(
+                    "%d minutes were over; to go on: --seed %d --from %d --trials %d",
+                    minutes, first, from + report.made(), trials - report.made());
+        }
         if (json != null) {
             write(first, report);
         }
@@ -221,7 +255,8 @@ final class ChaosCommand implements Callable<Integer> {
         Map<String, Object> record = new LinkedHashMap<>();
         record.put("commit", Build.current().commit());
         record.put("seed", first);
-        record.put("trials", trials);
+        record.put("from", from);
+        record.put("trials", report.made());
         record.put("ranks", numRanks);
         record.put("report", report);
         BenchReport.write(json, record);

@@ -89,7 +89,7 @@ final class CudaResources implements Resources {
         gone = new GoneRanks(context, departures);
         normal = options.normal() == null ? null : openNormal(options, sharing);
         if (normal != null) {
-            departures.leaveOut(rank -> (normal.masked() >>> rank & 1) != 0);
+            departures.leaveOut(rank -> normal.queryMask()[rank] != 0);
         }
         lowLatency = options.lowLatency() == null ? null : openLowLatency(options, sizes, sharing);
     }
@@ -188,9 +188,15 @@ final class CudaResources implements Resources {
 
     @Override
     public void updateMask(int rank, boolean masked) {
-        stream.synchronize();
-        normal.updateMask(rank, masked);
-        gone.update();
+        // Where normal mode cannot leave a rank out, low-latency mode still can.
+        if (normal != null && (normal.canMask() || lowLatency == null)) {
+            stream.synchronize();
+            normal.updateMask(rank, masked);
+            gone.update();
+        }
+        if (lowLatency != null) {
+            lowLatency.updateMask(rank, masked);
+        }
     }
 
     @Override

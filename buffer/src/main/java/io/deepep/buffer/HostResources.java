@@ -81,9 +81,10 @@ final class HostResources implements Resources {
                             context,
                             options.normal(),
                             options.dispatchConfig(),
-                            options.combineConfig());
+                            options.combineConfig(),
+                            options.maskTimedOutRanks());
             NormalKernels known = normal;
-            departures.leaveOut(rank -> (known.masked() >>> rank & 1) != 0);
+            departures.leaveOut(rank -> known.queryMask()[rank] != 0);
         }
         LowLatencyKernels lowLatency = null;
         if (options.lowLatency() != null) {
@@ -108,7 +109,12 @@ final class HostResources implements Resources {
 
     @Override
     public void updateMask(int rank, boolean masked) {
-        normal.updateMask(rank, masked);
+        if (normal != null) {
+            normal.updateMask(rank, masked);
+        }
+        if (lowLatency != null) {
+            lowLatency.updateMask(rank, masked);
+        }
     }
 
     @Override

@@ -82,6 +82,11 @@ final class ObservedOperation<R> implements Operation<R> {
         }
     }
 
+    /** What is called. */
+    CallKind kind() {
+        return kind;
+    }
+
     @Override
     public void begin() {
         if (!hasOpen && !observers.any()) {

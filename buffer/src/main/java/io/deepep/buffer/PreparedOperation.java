@@ -178,7 +178,7 @@ final class PreparedOperation<R> {
             // Every rank learned of it, or nothing was sent: the ranks are still in step.
             throw agreed;
         } catch (DeepEpTimeoutException late) {
-            throw owner.fail(late);
+            throw owner.fail(late, observed.kind());
         } catch (RuntimeException | Error failure) {
             owner.fail(failure);
             throw failure;
@@ -194,7 +194,7 @@ final class PreparedOperation<R> {
                 | CallOrderException agreed) {
             throw agreed;
         } catch (DeepEpTimeoutException late) {
-            throw owner.fail(late);
+            throw owner.fail(late, observed.kind());
         } catch (RuntimeException | Error failure) {
             owner.fail(failure);
             throw failure;

@@ -28,7 +28,6 @@ import java.lang.ref.Reference;
 import java.lang.ref.WeakReference;
 import java.nio.ByteBuffer;
 import java.util.Objects;
-import java.util.stream.IntStream;
 
 /**
  * One rank's buffer: keeps the life cycle and the plans of plans, and leaves protocol to the
@@ -165,44 +164,63 @@ final class RankBuffer implements Buffer {
     }
 
     @Override
-    public void normalUpdateMask(int rank, boolean masked) {
-        normal();
+    public void updateMask(int rank, boolean masked) {
+        requireUsable();
         requireMaskable(rank, masked);
-        resources.communicationStream().synchronize();
+        if (resources.normal() != null) {
+            resources.communicationStream().synchronize();
+        }
         resources.updateMask(rank, masked);
     }
 
     @Override
-    public int[] normalQueryMask() {
-        int bits = normal().masked();
-        return IntStream.range(0, options.topology().numRanks())
-                .map(rank -> rank < Integer.SIZE ? bits >>> rank & 1 : 0)
-                .toArray();
+    public int[] queryMask() {
+        requireUsable();
+        int[] mask = new int[options.topology().numRanks()];
+        if (resources.normal() != null) {
+            addMask(mask, resources.normal().queryMask());
+        }
+        if (resources.lowLatency() != null) {
+            addMask(mask, resources.lowLatency().queryMask());
+        }
+        return mask;
+    }
+
+    private static void addMask(int[] mask, int[] ofMode) {
+        for (int rank = 0; rank < mask.length; rank++) {
+            mask[rank] |= ofMode[rank];
+        }
     }
 
     @Override
-    public void normalRejoin() {
-        NormalKernels normal = normal();
+    public void rejoin() {
+        requireUsable();
+        NormalKernels normal = resources.normal();
+        LowLatencyKernels lowLatency = resources.lowLatency();
         resources.communicationStream().synchronize();
-        byte[] mine = ByteBuffer.allocate(Integer.BYTES).putInt(normal.epoch()).array();
-        int latest = normal.epoch();
-        for (byte[] epoch : options.communicator().allGather(mine, options.timeout())) {
-            int theirs = ByteBuffer.wrap(epoch).getInt();
+        if (lowLatency != null) {
+            lowLatency.quiet();
+        }
+        int epoch = normal == null ? 0 : normal.epoch();
+        int latest = epoch;
+        byte[] mine = ByteBuffer.allocate(Integer.BYTES).putInt(epoch).array();
+        for (byte[] other : options.communicator().allGather(mine, options.timeout())) {
+            int theirs = ByteBuffer.wrap(other).getInt();
             latest = theirs - latest > 0 ? theirs : latest;
         }
-        normal.startAfter(latest);
-        for (int rank = 0; rank < options.topology().numRanks(); rank++) {
-            if (normalQueryMask()[rank] != 0) {
+        if (normal != null) {
+            normal.startAfter(latest);
+        }
+        if (lowLatency != null) {
+            lowLatency.reset();
+        }
+        int[] masked = queryMask();
+        for (int rank = 0; rank < masked.length; rank++) {
+            if (masked[rank] != 0) {
                 resources.updateMask(rank, false);
             }
         }
         options.communicator().barrier(options.timeout());
-    }
-
-    @Override
-    public void lowLatencyUpdateMask(int rank, boolean masked) {
-        requireMaskable(rank, masked);
-        lowLatency().updateMask(rank, masked);
     }
 
     private void requireMaskable(int rank, boolean masked) {
@@ -214,19 +232,6 @@ final class RankBuffer implements Buffer {
         if (masked && rank == options.topology().rank()) {
             throw new IllegalArgumentException(
                     "rank=" + rank + " is this rank; it cannot mask itself");
-        }
-    }
-
-    @Override
-    public int[] lowLatencyQueryMask() {
-        return lowLatency().queryMask();
-    }
-
-    @Override
-    public void lowLatencyCleanMask() {
-        LowLatencyKernels lowLatency = lowLatency();
-        for (int rank = 0; rank < options.topology().numRanks(); rank++) {
-            lowLatency.updateMask(rank, false);
         }
     }
 
@@ -324,27 +329,26 @@ final class RankBuffer implements Buffer {
         return resources.run(prepared, callOptions);
     }
 
-    /** Notes a time-out, and returns it with the name of whom the group knows to be gone. */
-    DeepEpTimeoutException fail(DeepEpTimeoutException late) {
+    /**
+     * Notes a time-out, and returns it with the name of whom the group knows to be gone. Normal
+     * mode may go on without that rank from the next call on. If it is this rank that was too late,
+     * nobody is to be masked: its calls fail until it is in step again.
+     */
+    DeepEpTimeoutException fail(DeepEpTimeoutException late, CallKind kind) {
+        boolean normal = kind == CallKind.NORMAL_DISPATCH || kind == CallKind.NORMAL_COMBINE;
         DeepEpTimeoutException named = late.blaming(resources.departures().list());
         resources.networkFailure().ifPresent(named::addSuppressed);
-        if (!masksInstead(named)) {
+        boolean goesOn =
+                options.maskTimedOutRanks()
+                        && normal
+                        && resources.normal().canMask()
+                        && named.peer() != options.topology().rank();
+        if (!goesOn) {
             fail((Throwable) named);
+        } else if (!named.isPeerAhead()) {
+            resources.updateMask(named.peer(), true);
         }
         return named;
-    }
-
-    /** Normal mode goes on without whom all others blame alike, from the next call on. */
-    private boolean masksInstead(DeepEpTimeoutException late) {
-        boolean masks =
-                options.maskTimedOutRanks()
-                        && options.normal() != null
-                        && !options.topology().isInternode()
-                        && late.peer() != options.topology().rank();
-        if (masks) {
-            resources.updateMask(late.peer(), true);
-        }
-        return masks;
     }
 
     /** Notes a failure after which the ranks are out of step. */

@@ -34,7 +34,12 @@ interface Resources extends AutoCloseable {
      */
     default void mendNetwork() {}
 
-    /** Masks a rank in normal mode, or takes it back, once no call is under way. */
+    /**
+     * Masks a rank in the modes that can, or takes it back; in normal mode once no call is under
+     * way.
+     *
+     * @throws UnsupportedOperationException if there is no such mode
+     */
     void updateMask(int rank, boolean masked);
 
     /** The stream of asynchronous calls. */

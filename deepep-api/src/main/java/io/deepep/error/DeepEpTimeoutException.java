@@ -13,6 +13,7 @@ public final class DeepEpTimeoutException extends DeepEpException {
     private final int peer;
     private final String phase;
     private final long waitedNanos;
+    private final boolean isAhead;
 
     /**
      * Creates the error.
@@ -26,6 +27,17 @@ public final class DeepEpTimeoutException extends DeepEpException {
      */
     public DeepEpTimeoutException(
             int rank, int peer, String phase, long expected, long observed, long timeoutNanos) {
+        this(rank, peer, phase, expected, observed, timeoutNanos, false);
+    }
+
+    private DeepEpTimeoutException(
+            int rank,
+            int peer,
+            String phase,
+            long expected,
+            long observed,
+            long timeoutNanos,
+            boolean isAhead) {
         super(
                 ("rank %s waited %s s for rank %s in %s: expected=%s observed=%s; check that rank %s is alive"
                                 + " and makes the same calls, or raise the timeout")
@@ -36,6 +48,14 @@ public final class DeepEpTimeoutException extends DeepEpException {
         this.peer = peer;
         this.phase = phase;
         this.waitedNanos = timeoutNanos;
+        this.isAhead = isAhead;
+    }
+
+    /** The error of a rank that comes too late: {@code peer} has left the call without it. */
+    public static DeepEpTimeoutException tooLate(
+            int rank, int peer, String phase, long expected, long observed, long timeoutNanos) {
+        return new DeepEpTimeoutException(
+                rank, peer, phase, expected, observed, timeoutNanos, true);
     }
 
     /**
@@ -60,6 +80,7 @@ public final class DeepEpTimeoutException extends DeepEpException {
         this.peer = gone.rank();
         this.phase = phase;
         this.waitedNanos = waitedNanos;
+        this.isAhead = false;
     }
 
     /**
@@ -86,6 +107,11 @@ public final class DeepEpTimeoutException extends DeepEpException {
     /** The rank that did not come. */
     public int peer() {
         return peer;
+    }
+
+    /** Whether the peer is there, but has left this rank behind, which was too late. */
+    public boolean isPeerAhead() {
+        return isAhead;
     }
 
     /** What was waited for, for example {@code dispatch.header}. */

@@ -27,7 +27,7 @@ import java.util.List;
 final class ProcessHeaps {
     private static final long PAGE_BYTES = 4096;
     private static final String CURE =
-            "run all ranks on one host, as one user, in one PID namespace (containers: one for all ranks)";
+            "run all ranks on one host, as one user, in one PID namespace (containers: one for all ranks), with room for their buffers";
 
     private final EpTopology topology;
     private final Meeting meeting;

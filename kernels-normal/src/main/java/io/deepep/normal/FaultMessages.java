@@ -1,5 +1,6 @@
 package io.deepep.normal;
 
+import io.deepep.EpTopology;
 import io.deepep.error.CapacityExceededException;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RankMismatchException;
@@ -7,12 +8,12 @@ import io.deepep.error.RoutingException;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
 import java.util.Locale;
-import java.util.stream.IntStream;
 
 /** What a {@link Fault} of an operation means to the caller, on either backend. */
 public final class FaultMessages {
     private final String operation;
     private final int rank;
+    private final int numRanks;
     private final long timeoutNanos;
     private final int numExperts;
     private final String[] phases;
@@ -21,13 +22,14 @@ public final class FaultMessages {
      * Messages of one operation.
      *
      * @param call what it is
-     * @param rank this rank
+     * @param topology this rank's place
      * @param timeoutNanos how long it waits
      * @param numExperts of the operation
      */
-    public FaultMessages(NormalCall call, int rank, long timeoutNanos, int numExperts) {
+    public FaultMessages(NormalCall call, EpTopology topology, long timeoutNanos, int numExperts) {
         this.operation = call.text();
-        this.rank = rank;
+        this.rank = topology.rank();
+        this.numRanks = topology.numRanks();
         this.timeoutNanos = timeoutNanos;
         this.numExperts = numExperts;
         this.phases = new String[FaultPhase.values().length];
@@ -61,8 +63,7 @@ public final class FaultMessages {
                             0,
                             fault.seen());
             case PEER_ABORTED -> abandoned(fault);
-            case OUT_OF_STEP ->
-                    timeout(fault.peer(), operation + ", which that rank has left behind", fault);
+            case OUT_OF_STEP -> tooLate(fault, operation + ", which that rank has left behind");
             case TOO_MANY_EXPANDED -> capacity(fault, "raise numWorstTokens of its plan");
             case ROW_OUT_OF_RANGE -> rowOutOfRange(fault);
             case GRID_NOT_RESIDENT ->
@@ -134,7 +135,7 @@ public final class FaultMessages {
         return String.format(Locale.ROOT, format, values);
     }
 
-    private static RankMismatchException mismatch(Fault fault) {
+    private RankMismatchException mismatch(Fault fault) {
         HeaderWord word = HeaderWord.of(fault.k());
         return RankMismatchException.of(
                 "normal mode",
@@ -145,15 +146,11 @@ public final class FaultMessages {
                 show(word, fault.seen()));
     }
 
-    private static Object show(HeaderWord word, long value) {
+    private Object show(HeaderWord word, long value) {
         return switch (word) {
             case OP -> NormalCall.textOf(value);
             case HANDLE_EPOCH -> "call " + Word.call((int) value);
-            case MASKED ->
-                    IntStream.range(0, Integer.SIZE)
-                            .filter(masked -> (value >>> masked & 1) != 0)
-                            .boxed()
-                            .toList();
+            case MASKED -> Masks.describe((int) value, numRanks);
             default -> value;
         };
     }
@@ -167,12 +164,17 @@ public final class FaultMessages {
                 rank, peer, phase, fault.expected(), fault.seen(), timeoutNanos);
     }
 
+    private DeepEpTimeoutException tooLate(Fault fault, String phase) {
+        return DeepEpTimeoutException.tooLate(
+                rank, fault.peer(), phase, fault.expected(), fault.seen(), timeoutNanos);
+    }
+
     /** A peer gave up on somebody before this rank could notice by itself. */
     private DeepEpTimeoutException abandoned(Fault fault) {
         int culprit = fault.k();
         String phase = phase(fault.phase()) + ", in which rank " + fault.peer();
         return culprit == rank
-                ? timeout(fault.peer(), phase + " gave up waiting for rank " + rank, fault)
+                ? tooLate(fault, phase + " gave up waiting for rank " + rank)
                 : timeout(culprit, phase + " gave up waiting for it", fault);
     }
 

@@ -1,38 +1,75 @@
 package io.deepep.normal;
 
 import io.deepep.EpTopology;
+import java.util.Arrays;
+import java.util.stream.IntStream;
 
 /**
  * The ranks that a rank leaves out of its calls in normal mode: it neither sends to them nor waits
  * for them. All that go on leave out the same, which they compare in the header of each call.
  */
 public final class Masks {
-    private final EpTopology topology;
-    private int bits;
+    private final boolean[] masked;
+    private final Rails rails;
+    private int word;
 
     /** None, as yet. */
     public Masks(EpTopology topology) {
-        this.topology = topology;
+        this.masked = new boolean[topology.numRanks()];
+        this.rails = new Rails(topology);
+        rails.route(this);
     }
 
-    /** Leaves a rank out, or takes it back. */
-    public void update(int rank, boolean masked) {
-        if (topology.isInternode()) {
-            throw new UnsupportedOperationException(
-                    "normal mode masks ranks on one node only, and this group has "
-                            + topology.numRdmaRanks()
-                            + " nodes; open a buffer over the ranks that are left");
-        }
-        bits = masked ? bits | 1 << rank : bits & ~(1 << rank);
+    /** Leaves a rank out, or takes it back; between calls. */
+    public void update(int rank, boolean leaveOut) {
+        masked[rank] = leaveOut;
+        word = wordOf(masked);
+        rails.route(this);
     }
 
     /** Whether a rank is left out. */
     public boolean contains(int rank) {
-        return !topology.isInternode() && (bits >>> rank & 1) != 0;
+        return masked[rank];
     }
 
-    /** Bit r for rank r. */
-    public int bits() {
-        return bits;
+    /** Whether no rank is left out. */
+    public boolean isEmpty() {
+        return word == 0;
+    }
+
+    /** What ranks compare: bit r for rank r, in larger groups a hash; 0 for none. */
+    public int word() {
+        return word;
+    }
+
+    /** How ranks on different nodes reach each other without those. */
+    public Rails rails() {
+        return rails;
+    }
+
+    /** [R], 1 for masked; a copy. */
+    public int[] toArray() {
+        return IntStream.range(0, masked.length).map(rank -> masked[rank] ? 1 : 0).toArray();
+    }
+
+    private static int wordOf(boolean[] masked) {
+        if (masked.length <= Integer.SIZE) {
+            return IntStream.range(0, masked.length)
+                    .map(rank -> masked[rank] ? 1 << rank : 0)
+                    .reduce(0, (a, b) -> a | b);
+        }
+        boolean any = IntStream.range(0, masked.length).anyMatch(rank -> masked[rank]);
+        return any ? Arrays.hashCode(masked) | 1 : 0;
+    }
+
+    /** What a {@link #word} of a group says. */
+    static Object describe(int word, int numRanks) {
+        if (numRanks > Integer.SIZE) {
+            return word == 0 ? "none" : "a set with the hash " + Integer.toHexString(word);
+        }
+        return IntStream.range(0, numRanks)
+                .filter(rank -> (word >>> rank & 1) != 0)
+                .boxed()
+                .toList();
     }
 }

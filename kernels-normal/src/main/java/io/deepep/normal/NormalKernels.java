@@ -32,12 +32,15 @@ public interface NormalKernels {
      * Leaves a rank out of later calls, or takes it back; the same on all ranks that go on, none of
      * which is in a call.
      *
-     * @throws UnsupportedOperationException on several nodes
+     * @throws UnsupportedOperationException unless {@link #canMask}
      */
     void updateMask(int rank, boolean masked);
 
-    /** Which ranks are masked: bit r for rank r. */
-    int masked();
+    /** Whether this backend can leave ranks of this group out. */
+    boolean canMask();
+
+    /** Which ranks are masked: [R], 1 for masked; a copy. */
+    int[] queryMask();
 
     /** The epoch of the last call; none is under way. */
     int epoch();

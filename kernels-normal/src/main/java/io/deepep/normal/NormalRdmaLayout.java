@@ -8,19 +8,20 @@ import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 
 /**
- * Each rank's RDMA buffer in normal mode; empty when the group is one node. Every region has a cell
- * for each node, written by the rank with the same nvlRank there.
+ * Each rank's RDMA buffer in normal mode; empty when the group is one node. Headers and endings
+ * have a cell for each rank, and rows one for each node, written by the rank with the same nvlRank
+ * there, and spare ones: see {@link Rails}.
  *
  * <pre>
- *   headers      [nodes][2]           32 + R + experts per node words i32 by parity of the epoch, relayed to the node
- *   records      [nodes][maxTokens]   dispatch: a token's rows on this node, experts, weights; combine: f32 [maxTokens][K]
- *   slots        [nodes][channels][rdmaRecvChunk, at least 8]  rows; a call divides its cell among its rings
- *   endings      [nodes]              as a done flag
+ *   headers      [R][2]               32 + R + experts per node words i32 by parity of the epoch, relayed to the node
+ *   records      [cells][maxTokens]   dispatch: a token's rows on this node, experts, weights; combine: f32 [maxTokens][K]
+ *   slots        [cells][channels][rdmaRecvChunk, at least 8]  rows; a call divides its cell among its rings
+ *   endings      [R]                  as a done flag
  *   outbox       all above once more: what a network that reads registered memory sends from
- *   headerFlags  [nodes][2]           epoch
- *   recordFlags  [nodes][256]         epoch, by block of the sender
- *   tails        [nodes][rings]       epoch | rows put into the ring here &lt;&lt; 32
- *   heads        [nodes][rings]       epoch | rows taken from the ring there &lt;&lt; 32
+ *   headerFlags  [R][2]               epoch
+ *   recordFlags  [cells][256]         epoch, by block of the sender
+ *   tails        [cells][rings]       epoch | rows put into the ring here &lt;&lt; 32
+ *   heads        [cells][rings]       epoch | rows taken from the ring there &lt;&lt; 32
  * </pre>
  *
  * @param headerBytes from a header to that of the other parity
@@ -53,7 +54,8 @@ public record NormalRdmaLayout(
      * @param topology the group; the rank does not matter
      */
     public static NormalRdmaLayout of(Config envelope, NormalLimits limits, EpTopology topology) {
-        int nodes = topology.isInternode() ? topology.numRdmaRanks() : 0;
+        int ranks = topology.isInternode() ? topology.numRanks() : 0;
+        int cells = Rails.numCells(topology);
         int channels = envelope.numChannels();
         int expertsPerRank = Math.ceilDiv(limits.maxExperts(), topology.numRanks());
         int numWords =
@@ -63,19 +65,19 @@ public record NormalRdmaLayout(
         long headerBytes = Layout.alignToLine((long) Integer.BYTES * numWords);
         long rowBytes = RowFormat.maxStrideBytes(limits.hidden());
         Layout.Builder builder = Layout.builder("NormalRdmaLayout");
-        Region headers = builder.region("headers", headerBytes, nodes, 2);
+        Region headers = builder.region("headers", headerBytes, ranks, 2);
         Region records =
-                builder.region("records", recordBytes(limits.maxTopk()), nodes, limits.maxTokens());
+                builder.region("records", recordBytes(limits.maxTopk()), cells, limits.maxTokens());
         Region slots =
                 builder.region(
-                        "slots", rowBytes, nodes, channels, RingShape.slotsOfChannel(envelope));
-        Region endings = builder.region("endings", ENDING_BYTES, nodes);
-        Region outbox = builder.region("outbox", endings.end(), nodes == 0 ? 0 : 1);
+                        "slots", rowBytes, cells, channels, RingShape.slotsOfChannel(envelope));
+        Region endings = builder.region("endings", ENDING_BYTES, ranks);
+        Region outbox = builder.region("outbox", endings.end(), ranks == 0 ? 0 : 1);
         int rings = channels * RingShape.MOST_RINGS;
-        Region headerFlags = builder.region("headerFlags", Long.BYTES, nodes, 2);
-        Region recordFlags = builder.region("recordFlags", Long.BYTES, nodes, MAX_BLOCKS);
-        Region tails = builder.region("tails", Long.BYTES, nodes, rings);
-        Region heads = builder.region("heads", Long.BYTES, nodes, rings);
+        Region headerFlags = builder.region("headerFlags", Long.BYTES, ranks, 2);
+        Region recordFlags = builder.region("recordFlags", Long.BYTES, cells, MAX_BLOCKS);
+        Region tails = builder.region("tails", Long.BYTES, cells, rings);
+        Region heads = builder.region("heads", Long.BYTES, cells, rings);
         return new NormalRdmaLayout(
                 builder.build(),
                 headerBytes,

@@ -16,7 +16,7 @@ public enum Action {
     FREEZE(RankKind.PROCESSES),
     /** It begins each call late, by less than the time-out. */
     SLOW(RankKind.THREADS, RankKind.PROCESSES),
-    /** Its process can open no more files for the rest of the trial. */
+    /** Its process can open no more files, or enlarge none, for the rest of the trial. */
     STARVE(RankKind.PROCESSES);
 
     private final boolean fitsThreads;

@@ -3,6 +3,7 @@ package io.deepep.bench.chaos;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.Progress;
 import io.deepep.planner.Mode;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.LinkedHashMap;
@@ -20,6 +21,7 @@ final class Chaos {
     private final Map<String, Tally> tallies = new LinkedHashMap<>();
     private final Map<RankKind, Usage> leftOver = new EnumMap<>(RankKind.class);
     private final List<String> breaches = new ArrayList<>();
+    private int made;
 
     /**
      * No trials yet.
@@ -31,14 +33,25 @@ final class Chaos {
         this.worlds = worlds;
     }
 
-    /** Makes all trials. */
-    void run(List<Trial> trials) {
+    /** Makes trials until all are made, or the time allowed is over. */
+    void run(List<Trial> trials, Duration limit) {
+        long begin = System.nanoTime();
         Map<RankKind, World> open = new EnumMap<>(RankKind.class);
         try (Progress progress = Progress.of(console, "trials", trials.size())) {
+            // Processes first: this one holds pipes to them, which are not its threads' doing.
+            for (RankKind model : List.of(RankKind.PROCESSES, RankKind.THREADS)) {
+                if (trials.stream().anyMatch(trial -> trial.model() == model)) {
+                    open.put(model, begin(model));
+                }
+            }
             for (Trial trial : trials) {
+                if (System.nanoTime() - begin > limit.toNanos()) {
+                    break;
+                }
                 progress.at(trial.kind());
-                run(trial, open.computeIfAbsent(trial.model(), this::begin));
+                run(trial, open.get(trial.model()));
                 progress.step();
+                made++;
             }
             open.forEach((model, world) -> leftOver.put(model, world.leftOver()));
         } finally {
@@ -68,6 +81,10 @@ final class Chaos {
         Verdict.breaches(trial, outcomes).forEach(breach -> complain(trial, breach));
         Trial after = Trial.quiet(trial.seed() + Trial.ROUNDS, trial.mode(), trial.model());
         boolean verified = quiet(after, world, "after " + trial.kind());
+        Usage held = world.leftOver();
+        if (held.exceeds(Usage.TOLERATED)) {
+            complain(trial, "ranks hold " + held + " more than after their first runs");
+        }
         boolean replaced =
                 world.replace() > 0 && quiet(after, world, "with a new rank after " + trial.kind());
         tally.end(verified, replaced, breaches.size() > before);
@@ -95,7 +112,7 @@ final class Chaos {
     /** How the trials went. */
     ChaosReport report() {
         List<Tally> sorted = tallies.values().stream().sorted(Chaos::compare).toList();
-        return new ChaosReport(sorted, leftOver, List.copyOf(breaches));
+        return new ChaosReport(made, sorted, leftOver, List.copyOf(breaches));
     }
 
     private static int compare(Tally a, Tally b) {

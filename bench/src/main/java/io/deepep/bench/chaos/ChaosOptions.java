@@ -5,6 +5,7 @@ import io.deepep.bench.run.UsageException;
 import io.deepep.planner.Mode;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -13,14 +14,18 @@ import java.util.List;
  *
  * @param run placement and patience of its ranks
  * @param numRanks of the whole group
+ * @param from the first trial that is made, of those that the seed draws, from 0
  * @param trials how many
+ * @param limit after which no trial begins
  * @param seed of all of them
  * @param rankArguments of the command line that starts a rank's process with the same {@code run}
  */
 public record ChaosOptions(
         RankRun run,
         int numRanks,
+        int from,
         int trials,
+        Duration limit,
         long seed,
         List<Mode> modes,
         List<RankKind> models,
@@ -31,14 +36,14 @@ public record ChaosOptions(
 
     /** Makes the trials, and tells how they went. */
     public ChaosReport make(Console console) {
-        List<Trial> drawn = Trial.draw(seed, trials, numRanks, modes, models, actions);
+        List<Trial> drawn = Trial.draw(seed, from + trials, numRanks, modes, models, actions);
         if (drawn.isEmpty()) {
             throw new UsageException(
                     "none of these actions can be done to ranks that are threads; add processes to"
                             + " --ranks-are, or throw, leave or slow to --actions");
         }
         Chaos chaos = new Chaos(console, this::world);
-        chaos.run(drawn);
+        chaos.run(drawn.subList(from, from + trials), limit);
         return chaos.report();
     }
 

@@ -4,16 +4,18 @@ import io.deepep.bench.text.Names;
 import io.deepep.bench.text.TextTable;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 
 /**
  * How trials went.
  *
+ * @param made trials, of those that were asked for
  * @param tallies a count for each kind
  * @param leftOver what ranks held more at the end than after their first runs, the most of any
  * @param breaches what was not as promised, a line each with what draws the trial again
  */
 public record ChaosReport(
-        List<Tally> tallies, Map<RankKind, Usage> leftOver, List<String> breaches) {
+        int made, List<Tally> tallies, Map<RankKind, Usage> leftOver, List<String> breaches) {
     /** Whether all promises were kept. */
     public boolean isGood() {
         return breaches.isEmpty();
@@ -22,16 +24,17 @@ public record ChaosReport(
     /** For people. */
     public String text() {
         StringBuilder text = new StringBuilder(table());
+        Map<String, Integer> waits = new TreeMap<>();
+        tallies.forEach(tally -> tally.waitedIn.forEach((w, n) -> waits.merge(w, n, Integer::sum)));
+        waits.forEach(
+                (what, ranks) ->
+                        text.append("\n" + ranks + " ranks waited for the victim in " + what));
         leftOver.forEach(
                 (model, usage) ->
                         text.append(
-                                ("\nat the end a rank of the %s held at most %s descriptors, %s threads and %s"
-                                                + " mappings of shared memory more than after its first run")
-                                        .formatted(
-                                                Names.of(model),
-                                                usage.descriptors(),
-                                                usage.threads(),
-                                                usage.mappings())));
+                                ("\nat the end a rank of the %s held at most %s more than after its"
+                                                + " first run")
+                                        .formatted(Names.of(model), usage)));
         return text.toString();
     }
 

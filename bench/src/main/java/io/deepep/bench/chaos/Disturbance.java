@@ -23,6 +23,7 @@ final class Disturbance implements AutoCloseable {
     private final Signals signals;
     private final List<Closeable> hoard = new ArrayList<>();
     private boolean done;
+    private boolean limited;
 
     /**
      * Of one rank in one run.
@@ -98,7 +99,13 @@ final class Disturbance implements AutoCloseable {
                         });
     }
 
+    /** Half of the trials take files to open, the others room in files and in shared memory. */
     private void starve() {
+        if (trial.seed() % 2 == 0) {
+            signals.limitFileSize(0);
+            limited = true;
+            return;
+        }
         try {
             while (true) {
                 hoard.add(new FileInputStream(NULL_DEVICE.toFile()));
@@ -119,5 +126,8 @@ final class Disturbance implements AutoCloseable {
             }
         }
         hoard.clear();
+        if (limited) {
+            signals.limitFileSize(Signals.UNLIMITED);
+        }
     }
 }

@@ -1,8 +1,11 @@
 package io.deepep.bench.chaos;
 
 import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.testkit.oracle.OracleMismatch;
 import java.util.Locale;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
  * How one rank came out of a run.
@@ -28,6 +31,7 @@ record Outcome(Kind kind, int peer, String text) {
     }
 
     private static final int LONGEST_TEXT = 600;
+    private static final Pattern MEETING_RANK = Pattern.compile(": rank (\\d+): ");
 
     static final Outcome PASSED = new Outcome(Kind.PASSED, -1, "");
     static final Outcome HUNG = new Outcome(Kind.HUNG, -1, "did not come back");
@@ -38,6 +42,11 @@ record Outcome(Kind kind, int peer, String text) {
         for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
             if (cause instanceof DeepEpTimeoutException gone) {
                 return new Outcome(Kind.NAMED, gone.peer(), line(gone));
+            }
+            // Of a meeting that failed on one rank all are told why, and on which.
+            Matcher who = MEETING_RANK.matcher(String.valueOf(cause.getMessage()));
+            if (cause instanceof DeepEpUnavailableException && who.find()) {
+                return new Outcome(Kind.NAMED, Integer.parseInt(who.group(1)), line(cause));
             }
             if (cause instanceof OracleMismatch) {
                 return new Outcome(Kind.WRONG, -1, line(cause));

@@ -2,10 +2,17 @@ package io.deepep.bench.chaos;
 
 import com.fasterxml.jackson.annotation.JsonAutoDetect;
 import io.deepep.bench.text.Names;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** What became of the trials of one kind. */
 @JsonAutoDetect(fieldVisibility = JsonAutoDetect.Visibility.ANY)
 public final class Tally {
+    /** In the text of a {@link io.deepep.error.DeepEpTimeoutException}. */
+    private static final Pattern WAIT = Pattern.compile("waited .* s for rank \\d+ in ([^,:]+)");
+
     final String mode;
     final String ranks;
     final String action;
@@ -18,6 +25,9 @@ public final class Tally {
 
     /** Of them, those that were told of the victim by its number. */
     int named;
+
+    /** What these waited for, and how many did. */
+    final Map<String, Integer> waitedIn = new TreeMap<>();
 
     /** Of them, those that got all their results, all right. */
     int unharmed;
@@ -41,6 +51,10 @@ public final class Tally {
         others++;
         if (other.kind() == Outcome.Kind.NAMED) {
             named++;
+            Matcher wait = WAIT.matcher(other.text());
+            if (wait.find()) {
+                waitedIn.merge(wait.group(1), 1, Integer::sum);
+            }
         } else if (other.kind() == Outcome.Kind.PASSED) {
             unharmed++;
         }

@@ -15,6 +15,9 @@ import java.util.stream.Stream;
  * @param mappings of shared memory
  */
 public record Usage(long descriptors, int threads, long mappings) {
+    /** What a process may hold more without having leaked: Java's own threads and files. */
+    static final Usage TOLERATED = new Usage(16, 8 + Runtime.getRuntime().availableProcessors(), 0);
+
     /** Threads that end by themselves may take so long. */
     private static final int SETTLE_MILLIS = 20;
 
@@ -73,5 +76,18 @@ public record Usage(long descriptors, int threads, long mappings) {
                 descriptors - before.descriptors,
                 threads - before.threads,
                 mappings - before.mappings);
+    }
+
+    /** Whether there is more of anything. */
+    boolean exceeds(Usage other) {
+        return descriptors > other.descriptors
+                || threads > other.threads
+                || mappings > other.mappings;
+    }
+
+    @Override
+    public String toString() {
+        return "%d descriptors, %d threads and %d mappings of shared memory"
+                .formatted(descriptors, threads, mappings);
     }
 }

@@ -1,6 +1,5 @@
 package io.deepep.bench.lowlatency;
 
-import io.deepep.Buffer;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
@@ -24,7 +23,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
         session.run(
                 rank -> {
                     if (rank != absent) {
-                        session.buffer(rank).lowLatencyUpdateMask(absent, true);
+                        session.buffer(rank).updateMask(absent, true);
                         requireMask(rank, 1);
                     }
                 });
@@ -49,9 +48,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
                     if (rank != absent) {
                         verifier.combined(rank, CombineRows.BF16, combined.get(rank));
                     }
-                    Buffer buffer = session.buffer(rank);
-                    buffer.cleanLowLatencyBuffer();
-                    buffer.lowLatencyCleanMask();
+                    session.buffer(rank).rejoin();
                     requireMask(rank, 0);
                 });
         return nanos;
@@ -80,7 +77,7 @@ record MaskedRankCase(Session session, Verifier verifier, int absent) implements
     }
 
     private void requireMask(int rank, int expected) {
-        int seen = session.buffer(rank).lowLatencyQueryMask()[absent];
+        int seen = session.buffer(rank).queryMask()[absent];
         if (seen != expected) {
             throw new OracleMismatch(
                     "mask of rank %s at rank %s: expected %s, saw %s"

@@ -31,7 +31,7 @@ final class LowLatencyRun {
         if (absent.contains(memory.rank())) {
             return outputs;
         }
-        absent.forEach(rank -> buffer.lowLatencyUpdateMask(rank, true));
+        absent.forEach(rank -> buffer.updateMask(rank, true));
         Tensor topkIdx = memory.device("topk_idx");
         Tensor stats = memory.device("cumulative_stats");
         LowLatencyDispatchPlan plan =

@@ -89,8 +89,13 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
     }
 
     @Override
-    public int masked() {
-        return state.masks.bits();
+    public boolean canMask() {
+        return state.canMask();
+    }
+
+    @Override
+    public int[] queryMask() {
+        return state.masks.toArray();
     }
 
     @Override

@@ -137,8 +137,7 @@ final class CudaNormalState implements AutoCloseable {
 
     /** The status of an operation, in its slot. */
     StatusBlock status(PinnedSlots.Slot slot, NormalCall call, int numExperts) {
-        return new StatusBlock(
-                slot, new FaultMessages(call, topology.rank(), timeoutNanos, numExperts));
+        return new StatusBlock(slot, new FaultMessages(call, topology, timeoutNanos, numExperts));
     }
 
     /** Fills the group at the beginning of {@code params}. */
@@ -203,9 +202,20 @@ final class CudaNormalState implements AutoCloseable {
         write(wordOfState("epoch"), epoch);
     }
 
+    /** Stand-ins for a masked rank's rail are not in the kernels across nodes. */
+    boolean canMask() {
+        return !topology.isInternode();
+    }
+
     void updateMask(int rank, boolean masked) {
+        if (!canMask()) {
+            throw new UnsupportedOperationException(
+                    "normal mode on GPUs masks ranks on one node only, and this group has "
+                            + topology.numRdmaRanks()
+                            + " nodes; open a buffer over the ranks that are left");
+        }
         masks.update(rank, masked);
-        write(wordOfState("masked"), masks.bits());
+        write(wordOfState("masked"), masks.word());
     }
 
     long wordOfState(String field) {

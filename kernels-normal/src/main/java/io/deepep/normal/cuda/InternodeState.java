@@ -116,14 +116,14 @@ final class InternodeState {
             int numTopk) {
         Between b = new Between(params, struct.offset("between"));
         fillNetwork(b);
-        b.cells("headers", layout.headers())
-                .cells("header_flags", layout.headerFlags())
+        b.cellsOfRail("headers", layout.headers(), topology)
+                .cellsOfRail("header_flags", layout.headerFlags(), topology)
                 .cells("records", layout.records())
                 .cells("record_flags", layout.recordFlags())
                 .cells("slots", layout.slots())
                 .cells("tails", layout.tails())
                 .cells("heads", layout.heads())
-                .cells("endings", layout.endings())
+                .cellsOfRail("endings", layout.endings(), topology)
                 .set("header_bytes", layout.headerBytes())
                 .set("plan", plan.address())
                 .set("block_counts", blockCounts.address())
@@ -169,10 +169,23 @@ final class InternodeState {
             return this;
         }
 
+        /** A region with a cell for each node. */
         Between cells(String field, Region region) {
+            return cells(field, region.offset(), region.stride0());
+        }
+
+        /** A region with a cell for each rank, of which a rail uses its own. */
+        Between cellsOfRail(String field, Region region, EpTopology topology) {
+            return cells(
+                    field,
+                    region.at(topology.nvlRank()),
+                    topology.numNvlRanks() * region.stride0());
+        }
+
+        private Between cells(String field, long offset, long stride) {
             long cells = at + STRUCT.offset(field);
-            params.setLong(cells + NetworkStructs.CELLS.offset("offset"), region.offset());
-            params.setLong(cells + NetworkStructs.CELLS.offset("stride"), region.stride0());
+            params.setLong(cells + NetworkStructs.CELLS.offset("offset"), offset);
+            params.setLong(cells + NetworkStructs.CELLS.offset("stride"), stride);
             return this;
         }
 

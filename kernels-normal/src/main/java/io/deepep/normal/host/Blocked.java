@@ -1,28 +1,35 @@
 package io.deepep.normal.host;
 
-/** What holds up a part that a rank plays: the ring of a silent peer, if there is one. */
+import io.deepep.normal.Rails;
+
+/** What holds up a part that a rank plays: the ring of a silent rank, if there is one. */
 final class Blocked {
+    private static final int NONE = -1;
+
     private final HostNormalState state;
+    private final Rails.Ends ends;
     private int channel;
-    private int node;
+    private int place;
     private boolean silent;
 
-    Blocked(HostNormalState state) {
+    /** Of a part that exchanges rows with {@code ends}. */
+    Blocked(HostNormalState state, Rails.Ends ends) {
         this.state = state;
+        this.ends = ends;
     }
 
     /** Before another look. */
     void clear() {
         silent = false;
-        node = state.topology.rdmaRank();
+        place = NONE;
     }
 
     /** A ring had no row, or no room. */
-    void by(int blockedChannel, int blockedNode) {
+    void by(int blockedChannel, int blockedPlace) {
         if (!silent) {
             channel = blockedChannel;
-            node = blockedNode;
-            silent = state.exchange.isSilent(state.peerOn(blockedNode));
+            place = blockedPlace;
+            silent = state.exchange.isSilent(ends.rank(blockedPlace));
         }
     }
 
@@ -30,7 +37,12 @@ final class Blocked {
         return channel;
     }
 
-    int node() {
-        return node;
+    int place() {
+        return place;
+    }
+
+    /** The rank at the other end of the ring; this one if nothing was held up. */
+    int rank() {
+        return place == NONE ? state.topology.rank() : ends.rank(place);
     }
 }

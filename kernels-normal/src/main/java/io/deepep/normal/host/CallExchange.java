@@ -39,13 +39,24 @@ final class CallExchange {
     private final Region doneFlags;
     private final Region endings;
     private final Masks masks;
+    private final boolean masksTimedOut;
     private FaultMessages messages;
     private Fault fault;
     private int epoch;
     private long waitingSince;
     private boolean saidToWait;
 
-    CallExchange(HostContext context, NormalNvlLayout nvlLayout, NormalRdmaLayout rdmaLayout) {
+    /**
+     * Of one rank.
+     *
+     * @param masksTimedOut whether a rank that does not come is masked: then a call fails on all
+     *     others, who must be in step for the next one
+     */
+    CallExchange(
+            HostContext context,
+            NormalNvlLayout nvlLayout,
+            NormalRdmaLayout rdmaLayout,
+            boolean masksTimedOut) {
         topology = context.topology();
         nvl = context.nvl();
         rdma = context.rdma();
@@ -53,6 +64,7 @@ final class CallExchange {
         doneFlags = nvlLayout.doneFlags();
         endings = rdmaLayout.endings();
         masks = new Masks(topology);
+        this.masksTimedOut = masksTimedOut;
     }
 
     /** The ranks that are left out. */
@@ -115,17 +127,17 @@ final class CallExchange {
     }
 
     /**
-     * Whether a rank has not said that it waits itself. One that is neither of this node nor a peer
-     * on another cannot say so here; whoever relays its header waits for it too.
+     * Whether a rank has not said that it waits itself. One of another node that exchanges no
+     * headers with this rank cannot say so here; whoever relays its header waits for it too.
      */
     boolean isSilent(int rank) {
-        int node = rank / topology.numNvlRanks();
-        int nvlRank = rank % topology.numNvlRanks();
-        boolean peer = node != topology.rdmaRank() && nvlRank == topology.nvlRank();
+        if (isMasked(rank)) {
+            return false; // nobody waits for it
+        }
         long word =
-                peer
-                        ? rdma.flag(endings.at(node) + WAITING_OFFSET)
-                        : nvl.flag(doneFlags.at(nvlRank) + WAITING_OFFSET);
+                masks.rails().isContact(rank)
+                        ? rdma.flag(endings.at(rank) + WAITING_OFFSET)
+                        : nvl.flag(doneFlags.at(rank % topology.numNvlRanks()) + WAITING_OFFSET);
         return Word.epoch(word) != epoch;
     }
 
@@ -135,15 +147,12 @@ final class CallExchange {
         long word = Word.of(epoch, 0);
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
             long at = doneFlags.at(topology.nvlRank()) + WAITING_OFFSET;
-            if (!isMasked(nvlRank)) {
+            if (!isMasked(nodeRank(nvlRank))) {
                 nvl.signal(nodeRank(nvlRank), at, word);
             }
         }
-        for (int node = 0; topology.isInternode() && node < topology.numRdmaRanks(); node++) {
-            if (node != topology.rdmaRank()) {
-                long at = endings.at(topology.rdmaRank()) + WAITING_OFFSET;
-                rdma.signal(peerOn(node), at, word);
-            }
+        for (int contact : masks.rails().contacts()) {
+            rdma.signal(contact, endings.at(topology.rank()) + WAITING_OFFSET, word);
         }
     }
 
@@ -165,7 +174,7 @@ final class CallExchange {
     /** Waits for a flag of every rank of this node, itself included. */
     void awaitNode(Region flags, FaultPhase phase) {
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            if (!isMasked(nvlRank)) {
+            if (!isMasked(nodeRank(nvlRank))) {
                 await(nvl, flags.at(nvlRank), nodeRank(nvlRank), phase);
             }
         }
@@ -175,7 +184,7 @@ final class CallExchange {
     void signalNode(Region flags, int value) {
         long flag = flags.at(topology.nvlRank());
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            if (!isMasked(nvlRank)) {
+            if (!isMasked(nodeRank(nvlRank))) {
                 nvl.signal(nodeRank(nvlRank), flag, Word.of(epoch, value));
             }
         }
@@ -195,13 +204,13 @@ final class CallExchange {
     /** Looks at the words by which ranks that gave up tell so. */
     private void requireNobodyGaveUp(FaultPhase phase) {
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
-            if (nvlRank != topology.nvlRank() && !isMasked(nvlRank)) {
+            if (nvlRank != topology.nvlRank() && !isMasked(nodeRank(nvlRank))) {
                 requireInStep(nvl.flag(doneFlags.at(nvlRank)), nodeRank(nvlRank), phase);
                 requireNotGivenUp(nvl, doneFlags.at(nvlRank), nodeRank(nvlRank), phase);
             }
         }
-        for (int node = 0; topology.isInternode() && node < topology.numRdmaRanks(); node++) {
-            requireNotGivenUp(rdma, endings.at(node), peerOn(node), phase);
+        for (int contact : masks.rails().contacts()) {
+            requireNotGivenUp(rdma, endings.at(contact), contact, phase);
         }
     }
 
@@ -262,21 +271,18 @@ final class CallExchange {
      * @param everywhere whether all nodes must learn first how the call ended
      */
     void leave(boolean everywhere) {
-        if (everywhere) {
+        if (everywhere || masksTimedOut) {
             tellNodes();
-            for (int node = 0; node < topology.numRdmaRanks(); node++) {
-                if (node != topology.rdmaRank()) {
-                    int peer = peerOn(node);
-                    long at = endings.at(node);
-                    noteEnd(await(rdma, at, peer, FaultPhase.DONE), rdma, at, peer);
-                }
+            for (int contact : masks.rails().contacts()) {
+                long at = endings.at(contact);
+                noteEnd(await(rdma, at, contact, FaultPhase.DONE), rdma, at, contact);
             }
         }
         tellNode();
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
             int peer = nodeRank(nvlRank);
             long at = doneFlags.at(nvlRank);
-            if (!isMasked(nvlRank)) {
+            if (!isMasked(nodeRank(nvlRank))) {
                 noteEnd(await(nvl, at, peer, FaultPhase.DONE), nvl, at, peer);
             }
         }
@@ -318,21 +324,19 @@ final class CallExchange {
     private void tellNode() {
         int code = toldCode();
         for (int nvlRank = 0; nvlRank < topology.numNvlRanks() && code != 0; nvlRank++) {
-            if (!isMasked(nvlRank)) {
+            if (!isMasked(nodeRank(nvlRank))) {
                 tellMore(nvl.of(nodeRank(nvlRank)), doneFlags.at(topology.nvlRank()));
             }
         }
         signalNode(doneFlags, code);
     }
 
-    /** Tells the peers on other nodes; pairs with leave and requireNobodyGaveUp. */
+    /** Tells the contacts on other nodes; pairs with leave and requireNobodyGaveUp. */
     private void tellNodes() {
-        for (int node = 0; topology.isInternode() && node < topology.numRdmaRanks(); node++) {
-            if (node != topology.rdmaRank()) {
-                long at = endings.at(topology.rdmaRank());
-                tellMore(rdma.of(peerOn(node)), at);
-                rdma.signal(peerOn(node), at, Word.of(epoch, toldCode()));
-            }
+        for (int contact : masks.rails().contacts()) {
+            long at = endings.at(topology.rank());
+            tellMore(rdma.of(contact), at);
+            rdma.signal(contact, at, Word.of(epoch, toldCode()));
         }
     }
 
@@ -359,15 +363,11 @@ final class CallExchange {
         memory.set(ValueLayout.JAVA_LONG, at + CULPRIT_OFFSET, fault.at());
     }
 
-    private boolean isMasked(int nvlRank) {
-        return masks.contains(nodeRank(nvlRank));
+    private boolean isMasked(int rank) {
+        return masks.contains(rank);
     }
 
     private int nodeRank(int nvlRank) {
         return topology.rankOf(topology.rdmaRank(), nvlRank);
-    }
-
-    private int peerOn(int node) {
-        return topology.rankOf(node, topology.nvlRank());
     }
 }

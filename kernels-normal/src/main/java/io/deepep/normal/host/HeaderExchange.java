@@ -9,6 +9,7 @@ import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.Rails;
 import io.deepep.normal.Word;
 import io.deepep.spi.FaultCode;
 import io.deepep.spi.FaultPhase;
@@ -19,7 +20,7 @@ import java.util.Arrays;
 
 /**
  * The header exchange that opens every call. A rank's header goes straight to the ranks of its
- * node; to another node it goes by RDMA to the rank with the same nvlRank, which relays it. All
+ * node; to another node it goes by RDMA to its peer there, which relays it, see {@link Rails}. All
  * headers read means that all ranks have entered the call, so rows of the call before may be
  * overwritten, and that all come to the same verdict.
  *
@@ -63,7 +64,7 @@ final class HeaderExchange {
         firstExpert = HeaderWord.firstExpert(topology);
         mine = new int[firstExpert + maxExperts];
         image = new int[(int) (rdmaLayout.headerBytes() / Integer.BYTES)];
-        relayed = new boolean[topology.numRdmaRanks()];
+        relayed = new boolean[topology.isInternode() ? topology.numRanks() : 0];
     }
 
     // ---- this rank's header ----
@@ -167,17 +168,14 @@ final class HeaderExchange {
     private void sendToNodes() {
         int numWords = numWords(mine);
         int numExperts = expertsPerRank(mine) * topology.numNvlRanks();
-        for (int node = 0; node < topology.numRdmaRanks(); node++) {
-            if (node != topology.rdmaRank()) {
-                int peer = topology.rankOf(node, topology.nvlRank());
-                MemorySegment there = rdma.of(peer);
-                long at = images.at(topology.rdmaRank(), parity());
-                int first = firstExpert + firstExpertOf(node, mine);
-                copy(mine, 0, there, at, numWords);
-                copy(mine, first, there, at + 4L * numWords, numExperts);
-                long flag = imageFlags.at(topology.rdmaRank(), parity());
-                rdma.signal(peer, flag, Word.of(exchange.epoch(), 0)); // release; pairs with relay
-            }
+        for (int peer : rails().contacts()) {
+            MemorySegment there = rdma.of(peer);
+            long at = images.at(topology.rank(), parity());
+            int first = firstExpert + firstExpertOf(peer / topology.numNvlRanks(), mine);
+            copy(mine, 0, there, at, numWords);
+            copy(mine, first, there, at + 4L * numWords, numExperts);
+            long flag = imageFlags.at(topology.rank(), parity());
+            rdma.signal(peer, flag, Word.of(exchange.epoch(), 0)); // release; pairs with relay
         }
     }
 
@@ -187,9 +185,7 @@ final class HeaderExchange {
 
     private void collect() {
         numSeen = 0;
-        for (int node = 0; node < relayed.length; node++) {
-            relayed[node] = node == topology.rdmaRank();
-        }
+        Arrays.fill(relayed, false);
         exchange.startWait();
         while (!isComplete()) {
             if (relay()) {
@@ -206,15 +202,14 @@ final class HeaderExchange {
     /** Passes headers of other nodes on to this node; true if there was one. */
     private boolean relay() {
         boolean worked = false;
-        for (int node = 0; node < relayed.length; node++) {
-            long flag = relayed[node] ? 0 : rdma.flag(imageFlags.at(node, parity()));
-            if (!relayed[node] && isHere(flag)) {
-                int peer = topology.rankOf(node, topology.nvlRank());
+        for (int peer : rails().contacts()) {
+            long flag = relayed[peer] ? 0 : rdma.flag(imageFlags.at(peer, parity()));
+            if (isHere(flag)) {
                 exchange.requireInStep(flag, peer, FaultPhase.HEADER);
-                long at = images.at(node, parity());
+                long at = images.at(peer, parity());
                 MemorySegment.copy(rdma.local(), ValueLayout.JAVA_INT, at, image, 0, image.length);
                 deliver(peer, image, numWords(image));
-                relayed[node] = true;
+                relayed[peer] = true;
                 worked = true;
             }
         }
@@ -244,7 +239,12 @@ final class HeaderExchange {
     /** The rank whose header is missing, or who should have relayed it if its own did not come. */
     private int absentRank(int rank) {
         int relay = topology.rankOf(topology.rdmaRank(), rank % topology.numNvlRanks());
-        return hasArrived(relay) ? rank : relay;
+        boolean direct = rails().isContact(rank);
+        return direct || isMasked(relay) || hasArrived(relay) ? rank : relay;
+    }
+
+    private Rails rails() {
+        return exchange.masks().rails();
     }
 
     /** What all ranks conclude alike: a rank's own status first, then words that differ. */

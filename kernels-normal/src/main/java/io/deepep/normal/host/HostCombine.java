@@ -60,7 +60,9 @@ final class HostCombine implements Operation<CombineResult> {
         if (internode) {
             CombineRoles blocks = CombineRoles.of(config.numSms(), state.topology);
             ringShape = RingShape.ofCombine(config, blocks);
-            rings = new Rings(state, ringShape, RowFormat.bf16(handle.hidden()).strideBytes());
+            rings =
+                    Rings.ofCombine(
+                            state, ringShape, RowFormat.bf16(handle.hidden()).strideBytes());
         } else {
             ringShape = null;
             rings = null;
@@ -93,7 +95,7 @@ final class HostCombine implements Operation<CombineResult> {
         headers.start(NormalCall.COMBINE);
         headers.set(HeaderWord.HIDDEN, handle.hidden());
         headers.set(HeaderWord.TOPK, weightsOut == null ? 0 : handle.numTopk());
-        headers.set(HeaderWord.MASKED, state.exchange.masks().bits());
+        headers.set(HeaderWord.MASKED, state.exchange.masks().word());
         handle.announce(headers);
         if (state.topology.isInternode()) {
             headers.set(HeaderWord.NUM_BLOCKS, config.numSms());

@@ -62,7 +62,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         Role sender = new NodeRowSender(state, routing, tokens);
         if (state.topology.isInternode()) {
             this.ringShape = RingShape.ofDispatch(config, 1);
-            this.rings = new Rings(state, ringShape, row.strideBytes());
+            this.rings = Rings.ofDispatch(state, ringShape, row.strideBytes());
             this.roles =
                     new Role[] {
                         new RingSender(state, routing, tokens, rings),
@@ -134,7 +134,7 @@ final class HostDispatch implements Operation<DispatchResult> {
     private void announce() {
         HeaderExchange headers = state.headers;
         headers.start(call);
-        headers.set(HeaderWord.MASKED, state.exchange.masks().bits());
+        headers.set(HeaderWord.MASKED, state.exchange.masks().word());
         headers.set(HeaderWord.HIDDEN, handle.hidden());
         headers.set(HeaderWord.ROW_BYTES, (int) row.strideBytes());
         headers.set(HeaderWord.NUM_SCALES, row.numScales());
@@ -171,7 +171,7 @@ final class HostDispatch implements Operation<DispatchResult> {
     /** Judges the rows of all ranks and places this rank's own. */
     private void accept() {
         requireRoom();
-        handle.routing().assignRows(state.headers);
+        handle.routing().assignRows(state.headers, state.rails());
         handle.validate(state.exchange.epoch(), state.headers);
         outputs.setCounts(state.headers);
         if (handle.groups() != null) {
@@ -187,6 +187,7 @@ final class HostDispatch implements Operation<DispatchResult> {
         for (int rank = 0; rank < state.topology.numRanks() && !endsTogether; rank++) {
             endsTogether =
                     state.topology.isInternode()
+                            && !state.headers.isMasked(rank)
                             && state.headers.word(rank, HeaderWord.EXPANDED_LIMITED) != 0;
         }
     }

@@ -63,7 +63,7 @@ final class HostDispatchHandle implements DispatchHandle {
     /** The routing is that of the dispatch {@code atEpoch}, which had these headers. */
     void validate(int atEpoch, HeaderExchange headers) {
         epoch = atEpoch;
-        masked = owner.exchange.masks().bits();
+        masked = owner.exchange.masks().word();
         valid = true;
         numReceived = 0;
         for (int source = 0; source < receivedRows.length; source++) {
@@ -82,7 +82,7 @@ final class HostDispatchHandle implements DispatchHandle {
     /** Says in a header that the routing is used; all ranks refuse it if masks have changed. */
     void announce(HeaderExchange headers) {
         headers.set(HeaderWord.HANDLE_EPOCH, epoch);
-        if (masked != owner.exchange.masks().bits()) {
+        if (masked != owner.exchange.masks().word()) {
             headers.setStatus(
                     Fault.ofRouting(FaultCode.HANDLE_MASKED, owner.topology.rank(), -1, -1, 0));
         }
@@ -125,9 +125,13 @@ final class HostDispatchHandle implements DispatchHandle {
         for (int node = 0; node < topology.numRdmaRanks(); node++) {
             for (int token = 0; token < numTokens(); token++) {
                 int mask = routing.scan().mask(token, node);
-                // The rank with this nvlRank has the token in every node that it reaches.
-                nvlink += Integer.bitCount(mask & ~(1 << topology.nvlRank()));
-                rdma += mask != 0 && node != topology.rdmaRank() ? 1 : 0;
+                if (mask == 0) {
+                    continue;
+                }
+                boolean near = node == topology.rdmaRank();
+                int holder = near ? topology.rank() : owner.rails().forwarders().rank(node);
+                nvlink += Integer.bitCount(mask & ~(1 << holder % topology.numNvlRanks()));
+                rdma += near ? 0 : 1;
             }
         }
         facts.links(nvlink, rdma);

@@ -32,10 +32,17 @@ public final class HostNormalKernels implements NormalKernels {
      * @param context its NVL memory must hold a {@link io.deepep.normal.NormalNvlLayout} and its
      *     RDMA memory a {@link io.deepep.normal.NormalRdmaLayout} for the {@link
      *     io.deepep.Config#covering} of the configurations
+     * @param masksTimedOut whether a rank that does not come is masked, so that a call without it
+     *     must fail on all others
      */
     public HostNormalKernels(
-            HostContext context, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
-        this.state = new HostNormalState(context, limits, dispatchConfig, combineConfig);
+            HostContext context,
+            NormalLimits limits,
+            Config dispatchConfig,
+            Config combineConfig,
+            boolean masksTimedOut) {
+        this.state =
+                new HostNormalState(context, limits, dispatchConfig, combineConfig, masksTimedOut);
     }
 
     @Override
@@ -45,8 +52,13 @@ public final class HostNormalKernels implements NormalKernels {
     }
 
     @Override
-    public int masked() {
-        return state.exchange.masks().bits();
+    public boolean canMask() {
+        return true;
+    }
+
+    @Override
+    public int[] queryMask() {
+        return state.exchange.masks().toArray();
     }
 
     @Override

@@ -11,6 +11,7 @@ import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalChecks;
 import io.deepep.normal.NormalNvlLayout;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.Rails;
 import java.lang.foreign.MemorySegment;
 
 /** What all operations of one rank's normal mode share. */
@@ -28,7 +29,11 @@ final class HostNormalState {
     final HeaderExchange headers;
 
     HostNormalState(
-            HostContext context, NormalLimits limits, Config dispatchConfig, Config combineConfig) {
+            HostContext context,
+            NormalLimits limits,
+            Config dispatchConfig,
+            Config combineConfig,
+            boolean masksTimedOut) {
         this.context = context;
         this.topology = context.topology();
         this.limits = limits;
@@ -38,14 +43,14 @@ final class HostNormalState {
         this.nvlLayout = NormalNvlLayout.of(limits, topology);
         this.rdmaLayout = NormalRdmaLayout.of(envelope, limits, topology);
         this.checks = new NormalChecks(limits, topology, Device.host());
-        this.exchange = new CallExchange(context, nvlLayout, rdmaLayout);
+        this.exchange = new CallExchange(context, nvlLayout, rdmaLayout, masksTimedOut);
         this.headers =
                 new HeaderExchange(context, nvlLayout, rdmaLayout, exchange, limits.maxExperts());
     }
 
     FaultMessages messages(NormalCall call, int numExperts) {
         long timeout = context.waiter().timeoutNanos();
-        return new FaultMessages(call, topology.rank(), timeout, numExperts);
+        return new FaultMessages(call, topology, timeout, numExperts);
     }
 
     /** Whether {@code tensor} begins in this rank's NVL memory. */
@@ -60,12 +65,8 @@ final class HostNormalState {
         return topology.rankOf(topology.rdmaRank(), nvlRank);
     }
 
-    /** The rank with this rank's nvlRank on {@code node}. */
-    int peerOn(int node) {
-        return topology.rankOf(node, topology.nvlRank());
-    }
-
-    boolean isRemote(int node) {
-        return node != topology.rdmaRank();
+    /** Who serves whom across nodes. */
+    Rails rails() {
+        return exchange.masks().rails();
     }
 }

@@ -2,6 +2,7 @@ package io.deepep.normal.host;
 
 import io.deepep.host.HostHeap;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.Rails;
 import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
@@ -9,9 +10,9 @@ import java.lang.foreign.ValueLayout;
 
 /**
  * What goes ahead of the rows of a new dispatch: index, experts and weights of each token to the
- * ranks that receive it. Those on other nodes get them by way of the peer there, as records: a
- * token's rows on that node, then its experts and weights. The peer keeps the rows, by which it
- * also forwards the token and later sums for it: internode_meta.cuh in Java.
+ * ranks that receive it. Those on other nodes get them by way of the forwarder there, as records: a
+ * token's rows on that node, then its experts and weights. It keeps the rows, by which it also
+ * forwards the token and later sums for it: internode_meta.cuh in Java.
  *
  * <p>Tokens are divided into blocks as GPUs divide them, each with a flag of its own.
  */
@@ -37,17 +38,18 @@ final class MetadataExchange {
         this.rdma = state.context.rdma();
         this.flags = state.rdmaLayout.recordFlags();
         this.numBlocks = numSms;
-        this.records = new Region[state.topology.isInternode() ? state.topology.numRdmaRanks() : 0];
+        this.records = new Region[Rails.numCells(state.topology)];
         int recordBytes = NormalRdmaLayout.recordBytes(handle.numTopk());
-        for (int node = 0; node < records.length; node++) {
-            records[node] = state.rdmaLayout.records().cell(node).of(recordBytes);
+        for (int cell = 0; cell < records.length; cell++) {
+            records[cell] = state.rdmaLayout.records().cell(cell).of(recordBytes);
         }
     }
 
     void run() {
-        for (int node = 0; node < records.length; node++) {
-            if (state.isRemote(node)) {
-                sendRecords(node);
+        Rails rails = state.rails();
+        for (int node = 0; node < rails.forwarders().size(); node++) {
+            if (rails.forwarders().isUsed(node)) {
+                sendRecords(node, rails.forwarders());
             }
         }
         for (int token = 0; token < routing.numTokens(); token++) {
@@ -56,9 +58,9 @@ final class MetadataExchange {
                 spread(routing.own(), state.topology.rdmaRank(), token);
             }
         }
-        for (int node = 0; node < records.length; node++) {
-            if (state.isRemote(node)) {
-                forwardRecords(node);
+        for (int cell = 0; cell < records.length; cell++) {
+            if (rails.homes().isUsed(cell)) {
+                forwardRecords(cell, rails.homes().rank(cell));
             }
         }
         state.exchange.signalNode(state.nvlLayout.metaFlags(), 0);
@@ -69,10 +71,10 @@ final class MetadataExchange {
         return Math.ceilDiv(numTokens, numBlocks);
     }
 
-    private void sendRecords(int node) {
-        int peer = state.peerOn(node);
+    private void sendRecords(int node, Rails.Ends forwarders) {
+        int peer = forwarders.rank(node);
         MemorySegment target = rdma.of(peer);
-        Region cell = records[state.topology.rdmaRank()];
+        Region cell = records[forwarders.cell(node)];
         int perBlock = perBlock(routing.numTokens());
         for (int token = 0; token < routing.numTokens(); token++) {
             long at = cell.at(token);
@@ -85,42 +87,38 @@ final class MetadataExchange {
                 metadata.store(target, at + NormalRdmaLayout.NODE_ROWS_BYTES);
             }
             if ((token + 1) % perBlock == 0 || token + 1 == routing.numTokens()) {
-                long flag = flags.at(state.topology.rdmaRank(), token / perBlock);
+                long flag = flags.at(forwarders.cell(node), token / perBlock);
                 long epoch = Integer.toUnsignedLong(state.exchange.epoch());
                 rdma.signal(peer, flag, epoch); // release; pairs with forwardRecords
             }
         }
     }
 
-    private void forwardRecords(int node) {
+    private void forwardRecords(int cell, int home) {
         MemorySegment source = rdma.local();
         NodeRows rows = routing.forwarded();
-        int numTokens = routing.sourceTokens(node);
+        int numTokens = routing.sourceTokens(cell);
         int perBlock = perBlock(numTokens);
         for (int token = 0; token < numTokens; token++) {
             if (token % perBlock == 0) {
                 // acquire; pairs with sendRecords
-                state.exchange.await(
-                        rdma,
-                        flags.at(node, token / perBlock),
-                        state.peerOn(node),
-                        FaultPhase.META);
+                state.exchange.await(rdma, flags.at(cell, token / perBlock), home, FaultPhase.META);
             }
-            long at = records[node].at(token);
+            long at = records[cell].at(token);
             for (int nvlRank = 0; nvlRank < NodeRows.WIDTH; nvlRank++) {
                 int row = source.get(ValueLayout.JAVA_INT, at + 4L * nvlRank);
-                rows.set(node, token, nvlRank, row);
+                rows.set(cell, token, nvlRank, row);
             }
-            if (rows.goesTo(node, token)) {
+            if (rows.goesTo(cell, token)) {
                 metadata.load(token, source, at + NormalRdmaLayout.NODE_ROWS_BYTES);
-                spread(rows, node, token);
+                spread(rows, cell, token);
             }
         }
     }
 
-    private void spread(NodeRows rows, int node, int token) {
+    private void spread(NodeRows rows, int place, int token) {
         for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
-            int row = rows.row(node, token, nvlRank);
+            int row = rows.row(place, token, nvlRank);
             if (row >= 0) {
                 metadata.write(nvlRank, row);
             }

@@ -1,6 +1,7 @@
 package io.deepep.normal.host;
 
 import io.deepep.host.RowSum;
+import io.deepep.normal.Rails;
 
 /**
  * Reduces within the node for owners on others: sums the node's rows of each token that this rank
@@ -8,35 +9,38 @@ import io.deepep.host.RowSum;
  * owner's ring.
  */
 final class NodeReducer implements Role {
-    private final HostNormalState state;
+    /** Of {@link #next}: all tokens are through. */
+    private static final int DONE = -1;
+
     private final Routing routing;
     private final Rings rings;
     private final OfferedRows offered;
     private final int hidden;
     private final RowSum sum;
-    private final int numNodes;
+    private final Rails.Ends ends;
     private final int[] next;
     private int numOpen;
     private final Blocked blocked;
 
     NodeReducer(
             HostNormalState state, HostDispatchHandle handle, Rings rings, OfferedRows offered) {
-        this.state = state;
         this.routing = handle.routing();
         this.rings = rings;
-        this.blocked = new Blocked(state);
+        this.ends = rings.to();
+        this.blocked = new Blocked(state, ends);
         this.offered = offered;
         this.hidden = handle.hidden();
         this.sum = new RowSum(state.topology.numNvlRanks(), hidden);
-        this.numNodes = state.topology.numRdmaRanks();
-        this.next = new int[rings.numChannels() * numNodes];
+        this.next = new int[rings.numChannels() * ends.size()];
     }
 
     @Override
     public void start() {
-        numOpen = rings.numChannels() * (numNodes - 1);
+        numOpen = 0;
         for (int i = 0; i < next.length; i++) {
-            next[i] = i / numNodes;
+            boolean used = ends.isUsed(i % ends.size());
+            next[i] = used ? i / ends.size() : DONE;
+            numOpen += used ? 1 : 0;
         }
     }
 
@@ -45,38 +49,38 @@ final class NodeReducer implements Role {
         blocked.clear();
         int done = 0;
         for (int channel = 0; channel < rings.numChannels(); channel++) {
-            for (int node = 0; node < numNodes; node++) {
-                if (state.isRemote(node) && next[channel * numNodes + node] >= 0) {
-                    done += reduce(channel, node);
+            for (int place = 0; place < ends.size(); place++) {
+                if (next[channel * ends.size() + place] != DONE) {
+                    done += reduce(channel, place);
                 }
             }
         }
         return done;
     }
 
-    private int reduce(int channel, int node) {
-        int at = channel * numNodes + node;
-        int numTokens = routing.sourceTokens(node);
+    private int reduce(int channel, int place) {
+        int at = channel * ends.size() + place;
+        int numTokens = routing.sourceTokens(place);
         int sent = 0;
         int token = next[at];
         for (; token < numTokens && sent < rings.chunk(); token += rings.numChannels()) {
-            if (!routing.forwarded().goesTo(node, token)) {
+            if (!routing.forwarded().goesTo(place, token)) {
                 continue;
             }
-            if (!rings.hasRoom(channel, node)) {
-                blocked.by(channel, node);
+            if (!rings.hasRoom(channel, place)) {
+                blocked.by(channel, place);
                 break;
             }
             sum.clear();
-            offered.addRows(sum, routing.forwarded(), node, token);
-            sum.store(rings.peerMemory(node), rings.writeSlot(channel, node), hidden);
-            rings.wrote(channel, node);
+            offered.addRows(sum, routing.forwarded(), place, token);
+            sum.store(rings.peerMemory(place), rings.writeSlot(channel, place), hidden);
+            rings.wrote(channel, place);
             sent++;
         }
         next[at] = token;
-        rings.publish(channel, node);
+        rings.publish(channel, place);
         if (token >= numTokens) {
-            next[at] = -1;
+            next[at] = DONE;
             numOpen--;
             return sent + 1;
         }
@@ -90,11 +94,11 @@ final class NodeReducer implements Role {
 
     @Override
     public int awaited() {
-        return state.peerOn(blocked.node());
+        return blocked.rank();
     }
 
     @Override
     public void idle() {
-        rings.idleForRoom(blocked.channel(), blocked.node());
+        rings.idleForRoom(blocked.channel(), blocked.place());
     }
 }

@@ -3,15 +3,16 @@ package io.deepep.normal.host;
 import io.deepep.Tensor;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowSum;
+import io.deepep.normal.Rails;
 import io.deepep.normal.RingShape;
 import io.deepep.spi.FaultPhase;
 import io.deepep.spi.Region;
 import java.lang.foreign.MemorySegment;
 
 /**
- * The top-k weights of a combine: those of peers' tokens are summed over this node and sent as one
- * range for each of the peer's home blocks, then this rank's own are summed over all nodes:
- * combine_weights of internode_sums.cuh in Java, and sum_weights on one node.
+ * The top-k weights of a combine: those of tokens that this rank forwarded are summed over this
+ * node and sent as one range for each of the owner's home blocks, then this rank's own are summed
+ * over all nodes: combine_weights of internode_sums.cuh in Java, and sum_weights on one node.
  */
 final class NodeWeights {
     private final HostNormalState state;
@@ -47,14 +48,15 @@ final class NodeWeights {
     }
 
     void run() {
-        for (int node = 0; node < sums.length; node++) {
-            if (state.isRemote(node)) {
-                send(node);
+        Rails rails = state.rails();
+        for (int place = 0; place < rails.homes().size(); place++) {
+            if (rails.homes().isUsed(place)) {
+                send(place, rails.homes());
             }
         }
-        for (int node = 0; node < sums.length; node++) {
-            if (state.isRemote(node)) {
-                await(node);
+        for (int node = 0; node < rails.forwarders().size(); node++) {
+            if (rails.forwarders().isUsed(node)) {
+                await(node, rails.forwarders().rank(node));
             }
         }
         for (int token = 0; token < routing.numTokens(); token++) {
@@ -62,30 +64,30 @@ final class NodeWeights {
         }
     }
 
-    private void send(int node) {
-        int peer = state.peerOn(node);
+    private void send(int place, Rails.Ends homes) {
+        int peer = homes.rank(place);
         MemorySegment target = rdma.of(peer);
-        Region cell = sums[state.topology.rdmaRank()];
-        int numTokens = routing.sourceTokens(node);
+        Region cell = sums[homes.cell(place)];
+        int numTokens = routing.sourceTokens(place);
         int each = Math.ceilDiv(numTokens, numBlocks);
         for (int token = 0; token < numTokens; token++) {
             sum.clear();
-            offered.addWeights(sum, routing.forwarded(), node, token);
+            offered.addWeights(sum, routing.forwarded(), place, token);
             sum.storeFloats(target, cell.at(token), numTopk);
             if ((token + 1) % each == 0 || token + 1 == numTokens) {
-                long flag = flags.at(state.topology.rdmaRank(), token / each);
+                long flag = flags.at(homes.cell(place), token / each);
                 long epoch = Integer.toUnsignedLong(state.exchange.epoch());
                 rdma.signal(peer, flag, epoch); // release; pairs with await
             }
         }
     }
 
-    private void await(int node) {
+    private void await(int node, int forwarder) {
         int numTokens = routing.numTokens();
         int each = Math.max(1, Math.ceilDiv(numTokens, numBlocks));
         for (int block = 0; block * each < numTokens; block++) {
             // acquire; pairs with send
-            state.exchange.await(rdma, flags.at(node, block), state.peerOn(node), FaultPhase.META);
+            state.exchange.await(rdma, flags.at(node, block), forwarder, FaultPhase.META);
         }
     }
 

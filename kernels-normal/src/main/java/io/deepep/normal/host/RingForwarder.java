@@ -1,22 +1,26 @@
 package io.deepep.normal.host;
 
 import io.deepep.host.HostHeap;
+import io.deepep.normal.Rails;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Empties the rings of the other nodes: copies each token to its rows at the ranks of this node.
+ * Empties the rings that other nodes fill: copies each token to its rows at the ranks of this node.
  * Which tokens come, and in what order, it knows from the records.
  */
 final class RingForwarder implements Role {
+    /** Of {@link #next}: all tokens are through. */
+    private static final int DONE = -1;
+
     private final HostNormalState state;
     private final Routing routing;
     private final Rings rings;
     private final RowFormat format;
     private final Region rows;
     private final HostHeap nvl;
-    private final int numNodes;
+    private final Rails.Ends ends;
     private final int[] next;
     private int numOpen;
     private final Blocked blocked;
@@ -25,19 +29,21 @@ final class RingForwarder implements Role {
         this.state = state;
         this.routing = routing;
         this.rings = rings;
-        this.blocked = new Blocked(state);
+        this.ends = rings.from();
+        this.blocked = new Blocked(state, ends);
         this.format = format;
         this.rows = state.nvlLayout.recvRows().of(format.strideBytes());
         this.nvl = state.context.nvl();
-        this.numNodes = state.topology.numRdmaRanks();
-        this.next = new int[rings.numChannels() * numNodes];
+        this.next = new int[rings.numChannels() * ends.size()];
     }
 
     @Override
     public void start() {
-        numOpen = rings.numChannels() * (numNodes - 1);
+        numOpen = 0;
         for (int i = 0; i < next.length; i++) {
-            next[i] = i / numNodes;
+            boolean used = ends.isUsed(i % ends.size());
+            next[i] = used ? i / ends.size() : DONE;
+            numOpen += used ? 1 : 0;
         }
     }
 
@@ -46,45 +52,45 @@ final class RingForwarder implements Role {
         blocked.clear();
         int done = 0;
         for (int channel = 0; channel < rings.numChannels(); channel++) {
-            for (int node = 0; node < numNodes; node++) {
-                if (state.isRemote(node) && next[channel * numNodes + node] >= 0) {
-                    done += forward(channel, node);
+            for (int place = 0; place < ends.size(); place++) {
+                if (next[channel * ends.size() + place] != DONE) {
+                    done += forward(channel, place);
                 }
             }
         }
         return done;
     }
 
-    private int forward(int channel, int node) {
-        int at = channel * numNodes + node;
-        int numTokens = routing.sourceTokens(node);
+    private int forward(int channel, int place) {
+        int at = channel * ends.size() + place;
+        int numTokens = routing.sourceTokens(place);
         int taken = 0;
         int token = next[at];
         for (; token < numTokens && taken < rings.chunk(); token += rings.numChannels()) {
-            if (!routing.forwarded().goesTo(node, token)) {
+            if (!routing.forwarded().goesTo(place, token)) {
                 continue;
             }
-            if (!rings.hasRow(channel, node)) {
-                blocked.by(channel, node);
+            if (!rings.hasRow(channel, place)) {
+                blocked.by(channel, place);
                 break;
             }
-            copy(token, node, rings.readSlot(channel, node));
-            rings.consumed(channel, node);
+            copy(token, place, rings.readSlot(channel, place));
+            rings.consumed(channel, place);
             taken++;
         }
         next[at] = token;
         if (token >= numTokens) {
-            next[at] = -1;
+            next[at] = DONE;
             numOpen--;
             return taken + 1;
         }
         return taken;
     }
 
-    private void copy(int token, int node, long slot) {
+    private void copy(int token, int place, long slot) {
         MemorySegment source = rings.ownMemory();
         for (int nvlRank = 0; nvlRank < state.topology.numNvlRanks(); nvlRank++) {
-            int row = routing.forwarded().row(node, token, nvlRank);
+            int row = routing.forwarded().row(place, token, nvlRank);
             if (row >= 0) {
                 MemorySegment target = nvl.of(state.nodeRank(nvlRank));
                 MemorySegment.copy(source, slot, target, rows.at(row), format.dataBytes());
@@ -99,11 +105,11 @@ final class RingForwarder implements Role {
 
     @Override
     public int awaited() {
-        return state.peerOn(blocked.node());
+        return blocked.rank();
     }
 
     @Override
     public void idle() {
-        rings.idleForRow(blocked.channel(), blocked.node());
+        rings.idleForRow(blocked.channel(), blocked.place());
     }
 }

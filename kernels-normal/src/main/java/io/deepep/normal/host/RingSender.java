@@ -1,35 +1,40 @@
 package io.deepep.normal.host;
 
+import io.deepep.normal.Rails;
+
 /**
- * Puts each token once into a ring of every other node it goes to, at the rank with this rank's
- * nvlRank. Token {@code t} travels by channel {@code t} modulo their number; each (channel, node)
- * advances by itself, so a full ring holds up nobody else.
+ * Puts each token once into a ring of every other node it goes to, at its forwarder there. Token
+ * {@code t} travels by channel {@code t} modulo their number; each (channel, place) advances by
+ * itself, so a full ring holds up nobody else.
  */
 final class RingSender implements Role {
-    private final HostNormalState state;
+    /** Of {@link #next}: all tokens are through. */
+    private static final int DONE = -1;
+
     private final Routing routing;
     private final TokenRows tokens;
     private final Rings rings;
-    private final int numNodes;
+    private final Rails.Ends ends;
     private final int[] next;
     private int numOpen;
     private final Blocked blocked;
 
     RingSender(HostNormalState state, Routing routing, TokenRows tokens, Rings rings) {
-        this.state = state;
         this.routing = routing;
         this.tokens = tokens;
         this.rings = rings;
-        this.blocked = new Blocked(state);
-        this.numNodes = state.topology.numRdmaRanks();
-        this.next = new int[rings.numChannels() * numNodes];
+        this.ends = rings.to();
+        this.blocked = new Blocked(state, ends);
+        this.next = new int[rings.numChannels() * ends.size()];
     }
 
     @Override
     public void start() {
-        numOpen = rings.numChannels() * (numNodes - 1);
+        numOpen = 0;
         for (int i = 0; i < next.length; i++) {
-            next[i] = i / numNodes;
+            boolean used = ends.isUsed(i % ends.size());
+            next[i] = used ? i / ends.size() : DONE;
+            numOpen += used ? 1 : 0;
         }
     }
 
@@ -38,9 +43,9 @@ final class RingSender implements Role {
         blocked.clear();
         int sent = 0;
         for (int channel = 0; channel < rings.numChannels(); channel++) {
-            for (int node = 0; node < numNodes; node++) {
-                if (state.isRemote(node) && next[channel * numNodes + node] >= 0) {
-                    sent += send(channel, node);
+            for (int place = 0; place < ends.size(); place++) {
+                if (next[channel * ends.size() + place] != DONE) {
+                    sent += send(channel, place);
                 }
             }
         }
@@ -48,26 +53,26 @@ final class RingSender implements Role {
     }
 
     /** Sends up to a chunk; what was put is told before this rank turns to other work. */
-    private int send(int channel, int node) {
-        int at = channel * numNodes + node;
+    private int send(int channel, int place) {
+        int at = channel * ends.size() + place;
         int sent = 0;
         int token = next[at];
         for (; token < routing.numTokens() && sent < rings.chunk(); token += rings.numChannels()) {
-            if (!routing.crosses(token, node)) {
+            if (!routing.crosses(token, place)) {
                 continue;
             }
-            if (!rings.hasRoom(channel, node)) {
-                blocked.by(channel, node);
+            if (!rings.hasRoom(channel, place)) {
+                blocked.by(channel, place);
                 break;
             }
-            tokens.write(token, rings.peerMemory(node), rings.writeSlot(channel, node));
-            rings.wrote(channel, node);
+            tokens.write(token, rings.peerMemory(place), rings.writeSlot(channel, place));
+            rings.wrote(channel, place);
             sent++;
         }
         next[at] = token;
-        rings.publish(channel, node);
+        rings.publish(channel, place);
         if (token >= routing.numTokens()) {
-            next[at] = -1;
+            next[at] = DONE;
             numOpen--;
             return sent + 1;
         }
@@ -81,11 +86,11 @@ final class RingSender implements Role {
 
     @Override
     public int awaited() {
-        return state.peerOn(blocked.node());
+        return blocked.rank();
     }
 
     @Override
     public void idle() {
-        rings.idleForRoom(blocked.channel(), blocked.node());
+        rings.idleForRoom(blocked.channel(), blocked.place());
     }
 }

@@ -2,11 +2,12 @@ package io.deepep.normal.host;
 
 import io.deepep.EpTopology;
 import io.deepep.normal.HeaderWord;
+import io.deepep.normal.Rails;
 
 /**
  * What one rank remembers of a dispatch: the rows of its own tokens at all ranks, and, across
- * nodes, the rows on this node of the tokens of the ranks with its nvlRank, which it forwards.
- * Overwritten when the plan is dispatched again.
+ * nodes, the rows on this node of the tokens that it forwards, by cell. Overwritten when the plan
+ * is dispatched again.
  */
 final class Routing {
     private final EpTopology topology;
@@ -22,8 +23,8 @@ final class Routing {
         this.scan = new RoutingScan(topology, numTokens, numExperts);
         this.ownRows = new NodeRows(topology.numRdmaRanks(), numTokens);
         this.forwardRows =
-                topology.isInternode() ? new NodeRows(topology.numRdmaRanks(), maxTokens) : null;
-        this.sourceTokens = new int[topology.numRdmaRanks()];
+                topology.isInternode() ? new NodeRows(Rails.numCells(topology), maxTokens) : null;
+        this.sourceTokens = new int[Rails.numCells(topology)];
     }
 
     RoutingScan scan() {
@@ -39,26 +40,27 @@ final class Routing {
         return ownRows;
     }
 
-    /** Rows on this node of the tokens of a peer, by its node. */
+    /** Rows on this node of the tokens that come in a cell. */
     NodeRows forwarded() {
         return forwardRows;
     }
 
-    /** Tokens of the peer on {@code node}. */
-    int sourceTokens(int node) {
-        return sourceTokens[node];
+    /** Tokens of the rank whose rows come in {@code cell}. */
+    int sourceTokens(int cell) {
+        return sourceTokens[cell];
     }
 
     /** Gives every token its rows, behind those of the ranks before this one. */
-    void assignRows(HeaderExchange headers) {
+    void assignRows(HeaderExchange headers, Rails rails) {
         for (int node = 0; node < topology.numRdmaRanks(); node++) {
             for (int nvlRank = 0; nvlRank < topology.numNvlRanks(); nvlRank++) {
                 assignRows(node, nvlRank, firstRow(headers, topology.rankOf(node, nvlRank)));
             }
-            if (topology.isInternode()) {
-                int peer = topology.rankOf(node, topology.nvlRank());
-                sourceTokens[node] = headers.word(peer, HeaderWord.NUM_TOKENS);
-            }
+        }
+        for (int cell = 0; cell < sourceTokens.length; cell++) {
+            boolean used = rails.homes().isUsed(cell);
+            sourceTokens[cell] =
+                    used ? headers.word(rails.homes().rank(cell), HeaderWord.NUM_TOKENS) : 0;
         }
     }
 

@@ -5,6 +5,7 @@ import io.deepep.EpTopology;
 import io.deepep.Tensor;
 import io.deepep.normal.Fault;
 import io.deepep.normal.Masks;
+import io.deepep.normal.Rails;
 import io.deepep.spi.FaultCode;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -56,7 +57,7 @@ final class RoutingScan {
 
     /**
      * Reads {@code topkIdx}, or the mask of {@code layout}, or both and compares them. Either may
-     * be null. No token goes to a masked rank.
+     * be null. No token goes where none can get.
      */
     void scan(Tensor topkIdx, DispatchLayout layout, Masks without) {
         Arrays.fill(masks, (byte) 0);
@@ -78,18 +79,23 @@ final class RoutingScan {
                         FaultCode.LAYOUT_EXPERT_COUNT);
             }
         }
-        if (without.bits() != 0) {
-            leaveOut(without);
+        if (!without.isEmpty()) {
+            leaveOut(without.rails());
         }
     }
 
-    private void leaveOut(Masks without) {
-        for (int i = 0; i < masks.length; i++) {
-            masks[i] &= (byte) ~without.bits(); // masks are of one node
+    private void leaveOut(Rails rails) {
+        for (int rank = 0; rank < topology.numRanks(); rank++) {
+            if (!rails.reaches(rank)) {
+                byte others = (byte) ~(1 << rank % topology.numNvlRanks());
+                for (int token = 0; token < numTokens; token++) {
+                    masks[token * numNodes + rank / topology.numNvlRanks()] &= others;
+                }
+            }
         }
         count();
         for (int expert = 0; expert < selectionsPerExpert.length; expert++) {
-            if (without.contains(expert / (selectionsPerExpert.length / topology.numRanks()))) {
+            if (!rails.reaches(expert / (selectionsPerExpert.length / topology.numRanks()))) {
                 selectionsPerExpert[expert] = 0;
             }
         }

@@ -41,7 +41,7 @@ final class TokenReducer implements Role {
         this.state = state;
         this.routing = handle.routing();
         this.rings = rings;
-        this.blocked = new Blocked(state);
+        this.blocked = new Blocked(state, state.rails().forwarders());
         this.offered = offered;
         this.hidden = handle.hidden();
         this.bias0 = plan.bias0();
@@ -130,11 +130,11 @@ final class TokenReducer implements Role {
 
     @Override
     public int awaited() {
-        return state.peerOn(blocked.node());
+        return blocked.rank();
     }
 
     @Override
     public void idle() {
-        rings.idleForRow(blocked.channel(), blocked.node());
+        rings.idleForRow(blocked.channel(), blocked.place());
     }
 }

@@ -60,7 +60,7 @@ record RankGroup(
                                     new HostContext(topology, heaps.nvl(), heaps.rdma(), waiter);
                             task.run(
                                     topology,
-                                    new HostNormalKernels(context, limits, config, config));
+                                    new HostNormalKernels(context, limits, config, config, false));
                         }
                     });
         }

@@ -1,6 +1,8 @@
 package io.deepep.testkit.routing;
 
 import java.util.Arrays;
+import java.util.Set;
+import java.util.function.BiPredicate;
 
 /**
  * The global routing of one dispatch: for every rank, which experts its tokens selected and with
@@ -82,13 +84,18 @@ public final class Routing {
                 .toArray(float[][][]::new);
     }
 
-    /** The same without the tokens of a rank, and without selections of its experts. */
-    public Routing without(int rank) {
+    /** The same without the tokens of some ranks, and without selections of their experts. */
+    public Routing without(Set<Integer> ranks) {
+        return without((source, rank) -> ranks.contains(source) || ranks.contains(rank));
+    }
+
+    /** The same without the selections, of a source rank's tokens and a rank's experts, given. */
+    public Routing without(BiPredicate<Integer, Integer> lost) {
         long[][][] left = copy(topkIdx);
         for (int source = 0; source < numRanks(); source++) {
             for (long[] row : left[source]) {
                 for (int k = 0; k < row.length; k++) {
-                    boolean absent = source == rank || (row[k] >= 0 && ownerOf(row[k]) == rank);
+                    boolean absent = row[k] >= 0 && lost.test(source, ownerOf(row[k]));
                     row[k] = absent ? -1 : row[k];
                 }
             }

@@ -94,7 +94,7 @@ public final class KilledRank {
     }
 
     private void exchangeUntilMasked() {
-        while (context.buffer().lowLatencyQueryMask()[VICTIM] == 0) {
+        while (context.buffer().queryMask()[VICTIM] == 0) {
             exchange(whole);
         }
     }

@@ -149,10 +149,10 @@ public record LowLatencyBadInputConformance(TestBackend backend) implements Rank
         requireClosed(() -> rank.combine(handle));
         requireClosed(() -> buffer.getLowLatencyCombineBuffer(handle));
         requireClosed(buffer::cleanLowLatencyBuffer);
-        requireClosed(buffer::lowLatencyQueryMask);
-        requireClosed(buffer::lowLatencyCleanMask);
+        requireClosed(buffer::queryMask);
+        requireClosed(buffer::rejoin);
         int other = (context.rank() + 1) % context.communicator().size();
-        requireClosed(() -> buffer.lowLatencyUpdateMask(other, true));
+        requireClosed(() -> buffer.updateMask(other, true));
     }
 
     @Cases

@@ -126,9 +126,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         /** Takes the late rank back. */
         void rejoin() {
             meet();
-            Buffer buffer = context.buffer();
-            buffer.cleanLowLatencyBuffer();
-            buffer.lowLatencyCleanMask();
+            context.buffer().rejoin();
             whole.roundTrip(BF16);
         }
     }
@@ -145,7 +143,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
             home.send(all.whole, handle);
             all.meet();
         } else {
-            context.buffer().lowLatencyUpdateMask(all.late, true);
+            context.buffer().updateMask(all.late, true);
             home.combine(all.owing(), handle);
             LowLatencyRank second = all.without(82);
             home.combine(second, home.dispatch(second).handle());
@@ -169,7 +167,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         all.whole.roundTrip(BF16);
         LowLatencyRank third = all.isLate() ? all.whole : all.without(83);
         if (!all.isLate()) {
-            buffer.lowLatencyUpdateMask(all.late, true);
+            buffer.updateMask(all.late, true);
             all.without(81).roundTrip(BF16);
             all.without(82).roundTrip(BF16);
         } else {

@@ -47,9 +47,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
                         absent, key -> LowLatencyWorld.without(key, SHAPE.spec(), SHAPE.limits())));
     }
 
-    /**
-     * A masked rank is neither sent to nor waited for; unmasked and cleaned, it takes part again.
-     */
+    /** A masked rank is neither sent to nor waited for; back again, it takes part. */
     @Cases
     @MethodSource(FEW)
     public void maskedRank(LowLatencyShape shape, RankContext context) {
@@ -65,8 +63,8 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
         pair.accept(rank);
         pair.accept(rank);
         if (context.rank() != dead) {
-            buffer.lowLatencyUpdateMask(dead, true);
-            assertThat(buffer.lowLatencyQueryMask()[dead]).isEqualTo(1);
+            buffer.updateMask(dead, true);
+            assertThat(buffer.queryMask()[dead]).isEqualTo(1);
             LowLatencyWorld rest =
                     LowLatencyWorld.without(
                             Set.of(dead), shape.spec().withSeed(52), shape.limits());
@@ -74,10 +72,9 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
             for (int i = 0; i < 3; i++) {
                 pair.accept(survivor);
             }
-            buffer.lowLatencyCleanMask();
         }
-        assertThat(buffer.lowLatencyQueryMask()).containsOnly(0);
-        buffer.cleanLowLatencyBuffer();
+        buffer.rejoin();
+        assertThat(buffer.queryMask()).containsOnly(0);
         pair.accept(rank);
     }
 
@@ -98,9 +95,9 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
             // Leaves rows in the slots of both parities.
             rank.roundTrip(BF16);
             rank.roundTrip(BF16);
-            unheard.forEach(peer -> buffer.lowLatencyUpdateMask(peer, true));
+            unheard.forEach(peer -> buffer.updateMask(peer, true));
             LowLatencyDispatchResult result = masking.dispatch(BF16);
-            unheard.forEach(peer -> buffer.lowLatencyUpdateMask(peer, false));
+            unheard.forEach(peer -> buffer.updateMask(peer, false));
             masking.combine(result.handle());
         }
         rank.roundTrip(BF16);
@@ -119,9 +116,9 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
             rank.roundTrip(BF16);
             rank.roundTrip(BF16);
             LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan);
-            buffer.lowLatencyUpdateMask(DEAD, context.rank() == 0);
+            buffer.updateMask(DEAD, context.rank() == 0);
             result.receiveHook().run();
-            buffer.lowLatencyUpdateMask(DEAD, false);
+            buffer.updateMask(DEAD, false);
             some.verify(result, BF16);
             some.combine(result.handle());
         }
@@ -139,12 +136,11 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
                 body);
     }
 
-    /** Takes back a rank that is out of step: once all have met, a clean, then the mask. */
+    /** Takes back a rank that is out of step, once all have met. */
     private static void rejoin(RankContext context) {
         context.meet();
-        context.buffer().cleanLowLatencyBuffer();
-        context.buffer().lowLatencyCleanMask();
-        assertThat(context.buffer().lowLatencyQueryMask()).containsOnly(0);
+        context.buffer().rejoin();
+        assertThat(context.buffer().queryMask()).containsOnly(0);
     }
 
     /**
@@ -164,7 +160,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
         if (context.rank() != DEAD) {
             LowLatencyRank survivor = without(context, Set.of(DEAD));
             survivor.dispatch(BF16);
-            assertThat(context.buffer().lowLatencyQueryMask()).containsExactly(0, 0, 1, 0);
+            assertThat(context.buffer().queryMask()).containsExactly(0, 0, 1, 0);
             for (int round = 0; round < 5; round++) {
                 survivor.roundTrip(LowLatencyFormat.FP8);
             }
@@ -188,7 +184,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
         } else {
             LowLatencyHandle handle = rank.dispatch(BF16).handle();
             rank.combine(handle);
-            assertThat(context.buffer().lowLatencyQueryMask()).containsExactly(0, 0, 1, 0);
+            assertThat(context.buffer().queryMask()).containsExactly(0, 0, 1, 0);
             LowLatencyRank survivor = without(context, Set.of(DEAD));
             for (int round = 0; round < 3; round++) {
                 survivor.roundTrip(BF16);

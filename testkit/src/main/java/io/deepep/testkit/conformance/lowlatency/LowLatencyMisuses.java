@@ -267,8 +267,8 @@ final class LowLatencyMisuses {
                 "handle",
                 r -> r.buffer().getLowLatencyCombineBuffer(null));
         misuses.argument(
-                "mask of a rank that is none", "4", r -> r.buffer().lowLatencyUpdateMask(4, true));
-        misuses.argument("mask of itself", "1", r -> r.buffer().lowLatencyUpdateMask(1, true));
+                "mask of a rank that is none", "4", r -> r.buffer().updateMask(4, true));
+        misuses.argument("mask of itself", "1", r -> r.buffer().updateMask(1, true));
         misuses.state(
                 "a mode that is not open",
                 "normal",

@@ -112,6 +112,6 @@ final class NormalCombineMisuses {
                 r -> r.buffer().getLocalBufferTensor(BF16, Long.MAX_VALUE, 0, false));
         misuses.missing("no options", "options", r -> r.buffer().dispatch(r.plan().build(), null));
         misuses.state(
-                "a mode that is not open", "lowLatency", r -> r.buffer().lowLatencyQueryMask());
+                "a mode that is not open", "lowLatency", r -> r.buffer().cleanLowLatencyBuffer());
     }
 }

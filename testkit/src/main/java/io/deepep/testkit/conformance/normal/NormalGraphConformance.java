@@ -211,14 +211,14 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                         recording.replay();
                         memory.verify(received, home);
                         if (context.rank() != absent) {
-                            buffer.normalUpdateMask(absent, true);
+                            buffer.updateMask(absent, true);
                             memory.load(rest);
                             recording.replay();
                             memory.verify(received, home);
                             recording.replay();
                             memory.verify(received, home);
                         }
-                        buffer.normalRejoin();
+                        buffer.rejoin();
                         memory.load(whole);
                         recording.replay();
                         memory.verify(received, home);

@@ -33,7 +33,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
     }
 
     /** Every kind of call, verified. */
-    private static void calls(NormalRank rank) {
+    static void calls(NormalRank rank) {
         NormalDispatchCheck check = rank.world().check();
         DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
         rank.combine(handle, check);
@@ -50,7 +50,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
         if (masked >= 0) {
             expected[masked] = 1;
         }
-        assertThat(context.buffer().normalQueryMask()).containsExactly(expected);
+        assertThat(context.buffer().queryMask()).containsExactly(expected);
     }
 
     /**
@@ -68,14 +68,14 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                 context -> {
                     calls(new NormalRank(context, whole));
                     if (context.rank() != absent) {
-                        context.buffer().normalUpdateMask(absent, true);
+                        context.buffer().updateMask(absent, true);
                         requireMasked(context, absent);
                         NormalRank survivor = new NormalRank(context, rest);
                         for (int i = 0; i < ROUNDS; i++) {
                             calls(survivor);
                         }
                     }
-                    context.buffer().normalRejoin();
+                    context.buffer().rejoin();
                     requireMasked(context, -1);
                     calls(new NormalRank(context, whole));
                 });
@@ -97,7 +97,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                     DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
                     Buffer buffer = context.buffer();
                     if (context.rank() != absent) {
-                        buffer.normalUpdateMask(absent, true);
+                        buffer.updateMask(absent, true);
                         CombinePlan combine =
                                 CombinePlan.builder(rank.outputs(whole.check()), old).build();
                         assertThatThrownBy(() -> buffer.combine(combine))
@@ -109,7 +109,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                                 .hasMessageContaining("masked or unmasked since the dispatch");
                         calls(new NormalRank(context, rest));
                     }
-                    buffer.normalRejoin();
+                    buffer.rejoin();
                     calls(rank);
                 });
     }
@@ -129,11 +129,11 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                     Buffer buffer = context.buffer();
                     // Rank 3 comes, but 0 does not listen to it, nor it to 0.
                     if (context.rank() == 0 || context.rank() == 3) {
-                        buffer.normalUpdateMask(3 - context.rank(), true);
+                        buffer.updateMask(3 - context.rank(), true);
                     }
                     Misbehaviour.requireMismatch(
                             () -> buffer.dispatch(rank.plan().build()), "masked ranks");
-                    buffer.normalRejoin();
+                    buffer.rejoin();
                     calls(rank);
                 });
     }
@@ -167,7 +167,7 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                         }
                     }
                     context.communicator().barrier(Ranks.TIMEOUT);
-                    context.buffer().normalRejoin();
+                    context.buffer().rejoin();
                     requireMasked(context, -1);
                     calls(new NormalRank(context, whole));
                 });

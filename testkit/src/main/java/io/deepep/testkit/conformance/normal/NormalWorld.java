@@ -16,7 +16,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.function.BiPredicate;
 
 /**
  * Everything about one normal-mode exchange that no single rank knows: routing, tokens, expert
@@ -52,7 +54,17 @@ public final class NormalWorld {
 
     /** The same exchange while a rank is masked; its tensors are BF16. */
     public NormalWorld without(int rank) {
-        return new NormalWorld(routing, routing.without(rank), hidden, DType.BF16, seed);
+        return without(Set.of(rank));
+    }
+
+    /** The same while several are. */
+    NormalWorld without(Set<Integer> ranks) {
+        return new NormalWorld(routing, routing.without(ranks), hidden, DType.BF16, seed);
+    }
+
+    /** The same while tokens of some ranks do not get to others. */
+    NormalWorld without(BiPredicate<Integer, Integer> lost) {
+        return new NormalWorld(routing, routing.without(lost), hidden, DType.BF16, seed);
     }
 
     public static NormalWorld bf16(RoutingSpec spec, int hidden) {

@@ -1,0 +1,324 @@
+package io.deepep.testkit.conformance.normal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Buffer;
+import io.deepep.DType;
+import io.deepep.DispatchHandle;
+import io.deepep.EpTopology;
+import io.deepep.error.DeepEpTimeoutException;
+import io.deepep.error.RankMismatchException;
+import io.deepep.error.RoutingException;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.GroupSource;
+import io.deepep.testkit.conformance.Misbehaviour;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Set;
+import java.util.concurrent.BrokenBarrierException;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/** Ranks of several nodes that are masked: forwarders, several of a node, whole nodes. */
+@BackendSuite(only = "host")
+public record NormalNodeMaskConformance(TestBackend backend) implements NormalSuite {
+    private static final int ROUNDS = 2;
+
+    /** A masked rank waits until the others have made all their calls. */
+    private static final Duration PATIENCE = Duration.ofSeconds(50);
+
+    private static NormalWorld world(EpTopology topology) {
+        int numRanks = topology.numRanks();
+        return new NormalShape(
+                        topology.numRdmaRanks(),
+                        topology.numNvlRanks(),
+                        20,
+                        256,
+                        DType.BF16,
+                        4,
+                        4 * numRanks)
+                .world();
+    }
+
+    private static Set<Integer> ranks(String list) {
+        return Arrays.stream(list.split("\\+")).map(Integer::valueOf).collect(Collectors.toSet());
+    }
+
+    private static void requireMasked(RankContext context, Set<Integer> masked) {
+        int[] expected = new int[context.topology().numRanks()];
+        masked.forEach(rank -> expected[rank] = 1);
+        assertThat(context.buffer().queryMask()).containsExactly(expected);
+    }
+
+    private static void comeBack(RankContext context, NormalWorld whole) {
+        context.buffer().rejoin();
+        requireMasked(context, Set.of());
+        NormalMaskConformance.calls(new NormalRank(context, whole));
+    }
+
+    /** Tokens whose forwarder is masked take another way, and get to all ranks that are left. */
+    @Cases
+    @GroupSource({
+        "2, 2, 1",
+        "2, 2, 2",
+        "2, 4, 5",
+        "2, 4, 0+6",
+        "2, 4, 4+5",
+        "3, 2, 3",
+        "3, 2, 0+5",
+        "3, 2, 1+2+4",
+        "4, 2, 2",
+        "2, 1, 1",
+        "2, 2, 2+3",
+        "2, 4, 0+1+2+3",
+        "3, 2, 2+3"
+    })
+    public void byHand(int nodes, int ranksPerNode, String masked) {
+        Set<Integer> absent = ranks(masked);
+        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
+        NormalWorld whole = world(topology);
+        NormalWorld rest = whole.without(absent);
+        Ranks.run(
+                backend,
+                topology,
+                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
+                context -> {
+                    NormalMaskConformance.calls(new NormalRank(context, whole));
+                    if (!absent.contains(context.rank())) {
+                        absent.forEach(rank -> context.buffer().updateMask(rank, true));
+                        requireMasked(context, absent);
+                        NormalRank survivor = new NormalRank(context, rest);
+                        for (int i = 0; i < ROUNDS; i++) {
+                            NormalMaskConformance.calls(survivor);
+                        }
+                    }
+                    comeBack(context, whole);
+                });
+    }
+
+    /** One after the other goes, and all return. */
+    @Cases
+    @GroupSource({"2, 4, 5", "3, 2, 3"})
+    public void moreAndMore(int nodes, int ranksPerNode, int first) {
+        EpTopology topology = Ranks.topology(nodes, ranksPerNode);
+        NormalWorld whole = world(topology);
+        NormalWorld one = whole.without(Set.of(first));
+        NormalWorld two = whole.without(Set.of(first, 0));
+        Ranks.run(
+                backend,
+                topology,
+                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
+                context -> {
+                    Buffer buffer = context.buffer();
+                    int rank = context.rank();
+                    if (rank != first) {
+                        buffer.updateMask(first, true);
+                        NormalMaskConformance.calls(new NormalRank(context, one));
+                    }
+                    if (rank != first && rank != 0) {
+                        buffer.updateMask(0, true);
+                        NormalMaskConformance.calls(new NormalRank(context, two));
+                    }
+                    comeBack(context, whole);
+                });
+    }
+
+    /**
+     * A node of three has one spare cell in each rank. With two of them masked, the third takes the
+     * place of the first for the first rank elsewhere; selections that the others make there are
+     * absent.
+     */
+    @Cases
+    @GroupSource("3, 3")
+    public void noCellToSpare() {
+        EpTopology topology = Ranks.topology(3, 3);
+        NormalWorld whole = world(topology);
+        Set<Integer> absent = Set.of(3, 4);
+        Set<Integer> cutOff = Set.of(1, 6, 7); // their forwarders were 4, 3 and 4
+        NormalWorld rest =
+                whole.without(
+                        (source, rank) ->
+                                absent.contains(source)
+                                        || absent.contains(rank)
+                                        || (cutOff.contains(source) && rank == 5));
+        Ranks.run(
+                backend,
+                topology,
+                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
+                context -> {
+                    if (!absent.contains(context.rank())) {
+                        absent.forEach(rank -> context.buffer().updateMask(rank, true));
+                        NormalRank survivor = new NormalRank(context, rest);
+                        for (int i = 0; i < ROUNDS; i++) {
+                            NormalMaskConformance.calls(survivor);
+                        }
+                    }
+                    comeBack(context, whole);
+                });
+    }
+
+    /** What went by other forwarders is refused on all ranks. */
+    @Cases
+    @GroupSource("2, 2")
+    public void handlesOfOtherMasks() {
+        EpTopology topology = Ranks.topology(2, 2);
+        NormalWorld whole = world(topology);
+        NormalWorld rest = whole.without(3);
+        Ranks.run(
+                backend,
+                topology,
+                builder -> builder.normal(whole.limits()).timeout(PATIENCE),
+                context -> {
+                    NormalRank rank = new NormalRank(context, whole);
+                    DispatchHandle old = rank.dispatch(rank.plan(), whole.check()).handle();
+                    Buffer buffer = context.buffer();
+                    if (context.rank() != 3) {
+                        buffer.updateMask(3, true);
+                        assertThatThrownBy(() -> buffer.dispatch(rank.bare().cached(old).build()))
+                                .isInstanceOf(RoutingException.class)
+                                .hasMessageContaining("masked or unmasked since the dispatch");
+                        NormalMaskConformance.calls(new NormalRank(context, rest));
+                    }
+                    comeBack(context, whole);
+                });
+    }
+
+    /** Ranks that stop before a call are named by all others, masked, left out and taken back. */
+    @Cases
+    @GroupSource({"2, 2, 2", "2, 2, 0", "2, 4, 7", "3, 2, 1", "2, 2, 2+3", "3, 2, 2+5"})
+    public void byTimeout(int nodes, int ranksPerNode, String stopped) {
+        lose(
+                Ranks.topology(nodes, ranksPerNode),
+                ranks(stopped),
+                _ -> {},
+                rank -> rank.dispatch(rank.plan(), rank.world().check()));
+    }
+
+    /** A rank stops when it has dispatched: the others combine in vain. */
+    @Cases
+    @GroupSource({"2, 2, 2", "3, 2, 1"})
+    public void inCombine(int nodes, int ranksPerNode, int stopped) {
+        lose(
+                Ranks.topology(nodes, ranksPerNode),
+                Set.of(stopped),
+                rank -> rank.dispatch(rank.plan(), rank.world().check()),
+                rank -> {
+                    NormalDispatchCheck check = rank.world().check();
+                    rank.combine(rank.dispatch(rank.plan(), check).handle(), check);
+                });
+    }
+
+    /** What a rank does. */
+    private interface Work {
+        void of(NormalRank rank);
+    }
+
+    private void lose(EpTopology topology, Set<Integer> stopped, Work last, Work lost) {
+        NormalWorld whole = world(topology);
+        NormalWorld rest = whole.without(stopped);
+        Survivors survivors = new Survivors(topology.numRanks() - stopped.size());
+        Ranks.run(
+                backend,
+                topology,
+                builder ->
+                        builder.normal(whole.limits())
+                                .timeout(Duration.ofSeconds(2))
+                                .maskTimedOutRanks(true),
+                context -> {
+                    NormalRank rank = new NormalRank(context, whole);
+                    NormalMaskConformance.calls(rank);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (stopped.contains(context.rank())) {
+                        last.of(rank);
+                    } else {
+                        fail(context, () -> lost.of(rank), stopped, survivors);
+                        NormalRank survivor = new NormalRank(context, rest);
+                        for (int i = 0; i < ROUNDS; i++) {
+                            NormalMaskConformance.calls(survivor);
+                        }
+                    }
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    comeBack(context, whole);
+                });
+    }
+
+    /**
+     * Calls until all that stopped are masked. Of several, ranks may mask different ones first:
+     * then calls are refused on all of them until they have masked the same.
+     */
+    private static void fail(
+            RankContext context, Runnable call, Set<Integer> stopped, Survivors survivors)
+            throws InterruptedException, BrokenBarrierException {
+        for (boolean all = false; !all; all = survivors.agree(knows(context, stopped))) {
+            try {
+                call.run();
+                throw new AssertionError("a call of rank " + context.rank() + " worked");
+            } catch (DeepEpTimeoutException late) {
+                assertThat(stopped).as(late.getMessage()).contains(late.peer());
+            } catch (RankMismatchException differ) {
+                assertThat(differ).hasMessageContaining("masked ranks");
+            }
+        }
+        requireMasked(context, stopped);
+    }
+
+    private static boolean knows(RankContext context, Set<Integer> stopped) {
+        int[] mask = context.buffer().queryMask();
+        return stopped.stream().allMatch(rank -> mask[rank] == 1);
+    }
+
+    /** The ranks that go on. */
+    private static final class Survivors {
+        private final CyclicBarrier barrier;
+        private final AtomicInteger agreeing = new AtomicInteger();
+
+        Survivors(int number) {
+            barrier = new CyclicBarrier(number);
+        }
+
+        /** Whether all say yes; collective. */
+        boolean agree(boolean yes) throws InterruptedException, BrokenBarrierException {
+            agreeing.addAndGet(yes ? 1 : 0);
+            barrier.await();
+            boolean all = agreeing.get() == barrier.getParties();
+            if (barrier.await() == 0) {
+                agreeing.set(0);
+            }
+            barrier.await();
+            return all;
+        }
+    }
+
+    /** Slow is not dead: what a rank does between calls takes up to the time-out. */
+    @Cases
+    @GroupSource("2, 2")
+    public void slowIsNotDead() {
+        EpTopology topology = Ranks.topology(2, 2);
+        NormalWorld whole = world(topology);
+        Ranks.run(
+                backend,
+                topology,
+                builder ->
+                        builder.normal(whole.limits())
+                                .timeout(Ranks.TIMEOUT)
+                                .maskTimedOutRanks(true),
+                context -> {
+                    NormalRank rank = new NormalRank(context, whole);
+                    for (int slow : IntStream.range(0, topology.numRanks()).toArray()) {
+                        if (context.rank() == slow) {
+                            Thread.sleep(Misbehaviour.SHORT);
+                        }
+                        NormalMaskConformance.calls(rank);
+                    }
+                    requireMasked(context, Set.of());
+                });
+    }
+}
