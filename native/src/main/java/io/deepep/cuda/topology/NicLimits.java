@@ -114,7 +114,7 @@ public record NicLimits(String hca, String firmware, int maxQueuePairs, int maxQ
                                 attributes.get(JAVA_INT, MAX_QUEUE_PAIRS),
                                 attributes.get(JAVA_INT, MAX_QUEUE_PAIR_ENTRIES));
             } finally {
-                int unused = (int) closeDevice.invokeExact(context);
+                var _ = (int) closeDevice.invokeExact(context);
             }
         }
     }
