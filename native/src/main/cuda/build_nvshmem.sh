@@ -63,7 +63,8 @@ for source in "$source_dir"/*.cu; do
     for arch in 90 100; do
         # Device code alone: relocatable, then linked, because one step leaves it unlinked without a word. By its
         # name nvlink knows what a file is: of one that does not end in .cubin it takes nothing, without a word.
-        "$nvcc" -cubin -rdc=true -std=c++17 -O3 -Werror all-warnings -arch="sm_$arch" -I "$include_dir" \
+        # Static variables are named after the path of the source: the same one wherever this is built.
+        "$nvcc" -cubin -rdc=true -Xcicc --orig_src_path_name="$name.cu" -std=c++17 -O3 -Werror all-warnings -arch="sm_$arch" -I "$include_dir" \
             -I "$source_dir/../cuda" -I "$nvshmem/include" -o "$work_dir/$name.$arch.cubin" "$source"
         linked=$work_dir/$name.$arch.linked.cubin
         "$tools/nvlink" -arch="sm_$arch" "$work_dir/$name.$arch.cubin" "$nvshmem/lib/libnvshmem_device.a" -o "$linked"
