@@ -56,7 +56,7 @@ for source in "$source_dir"/*.cu; do
     name=$(basename "$source" .cu)
     fatbin=$output_dir/$name.fatbin
     newest=$(find "$source" "$source_dir/../cuda" "$include_dir/deepep" "$0" -type f -printf '%T@ %p\n' |
-        sort -nr | head -1 | cut -d' ' -f2-)
+        sort -nr | sed -n '1s/^[^ ]* //p')
     [ -e "$fatbin" ] && [ ! "$newest" -nt "$fatbin" ] && continue
     echo "[cuda] $module: compiling $name with NVSHMEM of $nvshmem"
     images=()
