@@ -123,8 +123,7 @@ final class FlightReport {
                         "Milliseconds that each rank waited for each rank",
                         Charts.heatMap(
                                 "Waits, ms", "rank that waited", "rank waited for", millis)));
-        Grid grid =
-                new Grid("By rank").number("rank").number("waited").number("was waited for");
+        Grid grid = new Grid("By rank").number("rank").number("waited").number("was waited for");
         for (int rank = 0; rank < millis.length; rank++) {
             grid.row(
                     false,

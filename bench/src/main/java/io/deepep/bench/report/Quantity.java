@@ -17,8 +17,8 @@ record Quantity(double value, String text) {
         return of(micros, TIMES, "");
     }
 
-    static Quantity bytes(double bytes) {
-        return of(bytes, BYTES, "");
+    static Quantity bytes(long bytes) {
+        return of((double) bytes, BYTES, "");
     }
 
     static Quantity bytesPerSecond(double rate) {

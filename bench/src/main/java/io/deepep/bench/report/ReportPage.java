@@ -87,7 +87,8 @@ final class ReportPage {
             List<Cell> cells = new ArrayList<>();
             for (int i = 0; i < values.length; i++) {
                 boolean number = columns.get(i).number;
-                cells.add(new Cell(values[i].toString(), sortKey(values[i], number), number, i == 0));
+                cells.add(
+                        new Cell(values[i].toString(), sortKey(values[i], number), number, i == 0));
             }
             rows.add(new Row(detail, cells));
         }

@@ -134,9 +134,7 @@ class NativeImageTest {
         LaunchingConnector connector = Bootstrap.virtualMachineManager().defaultConnector();
         Map<String, Connector.Argument> arguments = connector.defaultArguments();
         arguments.get("main").setValue(program);
-        arguments
-                .get("options")
-                .setValue("--enable-native-access=ALL-UNNAMED -cp " + classPath);
+        arguments.get("options").setValue("--enable-native-access=ALL-UNNAMED -cp " + classPath);
         VirtualMachine machine = connector.launch(arguments);
         StringBuffer output = new StringBuffer();
         Thread reader =
@@ -242,7 +240,9 @@ class NativeImageTest {
                 + (variadic.find() ? " variadic from " + variadic.group(1) : "");
     }
 
-    /** Whether the library asks, and not what the JDK does for services, method handles and events. */
+    /**
+     * Whether the library asks, and not what the JDK does for services, method handles and events.
+     */
     private static boolean isOurs(ThreadReference thread) throws Exception {
         List<StackFrame> frames = thread.frames(0, Math.min(DEPTH, thread.frameCount()));
         for (StackFrame frame : frames) {

@@ -26,9 +26,9 @@ class QuantityTest {
 
     @ParameterizedTest
     @CsvSource({"0, 0 B", "7, 7 B", "1000, 1.00 kB", "82785024, 82.8 MB", "330231299463, 330 GB"})
-    void bytesToo(double bytes, String text) {
+    void bytesToo(long bytes, String text) {
         assertThat(Quantity.bytes(bytes)).hasToString(text);
-        assertThat(Quantity.bytesPerSecond(bytes)).hasToString(text + "/s");
+        assertThat(Quantity.bytesPerSecond((double) bytes)).hasToString(text + "/s");
     }
 
     @Test

@@ -188,7 +188,8 @@ class ReportCommandTest {
                 .allSatisfy(
                         name ->
                                 assertThat(one.calls().get(name).hostMicros(100))
-                                        .isLessThanOrEqualTo(all.calls().get(name).hostMicros(100)));
+                                        .isLessThanOrEqualTo(
+                                                all.calls().get(name).hostMicros(100)));
     }
 
     @Test

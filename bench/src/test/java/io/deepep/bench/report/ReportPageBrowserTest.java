@@ -196,7 +196,9 @@ class ReportPageBrowserTest {
     @Test
     void aPhoneShowsItWithoutScrollingThePage() {
         assertThat(seen.get("phoneWidth").asInt()).isLessThanOrEqualTo(360);
-        assertThat(seen.get("phoneRows").asInt()).as("rows that say what they are about").isPositive();
+        assertThat(seen.get("phoneRows").asInt())
+                .as("rows that say what they are about")
+                .isPositive();
         assertThat(seen.get("phoneLetters").asDouble()).isGreaterThanOrEqualTo(14);
     }
 
