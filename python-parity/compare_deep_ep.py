@@ -1,6 +1,7 @@
 """Sends the same inputs through DeepEP and through the reference, and compares what comes out.
 
-Needs a host with GPUs, PyTorch with CUDA, and ``deep_ep`` (1.2, or 2 with its legacy ``Buffer``):
+Needs a host with GPUs, PyTorch with CUDA, and ``deep_ep`` (1.2, or 2 with its legacy ``Buffer``, whose
+``ElasticBuffer`` is then compared too, see ``compare_elastic.py``):
 
     torchrun --nproc-per-node 8 compare_deep_ep.py --save vectors
 
@@ -18,25 +19,19 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import Dict, List, NamedTuple
+from typing import Dict, List
 
 import torch
 import torch.distributed
 
+import compare_elastic
+from comparing import Outputs, World, from_codes, on_host, to_codes
 from deepep_reference import generate, low_latency
 from deepep_reference.cases import LOW_LATENCY, Case, Outcome, differences, dispatched, run, to_content
 from deepep_reference.safetensors_file import write
 
 NVL_BYTES = 2 << 30
 RDMA_BYTES = 1 << 30
-
-
-class World(NamedTuple):
-    """Where a comparison runs."""
-
-    group: object  # rank() and size(), as torch.distributed.ProcessGroup
-    ranks_per_node: int
-    device: str
 
 
 def make_cases(options, num_ranks: int, ranks_per_node: int) -> Dict[str, Case]:
@@ -63,6 +58,7 @@ def make_cases(options, num_ranks: int, ranks_per_node: int) -> Dict[str, Case]:
         "low-latency-ue8m0": generate.low_latency_case(7, *shape, ll.FP8_UE8M0, **holes),
         "low-latency-logfmt": generate.low_latency_case(8, *shape, ll.BF16, logfmt=True, **holes),
     }
+    cases.update(elastic_cases(shape, holes))
     if ranks_per_node == num_ranks:  # DeepEP has worst-case mode on one node only
         cases["normal-worst-case"] = generate.normal_case(
             9, *shape, worst=num_ranks * options.tokens, **holes
@@ -70,11 +66,17 @@ def make_cases(options, num_ranks: int, ranks_per_node: int) -> Dict[str, Case]:
     return {name: case for name, case in cases.items() if options.only in name}
 
 
-class Outputs(NamedTuple):
-    """What one rank got of DeepEP, under the names of vector files."""
-
-    named: Dict[str, torch.Tensor]
-    problems: List[str]  # what a handle or a cached dispatch says that is not so
+def elastic_cases(shape, holes) -> Dict[str, Case]:
+    """Those of V2's buffer."""
+    return {
+        "v2-expanded-bf16": generate.normal_case(10, *shape, expanded=True, **holes),
+        "v2-expanded-fp8-aligned": generate.normal_case(
+            11, *shape, use_fp8=True, expanded=True, alignment=128, **holes
+        ),
+        "v2-pre-reduced": generate.low_latency_case(
+            12, *shape, low_latency.BF16, pre_reduced=True, **holes
+        ),
+    }
 
 
 def expected_of(case: Case) -> List[Outcome]:
@@ -229,28 +231,15 @@ class RowOrder:
         return begin.masked_fill(self.range_count == 0, 0)
 
 
-def to_codes(tensor: torch.Tensor) -> torch.Tensor:
-    """FP8 as its codes; other tensors as they are."""
-    return tensor.view(torch.uint8) if tensor.dtype == fp8_dtype() else tensor
-
-
-def from_codes(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.view(fp8_dtype())
-
-
-def fp8_dtype():
-    return getattr(torch, "float8_e4m3fn", torch.uint8)
-
-
-def on_host(named):
-    return {name: tensor.cpu() for name, tensor in named.items() if tensor is not None}
-
-
 def compare(buffer, case: Case, world: World):
     """What DeepEP gave this rank, and what is wrong with it."""
-    call = deep_ep_low_latency if is_low_latency(case) else deep_ep_normal
-    outputs = call(buffer, case, world)
     expected = expected_of(case)[world.group.rank()]
+    if compare_elastic.is_elastic(case):
+        outputs = compare_elastic.run(buffer, case, world, expected)
+    elif is_low_latency(case):
+        outputs = deep_ep_low_latency(buffer, case, world)
+    else:
+        outputs = deep_ep_normal(buffer, case, world)
     return outputs.named, outputs.problems + differences(expected, outputs.named)
 
 
@@ -265,9 +254,20 @@ def save(folder: Path, name: str, case: Case, gathered: List[Dict[str, torch.Ten
     write(folder / f"{name}.safetensors", to_content(case, outcomes))
 
 
-def open_buffer(deep_ep, options, group, is_low_latency: bool):
+NORMAL_BUFFER, LOW_LATENCY_BUFFER, ELASTIC_BUFFER = "normal", "low latency", "elastic"
+
+
+def kind_of_buffer(case: Case) -> str:
     """One for each mode, because normal calls would dirty the memory of low-latency ones."""
-    if not is_low_latency:
+    if compare_elastic.is_elastic(case):
+        return ELASTIC_BUFFER
+    return LOW_LATENCY_BUFFER if is_low_latency(case) else NORMAL_BUFFER
+
+
+def open_buffer(deep_ep, options, group, kind: str):
+    if kind == ELASTIC_BUFFER:
+        return compare_elastic.open_buffer(deep_ep, options, group)
+    if kind == NORMAL_BUFFER:
         several_nodes = options.ranks_per_node < group.size()
         rdma_bytes = RDMA_BYTES if several_nodes else 0
         return deep_ep.Buffer(group, NVL_BYTES, rdma_bytes, explicitly_destroy=True)
@@ -336,12 +336,15 @@ def main(arguments=None) -> int:
     deep_ep = importlib.import_module(options.module)
     cases = make_cases(options, size, options.ranks_per_node)
     failed = 0
-    for low_latency_mode in (False, True):
-        buffer = open_buffer(deep_ep, options, group, low_latency_mode)
-        for name, case in cases.items():
-            if is_low_latency(case) == low_latency_mode:
+    for kind in (NORMAL_BUFFER, LOW_LATENCY_BUFFER, ELASTIC_BUFFER):
+        chosen = {name: case for name, case in cases.items() if kind_of_buffer(case) == kind}
+        if chosen and kind == ELASTIC_BUFFER and not hasattr(deep_ep, "ElasticBuffer"):
+            print(f"left out: {', '.join(chosen)}: this {options.module} has no ElasticBuffer")
+        elif chosen:
+            buffer = open_buffer(deep_ep, options, group, kind)
+            for name, case in chosen.items():
                 failed += not compare_with_others(buffer, name, case, world, options.save)
-        buffer.destroy()
+            buffer.destroy()
     torch.distributed.destroy_process_group()
     return 1 if failed else 0
 

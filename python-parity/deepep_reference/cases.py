@@ -132,6 +132,7 @@ def _run_low_latency(case: Case, strict: bool) -> List[Outcome]:
         case.given("topk_idx"),
         case.given("topk_weights"),
         case.flag("logfmt"),
+        case.flag("pre_reduced"),
     )
     outcomes = []
     for rank, (rows, home) in enumerate(zip(received, combined)):

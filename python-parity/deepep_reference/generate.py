@@ -123,6 +123,7 @@ def low_latency_case(
     row_format: str,
     irregular: Tuple[str, ...] = EVERYTHING,
     logfmt: bool = False,
+    pre_reduced: bool = False,
     absent: str = "",
 ) -> Case:
     random = Random(seed)
@@ -138,7 +139,9 @@ def low_latency_case(
             )
         )
     settings = _low_latency_settings(ranks, per_node, tokens, hidden, topk, experts, row_format)
-    settings.update(logfmt=str(logfmt).lower(), absent=absent)
+    settings.update(
+        logfmt=str(logfmt).lower(), pre_reduced=str(pre_reduced).lower(), absent=absent
+    )
     return _with_expert_output(random, _case(settings, inputs))
 
 
@@ -153,6 +156,7 @@ def _low_latency_settings(ranks, per_node, tokens, hidden, topk, experts, row_fo
         max_tokens=tokens,
         format=row_format,
         logfmt="false",
+        pre_reduced="false",
         absent="",
     )
 
@@ -225,6 +229,12 @@ def golden_cases() -> Dict[str, Case]:
         "low-latency-logfmt": low_latency_case(15, 4, 4, 3, 256, 3, 8, ll.FP8, logfmt=True),
         "low-latency-absent": low_latency_case(16, 4, 4, 4, 128, 3, 8, ll.FP8, absent="2"),
         "low-latency-two-nodes": low_latency_case(17, 4, 2, 4, 128, 3, 8, ll.BF16),
+        "low-latency-pre-reduced": low_latency_case(
+            18, 4, 4, 4, 128, 5, 8, ll.FP8, pre_reduced=True
+        ),
+        "low-latency-pre-reduced-logfmt": low_latency_case(
+            19, 2, 2, 4, 128, 4, 6, ll.BF16, logfmt=True, pre_reduced=True
+        ),
     }
     for row_format in (ll.FP8, ll.FP8_POWER_OF_TWO, ll.FP8_UE8M0):
         cases["casts-" + row_format.replace("_", "-")] = casts_case(row_format)

@@ -1,6 +1,6 @@
 """Low-latency mode: dispatch with its FP8 casts, combine with its LogFMT, masks."""
 
-from typing import Collection, List, NamedTuple, Optional, Sequence
+from typing import Collection, Dict, List, NamedTuple, Optional, Sequence
 
 import torch
 
@@ -108,6 +108,7 @@ def combine(
     topk_idx: Sequence[torch.Tensor],
     topk_weights: Sequence[torch.Tensor],
     use_logfmt: bool = False,
+    pre_reduced: bool = False,
 ) -> List[Combined]:
     """Sums, each times its weight, what the experts computed for each token.
 
@@ -115,37 +116,67 @@ def combine(
     once to BF16: with BF16 rows this defines every bit. With LogFMT it does not, for the nearest
     code of a number may be another one where logarithms are rounded differently.
 
+    pre_reduced: each rank first sums, in the same way, the rows of a token that its own experts
+        computed, and rounds the sum to BF16. The owner adds these without weights, in the order of
+        each rank's first selection.
     outputs: for each rank bf16 [S, H] in the order of ``received``.
     """
     return [
-        _combine_home(owner, received, outputs, topk_idx[owner], topk_weights[owner], use_logfmt)
+        _combine_home(
+            terms_of(owner, received, outputs, topk_idx[owner], topk_weights[owner]),
+            topk_idx[owner].shape[0],
+            outputs[0].shape[1],
+            use_logfmt,
+            pre_reduced,
+        )
         for owner in range(len(received))
     ]
 
 
-def _combine_home(owner, received, outputs, topk_idx, topk_weights, use_logfmt) -> Combined:
-    num_tokens, num_topk = topk_idx.shape
-    hidden = outputs[0].shape[1]
-    rank_of = {}  # (token, selection) -> rank and row there
+class Term(NamedTuple):
+    """What one selection of a token adds to its sum."""
+
+    rank: int  # that holds the expert
+    output: torch.Tensor  # bf16 [H]
+    weight: float
+
+
+def terms_of(owner, received, outputs, topk_idx, topk_weights) -> Dict[int, List[Term]]:
+    """By token of a rank, what its selections add, in their order."""
+    place_of = {}  # (token, selection) -> rank and row there
     for rank, rows in enumerate(received):
         for row in (rows.src_rank == owner).nonzero().flatten().tolist():
-            rank_of[int(rows.src_token[row]), int(rows.selection[row])] = rank, row
+            place_of[int(rows.src_token[row]), int(rows.selection[row])] = rank, row
+    terms: Dict[int, List[Term]] = {}
+    for token, selection in sorted(place_of):
+        rank, row = place_of[token, selection]
+        weight = float(topk_weights[token, selection])
+        terms.setdefault(token, []).append(Term(rank, outputs[rank][row], weight))
+    return terms
+
+
+def pre_reduce(terms: Sequence[Term], hidden: int) -> List[Term]:
+    """The sums of each rank, as terms without weights, in the order of its first selection."""
+    partials: Dict[int, RowSum] = {}
+    for term in terms:
+        partials.setdefault(term.rank, RowSum(hidden)).add(term.output, term.weight)
+    return [Term(rank, partial.bf16(), 1.0) for rank, partial in partials.items()]
+
+
+def _combine_home(terms, num_tokens, hidden, use_logfmt, pre_reduced) -> Combined:
     x = torch.zeros(num_tokens, hidden, dtype=torch.bfloat16)
     bound = torch.zeros(num_tokens, hidden)
     for token in range(num_tokens):
+        of_token = terms.get(token, [])
         total = RowSum(hidden)
-        for selection in range(num_topk):
-            if (token, selection) not in rank_of:
-                continue
-            rank, row = rank_of[token, selection]
-            weight = float(topk_weights[token, selection])
-            output = outputs[rank][row]
+        for term in pre_reduce(of_token, hidden) if pre_reduced else of_token:
+            output = term.output
             if use_logfmt:
                 # Twice, because both sides may be off by that much.
                 error = output.double().abs() * logfmt.relative_error()
-                total.allow(2 * abs(weight) * (error + logfmt.absolute_error(output)))
+                total.allow(2 * abs(term.weight) * (error + logfmt.absolute_error(output)))
                 output = logfmt.round_trip(output)
-            total.add(output, weight)
+            total.add(output, term.weight)
         x[token] = total.bf16()
         bound[token] = total.bound_of_bf16()
     return Combined(x, bound)

@@ -199,6 +199,98 @@ class Buffer:
         return combined, None, None
 
 
+class ElasticBuffer:
+    """V2's. Rows and slots come in the reverse order."""
+
+    def __init__(
+        self, group, num_max_tokens_per_rank, hidden, num_topk, explicitly_destroy=False
+    ):
+        assert explicitly_destroy and min(num_max_tokens_per_rank, hidden, num_topk) > 0
+        self.group = group
+        self.rank = group.rank()
+
+    _of_all_ranks = Buffer._of_all_ranks
+    destroy = Buffer.destroy
+
+    def dispatch(
+        self,
+        x,
+        topk_idx,
+        topk_weights,
+        num_experts,
+        num_max_tokens_per_rank,
+        expert_alignment=1,
+        do_expand=False,
+        do_zero_padding=False,
+    ):
+        rows, scales = x if isinstance(x, tuple) else (x, None)
+        codes = rows.view(torch.uint8) if rows.dtype == _FP8 else rows
+        tokens = self._of_all_ranks(normal.Tokens(codes, topk_idx, topk_weights, scales))
+        received = normal.dispatch(tokens, num_experts)
+        mine = received[self.rank]
+        handle = ElasticHandle()
+        handle.tokens, handle.received, handle.places = tokens, received, received
+        order = torch.arange(len(mine.src_rank) - 1, -1, -1)
+        numbers = mine.src_rank * num_max_tokens_per_rank + mine.src_token
+        slots = torch.full(mine.topk_idx.shape, -1)
+        if do_expand:
+            assert do_zero_padding
+            handle.places = [normal.expand(r, expert_alignment) for r in received]
+            mine = handle.places[self.rank]
+            handle.order = self._slots(mine, handle, expert_alignment)
+            row_of = {int(number): row for row, number in enumerate(numbers)}
+            for row in (mine.src_rank >= 0).nonzero().flatten().tolist():
+                number = int(mine.src_rank[row] * num_max_tokens_per_rank + mine.src_token[row])
+                slots[row_of[number], mine.selection[row]] = (handle.order == row).nonzero()[0, 0]
+        else:
+            handle.order = order
+        if fault == "slots":
+            slots[slots == slots.max()] += 1
+        if fault == "tokens":
+            numbers[0] += 10**6
+        handle.recv_src_metadata = torch.cat(
+            [numbers[:, None], torch.zeros_like(numbers)[:, None], slots], dim=1
+        )[order].to(torch.int32)
+        handle.num_recv_tokens_per_expert_list = received[self.rank].counts(expert_alignment).tolist()
+        if fault == "counts":
+            handle.num_recv_tokens_per_expert_list[-1] += 1
+        recv_x = mine.x[handle.order]
+        if fault == "rows":
+            recv_x[[0, 1]] = recv_x[[1, 0]]
+        if fault == "padding":
+            recv_x += (mine.src_rank[handle.order] < 0)[:, None].to(recv_x.dtype)
+        recv_x = recv_x.view(_FP8) if rows.dtype == _FP8 else recv_x
+        weights = mine.topk_weights[handle.order] + (2.0**-20 if fault == "weights" else 0)
+        recv = recv_x if scales is None else (recv_x, mine.scales[handle.order])
+        return recv, None if do_expand else mine.topk_idx[order], weights, handle, None
+
+    @staticmethod
+    def _slots(place, handle, alignment):
+        """For each slot the reference's row: each expert's last first, padding where it is."""
+        order, ends = [], []
+        for begin, end in zip(place.offsets[:-1].tolist(), place.offsets[1:].tolist()):
+            real = int((place.src_rank[begin:end] >= 0).sum())
+            order += [*range(begin + real - 1, begin - 1, -1), *range(begin + real, end)]
+            ends.append(begin + real + (alignment if fault == "offsets" else 0))
+        handle.psum_num_recv_tokens_per_expert = torch.tensor(ends, dtype=torch.int32)
+        return torch.tensor(order, dtype=torch.int64)
+
+    def combine(self, x, handle, topk_weights=None):
+        rows = torch.empty_like(x)
+        rows[handle.order] = x
+        given = self._of_all_ranks((rows, topk_weights, handle.order))
+        weights = None
+        if topk_weights is not None:
+            weights = [torch.empty_like(g[1]).index_copy_(0, g[2], g[1]) for g in given]
+        home = normal.combine(handle.tokens, handle.places, [g[0] for g in given], weights)[self.rank]
+        total = home.x + home.x.abs().amax() / 64 if fault == "combine" else home.x
+        return total, home.topk_weights, None
+
+
+class ElasticHandle:
+    """Of V2's names what comparisons read, and what the stand-in remembers."""
+
+
 def _spread(packed, count, slots):
     """[El, slots, ...] with the packed rows of each expert, the others undefined."""
     spread = torch.full((len(count), slots) + packed.shape[1:], 77).to(packed.dtype)

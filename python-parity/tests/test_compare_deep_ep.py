@@ -59,13 +59,11 @@ def problems_of(only, fault=""):
             world = compare_deep_ep.World(threads.member(rank), NUM_RANKS, "cpu")
             chosen = compare_deep_ep.make_cases(options, NUM_RANKS, NUM_RANKS)
             buffers = {
-                low_latency: compare_deep_ep.open_buffer(
-                    stand_in_deep_ep, options, world.group, low_latency
-                )
-                for low_latency in (False, True)
+                kind: compare_deep_ep.open_buffer(stand_in_deep_ep, options, world.group, kind)
+                for kind in {compare_deep_ep.kind_of_buffer(case): None for case in chosen.values()}
             }
             for name, case in chosen.items():
-                buffer = buffers[compare_deep_ep.is_low_latency(case)]
+                buffer = buffers[compare_deep_ep.kind_of_buffer(case)]
                 found[name, rank] = compare_deep_ep.compare(buffer, case, world)[1]
         except Exception as error:
             errors.append(error)
@@ -85,7 +83,7 @@ def problems_of(only, fault=""):
 
 def test_the_same():
     found = problems_of("")
-    assert len(found) == 9 * NUM_RANKS
+    assert len(found) == 12 * NUM_RANKS
     assert {name: problems for name, problems in found.items() if problems} == {}
 
 
@@ -109,6 +107,17 @@ def test_the_same():
         ("ranges", "low-latency-bf16", "handle: layout_range"),
         ("low-latency combine", "low-latency-bf16", "combined_x"),
         ("low-latency combine", "low-latency-logfmt", "combined_x"),
+        ("slots", "v2-expanded-bf16", "handle: the slots of expert"),
+        ("tokens", "v2-expanded-bf16", "handle: recv_src_metadata"),
+        ("rows", "v2-expanded-bf16", "recv_x"),
+        ("rows", "v2-expanded-fp8", "recv_x"),
+        ("rows", "v2-pre-reduced", "recv_x: row"),
+        ("padding", "v2-expanded-fp8", "recv_x"),
+        ("weights", "v2-expanded-bf16", "recv_topk_weights"),
+        ("counts", "v2-expanded-fp8", "num_recv_tokens_per_expert"),
+        ("offsets", "v2-expanded-fp8", "expert_offsets"),
+        ("combine", "v2-expanded-bf16", "combined_x"),
+        ("combine", "v2-pre-reduced", "combined_x"),
     ],
 )
 def test_what_is_wrong_is_named(fault, only, named):
@@ -116,9 +125,10 @@ def test_what_is_wrong_is_named(fault, only, named):
         assert any(problem.startswith(named) for problem in problems), problems
 
 
-def test_as_a_user_would_start_it(tmp_path):
+@pytest.mark.parametrize("only, number", [("low-latency", 5), ("v2", 3)])
+def test_as_a_user_would_start_it(tmp_path, only, number):
     """In processes, as torchrun starts them; and the vectors that it saves hold."""
-    arguments = [*ARGUMENTS, "--only", "low-latency", "--save", str(tmp_path / "vectors")]
+    arguments = [*ARGUMENTS, "--only", only, "--save", str(tmp_path / "vectors")]
     arguments += ["--module", "stand_in_deep_ep", "--device", "cpu"]
     arguments += ["--rendezvous", f"file://{tmp_path / 'rendezvous'}"]
     processes = [
@@ -139,15 +149,25 @@ def test_as_a_user_would_start_it(tmp_path):
     ]
     printed = [process.communicate(timeout=120)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], printed
-    assert printed[0].count(": the same") == 5
+    assert printed[0].count(": the same") == number
     files = sorted((tmp_path / "vectors").iterdir())
-    assert len(files) == 5
+    assert len(files) == number
     for file in files:
         case, outcomes = cases.from_content(read(file))
         expected = cases.run(case)
         for mine, saved in zip(expected, outcomes):
             held = cases.Outcome(saved.outputs, saved.bounds)
             assert cases.differences(held, mine.outputs) == []
+
+
+def test_without_an_elastic_buffer_its_cases_are_left_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    monkeypatch.delattr(stand_in_deep_ep, "ElasticBuffer")
+    arguments = [*ARGUMENTS, "--only", "v2", "--module", "stand_in_deep_ep", "--device", "cpu"]
+    arguments += ["--rendezvous", f"file://{tmp_path / 'rendezvous'}"]
+    assert compare_deep_ep.main(arguments) == 0
+    assert "left out: v2-expanded-bf16, " in capsys.readouterr().out
 
 
 def test_unequal_rows_are_put_in_order():

@@ -64,3 +64,29 @@ def test_combine_as_logfmt_is_near():
     for a, b in zip(exact, near):
         assert not torch.equal(a.x, b.x)
         assert ((a.x.double() - b.x.double()).abs() <= b.bound.double()).all()
+
+
+def test_pre_reduced_combine_rounds_at_each_rank():
+    """One token with two experts at rank 1 and one at rank 0: 256 + 1 is no BF16 number."""
+    topk_idx = [torch.tensor([[2, 0, 3]]), torch.empty(0, 3, dtype=torch.int64)]
+    x = [torch.ones(1, 128).bfloat16(), torch.empty(0, 128).bfloat16()]
+    weights = [torch.tensor([[1.0, 0.5, 1.0]]), torch.empty(0, 3)]
+    received = low_latency.dispatch(x, topk_idx, 4, low_latency.BF16)
+    outputs = [
+        torch.full((1, 128), 2.0).bfloat16(),
+        torch.tensor([[256.0], [1.0]]).expand(2, 128).bfloat16(),
+    ]
+    by_selection = low_latency.combine(received, outputs, topk_idx, weights)
+    by_rank = low_latency.combine(received, outputs, topk_idx, weights, pre_reduced=True)
+    assert by_selection[0].x[0, 0] == 258  # 256 + 1 + 1, rounded once
+    assert by_rank[0].x[0, 0] == 256  # 257 becomes 256 at rank 1, and 256 + 1 too
+
+
+def test_pre_reduced_terms_are_in_the_order_of_first_selections():
+    row = torch.ones(4).bfloat16()
+    terms = [low_latency.Term(rank, row, weight) for rank, weight in ((3, 1.0), (1, 2.0), (3, 4.0))]
+    sums = low_latency.pre_reduce(terms, 4)
+    assert [(term.rank, float(term.output[0]), term.weight) for term in sums] == [
+        (3, 5.0, 1.0),
+        (1, 2.0, 1.0),
+    ]

@@ -56,14 +56,15 @@ for source in "$source_dir"/*.cu; do
     name=$(basename "$source" .cu)
     fatbin=$output_dir/$name.fatbin
     newest=$(find "$source" "$source_dir/../cuda" "$include_dir/deepep" "$0" -type f -printf '%T@ %p\n' |
-        sort -nr | head -1 | cut -d' ' -f2-)
+        sort -nr | sed -n '1s/^[^ ]* //p')
     [ -e "$fatbin" ] && [ ! "$newest" -nt "$fatbin" ] && continue
     echo "[cuda] $module: compiling $name with NVSHMEM of $nvshmem"
     images=()
     for arch in 90 100; do
         # Device code alone: relocatable, then linked, because one step leaves it unlinked without a word. By its
         # name nvlink knows what a file is: of one that does not end in .cubin it takes nothing, without a word.
-        "$nvcc" -cubin -rdc=true -std=c++17 -O3 -Werror all-warnings -arch="sm_$arch" -I "$include_dir" \
+        # Static variables are named after the path of the source: the same one wherever this is built.
+        "$nvcc" -cubin -rdc=true -Xcicc --orig_src_path_name="$name.cu" -std=c++17 -O3 -Werror all-warnings -arch="sm_$arch" -I "$include_dir" \
             -I "$source_dir/../cuda" -I "$nvshmem/include" -o "$work_dir/$name.$arch.cubin" "$source"
         linked=$work_dir/$name.$arch.linked.cubin
         "$tools/nvlink" -arch="sm_$arch" "$work_dir/$name.$arch.cubin" "$nvshmem/lib/libnvshmem_device.a" -o "$linked"

@@ -3,6 +3,7 @@ package io.deepep.bench;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
+import io.deepep.cuda.topology.NicLimits;
 import io.deepep.doctor.Doctor;
 import io.deepep.doctor.DoctorReport;
 import io.deepep.doctor.GpuFacts;
@@ -88,7 +89,8 @@ final class DoctorCommand implements Callable<Integer> {
         String version = build.version() + " (" + build.commit() + ")";
         GpuFacts gpus = GpuProbe.read(!noBandwidth);
         try {
-            return Doctor.examine(Machine.current(), version, networkKernels, gpus, nicMapping);
+            return Doctor.examine(
+                    Machine.current(), version, networkKernels, gpus, NicLimits.read(), nicMapping);
         } catch (IllegalArgumentException wrong) {
             throw new UsageException("--nic-mapping: " + wrong.getMessage());
         }

@@ -36,6 +36,7 @@ class DoctorPrinterTest {
                                 2,
                                 List.of(0, 1))),
                 List.of(),
+                List.of(),
                 List.of(List.of(PciDistance.NODE), List.of(PciDistance.PIX)),
                 new GpuFacts(
                         "",
@@ -114,6 +115,7 @@ class DoctorPrinterTest {
                         "host",
                         "gpus",
                         "nics",
+                        "nicLimits",
                         "excludedNics",
                         "pciDistances",
                         "cuda",

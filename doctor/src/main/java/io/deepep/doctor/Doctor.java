@@ -1,8 +1,10 @@
 package io.deepep.doctor;
 
 import io.deepep.cuda.topology.HostTopology;
+import io.deepep.cuda.topology.NicLimits;
 import io.deepep.cuda.topology.NicMapping;
 import io.deepep.cuda.topology.NicOverride;
+import java.util.List;
 
 /** Looks at a machine. Changes nothing, and a machine that has nothing is no error. */
 public final class Doctor {
@@ -14,6 +16,7 @@ public final class Doctor {
      * @param version of what is to run here, for the report
      * @param networkKernels whether this build has kernels over NVSHMEM
      * @param cuda what the driver says
+     * @param nics what NICs say
      * @param nicMapping the user's mapping of NICs, see {@link NicOverride}; empty for none
      * @throws IllegalArgumentException if the mapping names what the machine has not
      */
@@ -22,9 +25,10 @@ public final class Doctor {
             String version,
             boolean networkKernels,
             GpuFacts cuda,
+            List<NicLimits> nics,
             String nicMapping) {
         HostTopology host = HostTopology.read(machine.path("sys"));
         NicMapping mapping = NicMapping.of(host, NicOverride.parse(nicMapping));
-        return DoctorReport.of(machine, version, networkKernels, host, mapping, cuda);
+        return DoctorReport.of(machine, version, networkKernels, host, mapping, cuda, nics);
     }
 }

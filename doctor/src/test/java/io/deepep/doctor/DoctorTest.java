@@ -4,8 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.cuda.nvshmem.NvshmemTransport;
+import io.deepep.cuda.topology.NicLimits;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -17,6 +20,11 @@ class DoctorTest {
     private static final String NVSHMEM_FOLDER =
             "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/";
 
+    private static final List<NicLimits> LIMITS =
+            IntStream.range(0, 4)
+                    .mapToObj(i -> new NicLimits("mlx5_bond_" + i, "28.43", 262144, 32768))
+                    .toList();
+
     @TempDir private Path root;
     private FixtureMachine machine;
 
@@ -26,7 +34,7 @@ class DoctorTest {
     }
 
     private DoctorReport examine(GpuFacts gpus) {
-        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, "");
+        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, LIMITS, "");
     }
 
     private static Finding finding(DoctorReport report, String topic, String item) {
@@ -193,7 +201,8 @@ class DoctorTest {
     @Test
     void aBuildWithoutKernelsOverNvshmemHasOneNodeOnly() {
         DoctorReport report =
-                Doctor.examine(machine.machine(), "1 (abc)", false, FixtureMachine.gpus(true), "");
+                Doctor.examine(
+                        machine.machine(), "1 (abc)", false, FixtureMachine.gpus(true), LIMITS, "");
         assertThat(finding(report, "NVSHMEM", "kernels").cure()).contains("NVSHMEM_HOME=");
         assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
                 .containsExactly("host backend, any number of ranks", "GPUs of one node");
@@ -255,6 +264,7 @@ class DoctorTest {
                         "1 (abc)",
                         true,
                         FixtureMachine.gpus(true),
+                        LIMITS,
                         "gpu0=mlx5_bond_3");
         assertThat(report.gpus().getFirst().hcaList()).isEqualTo("mlx5_bond_3:1");
         assertThatThrownBy(
@@ -264,6 +274,7 @@ class DoctorTest {
                                         "1 (abc)",
                                         true,
                                         FixtureMachine.gpus(true),
+                                        LIMITS,
                                         "gpu0=mlx5_9"))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith(
@@ -276,7 +287,7 @@ class DoctorTest {
         other.without("sys").without("proc/driver");
         other.file("sys/bus/pci/devices/0000:00:00.0/vendor", "0x8086");
         GpuFacts none = GpuFacts.unavailable("libcuda.so.1 cannot be loaded", "install the driver");
-        DoctorReport report = Doctor.examine(other.machine(), "1 (abc)", true, none, "");
+        DoctorReport report = Doctor.examine(other.machine(), "1 (abc)", true, none, LIMITS, "");
         assertThat(report.findings())
                 .singleElement()
                 .satisfies(
@@ -327,5 +338,36 @@ class DoctorTest {
         assertThat(none.detail()).isEqualTo("none at mlx5_bond_0:1");
         machine.file(gids + "3", "0000:0000:0000:0000:0000:ffff:0a00:0001");
         assertThat(finding(examine(FixtureMachine.gpus(true)), "network", "GIDs").isOk()).isTrue();
+    }
+
+    /** 20 queue pairs to each of 255 other nodes. */
+    @ParameterizedTest
+    @CsvSource({
+        "5100, 32768, OK",
+        "5099, 32768, WARN",
+        "262144, 16384, WARN",
+    })
+    void fewQueuePairsAreNamed(int queuePairs, int entries, Finding.Status status) {
+        List<NicLimits> limits = new ArrayList<>(LIMITS);
+        limits.set(2, new NicLimits("mlx5_bond_2", "28.43", queuePairs, entries));
+        limits.add(new NicLimits("mlx5_9", "not of this host", 1, 1));
+        Finding pairs = finding(examine(limits), "network", "queue pairs");
+        assertThat(pairs.status()).isEqualTo(status);
+        assertThat(pairs.detail())
+                .contains("mlx5_bond_2 " + queuePairs + " of " + entries + " entries");
+        assertThat(pairs.detail().contains("mlx5_bond_0")).isEqualTo(pairs.isOk());
+    }
+
+    @Test
+    void aDeviceThatCannotBeOpenedIsMissing() {
+        DoctorReport report = examine(List.of(NicLimits.unknown("mlx5_bond_1")));
+        assertThat(finding(report, "network", "RDMA devices").detail())
+                .isEqualTo("libibverbs cannot open mlx5_bond_1");
+        assertThat(possible(report)).containsExactly(true, true, false, false);
+    }
+
+    private DoctorReport examine(List<NicLimits> limits) {
+        GpuFacts gpus = FixtureMachine.gpus(true);
+        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, limits, "");
     }
 }

@@ -1,76 +1,7 @@
 package io.deepep.planner;
 
-import java.util.Locale;
-
-/**
- * What links cost on one kind of machine with one library. Every number is either measured by
- * itself or solved from the rows named here, and from no other; {@code ProfileTest} solves them
- * again. {@code deepep plan compare} shows what the model says of all other rows.
- */
-public enum Profile {
-    /**
-     * This library on H200. NVLink rates are those of bare copies while 8 GPUs all exchange: 345
-     * GB/s pushed, 328 GB/s pulled. Fixed times are those measured for 1 token among 4 GPUs. What
-     * RDMA gives is that of {@link #H800_DEEPEP_V1}. Normal mode on several nodes waits for a trip
-     * of headers and one of rows in a dispatch, and for both in a combine.
-     */
-    H200 {
-        @Override
-        Costs costs(Mode mode, Op op) {
-            return ofThisLibrary(mode, op, 1);
-        }
-    },
-    /** As {@link #H200}, whose NVLink it has. Not measured. */
-    H100 {
-        @Override
-        Costs costs(Mode mode, Op op) {
-            return ofThisLibrary(mode, op, 1);
-        }
-    },
-    /**
-     * As {@link #H200} with twice the rate of NVLink, as the fifth generation has twice that of the
-     * fourth. Not measured.
-     */
-    B200 {
-        @Override
-        Costs costs(Mode mode, Op op) {
-            return ofThisLibrary(mode, op, 2);
-        }
-    },
-    /** As {@link #B200}. Not measured. */
-    GB200 {
-        @Override
-        Costs costs(Mode mode, Op op) {
-            return ofThisLibrary(mode, op, 2);
-        }
-    },
-    /**
-     * DeepEP V1 on H800 with 400 Gb/s NICs, from its published tables. Each kind of link is solved
-     * from one world size: NVLink from EP 8 (two numbers from dispatch and combine, in each mode),
-     * RDMA of low-latency mode from EP 256 (in the same way), the RDMA share of normal mode from
-     * the dispatch of EP 32, with the fixed time of NVLink.
-     */
-    H800_DEEPEP_V1 {
-        @Override
-        Costs costs(Mode mode, Op op) {
-            return mode == Mode.NORMAL
-                    ? new Costs(68.6, 143.1e9, 68.6, NORMAL_RDMA_SHARE)
-                    : new Costs(37.4, 168.9e9, LOW_LATENCY_RDMA_MICROS, LOW_LATENCY_RDMA_SHARE);
-        }
-    };
-
-    /** One way through a NIC that is not on the GPU's own PCIe switch: 4 to 6 µs. */
-    static final double RDMA_TRIP_MICROS = 5;
-
-    /** Of the line rate, in normal mode: DeepEP V1, dispatch among 32 ranks. */
-    static final double NORMAL_RDMA_SHARE = 0.902;
-
-    /** Of the line rate, in low-latency mode: DeepEP V1, 256 ranks. */
-    static final double LOW_LATENCY_RDMA_SHARE = 0.828;
-
-    /** The fixed time that goes with it. */
-    static final double LOW_LATENCY_RDMA_MICROS = 16.5;
-
+/** What links cost on one kind of machine with one library. Its text is its name. */
+public sealed interface Profile permits KnownProfile, MeasuredProfile {
     /**
      * The costs of one operation.
      *
@@ -85,23 +16,10 @@ public enum Profile {
             double rdmaMicros,
             double rdmaShare) {}
 
-    /** Measured on H200, with NVLink {@code factor} times as fast. */
-    private static Costs ofThisLibrary(Mode mode, Op op, double factor) {
-        if (mode == Mode.LOW_LATENCY) {
-            double micros = op == Op.DISPATCH ? 11.3 : 10.7;
-            return new Costs(
-                    micros, factor * 345e9, LOW_LATENCY_RDMA_MICROS, LOW_LATENCY_RDMA_SHARE);
-        }
-        double micros = op == Op.DISPATCH ? 26.0 : 17.5;
-        double rate = op == Op.DISPATCH ? 345e9 : 328e9;
-        return new Costs(micros, factor * rate, micros + 2 * RDMA_TRIP_MICROS, NORMAL_RDMA_SHARE);
-    }
-
-    /** What one operation costs. */
-    abstract Costs costs(Mode mode, Op op);
-
-    @Override
-    public String toString() {
-        return name().toLowerCase(Locale.ROOT).replace('_', '-');
-    }
+    /**
+     * What one operation costs.
+     *
+     * @throws IllegalArgumentException if it is not known
+     */
+    Costs costs(Mode mode, Op op);
 }

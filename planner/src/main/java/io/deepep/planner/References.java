@@ -65,7 +65,7 @@ public final class References {
     private static Reference v1Normal(int nodes, Reference.Time... times) {
         return new Reference(
                 "DeepEP V1, H800",
-                Profile.H800_DEEPEP_V1,
+                KnownProfile.H800_DEEPEP_V1,
                 Mode.NORMAL,
                 RowRule.ONCE_PER_SELECTION,
                 new EpTopology(0, nodes * NODE, NODE),
@@ -100,7 +100,7 @@ public final class References {
                         micros(Op.COMBINE, "BF16", WireFormat.ofRows(BF16_ROW), combine));
         return new Reference(
                 "DeepEP V1, H800",
-                Profile.H800_DEEPEP_V1,
+                KnownProfile.H800_DEEPEP_V1,
                 Mode.LOW_LATENCY,
                 RowRule.ONCE_PER_SELECTION,
                 new EpTopology(0, numRanks, NODE),
@@ -118,7 +118,7 @@ public final class References {
     private static Reference v2(int nodes, double dispatch, double combine) {
         return new Reference(
                 "DeepEP V2, SM90",
-                Profile.H200,
+                KnownProfile.H200,
                 Mode.NORMAL,
                 RowRule.ONCE_PER_SELECTION,
                 new EpTopology(0, nodes * NODE, NODE),
@@ -217,7 +217,7 @@ public final class References {
             Shape shape = new Shape(numTokens, HIDDEN, NUM_TOPK, NUM_EXPERTS);
             return new Reference(
                     source,
-                    Profile.H200,
+                    KnownProfile.H200,
                     mode,
                     RowRule.ONCE_PER_RANK,
                     topology,

@@ -33,7 +33,7 @@ final class OperationPlanProperties {
                 op,
                 simulation,
                 WireFormat.of(mode, op, DType.FP8_E4M3, shape, topology),
-                new Cluster(topology, Profile.H200, nicGbps, 1, 0));
+                new Cluster(topology, KnownProfile.H200, nicGbps, 1, 0));
     }
 
     @Property(tries = 100, edgeCases = EdgeCasesMode.NONE)

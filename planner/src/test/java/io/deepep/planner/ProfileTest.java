@@ -36,13 +36,13 @@ final class ProfileTest {
     void h800NvlinkIsThatOfEightRanks() {
         LinkCost normal =
                 solve(References.deepEpV1Normal().getFirst().predict(), ProfileTest::nvlink);
-        Profile.Costs costs = Profile.H800_DEEPEP_V1.costs(Mode.NORMAL, Op.DISPATCH);
+        Profile.Costs costs = KnownProfile.H800_DEEPEP_V1.costs(Mode.NORMAL, Op.DISPATCH);
         assertThat(costs.nvlinkBytesPerSecond()).isCloseTo(normal.bytesPerSecond(), ROUNDING);
         assertThat(costs.nvlinkMicros()).isCloseTo(normal.fixedMicros(), within(0.1));
         assertThat(costs.rdmaMicros()).isEqualTo(costs.nvlinkMicros());
         LinkCost lowLatency =
                 solve(References.deepEpV1LowLatency().getFirst().predict(), ProfileTest::nvlink);
-        Profile.Costs ll = Profile.H800_DEEPEP_V1.costs(Mode.LOW_LATENCY, Op.COMBINE);
+        Profile.Costs ll = KnownProfile.H800_DEEPEP_V1.costs(Mode.LOW_LATENCY, Op.COMBINE);
         assertThat(ll.nvlinkBytesPerSecond()).isCloseTo(lowLatency.bytesPerSecond(), ROUNDING);
         assertThat(ll.nvlinkMicros()).isCloseTo(lowLatency.fixedMicros(), within(0.1));
     }
@@ -51,32 +51,33 @@ final class ProfileTest {
     void lowLatencyRdmaIsThatOf256Ranks() {
         LinkCost solved =
                 solve(References.deepEpV1LowLatency().getLast().predict(), ProfileTest::rdma);
-        assertThat(Profile.LOW_LATENCY_RDMA_SHARE)
+        assertThat(KnownProfile.LOW_LATENCY_RDMA_SHARE)
                 .isCloseTo(solved.bytesPerSecond() / LINE_RATE, ROUNDING);
-        assertThat(Profile.LOW_LATENCY_RDMA_MICROS).isCloseTo(solved.fixedMicros(), within(0.1));
+        assertThat(KnownProfile.LOW_LATENCY_RDMA_MICROS)
+                .isCloseTo(solved.fixedMicros(), within(0.1));
     }
 
     @Test
     void normalRdmaShareIsThatOfTheDispatchAmong32Ranks() {
         Outcome dispatch = References.deepEpV1Normal().get(2).predict().getFirst();
         assertThat(dispatch.time().fitted()).isTrue();
-        double fixed = Profile.H800_DEEPEP_V1.costs(Mode.NORMAL, Op.DISPATCH).rdmaMicros();
+        double fixed = KnownProfile.H800_DEEPEP_V1.costs(Mode.NORMAL, Op.DISPATCH).rdmaMicros();
         double perSecond = rdma(dispatch) / (dispatch.measuredMicros() - fixed) * 1e6;
-        assertThat(Profile.NORMAL_RDMA_SHARE).isCloseTo(perSecond / LINE_RATE, ROUNDING);
+        assertThat(KnownProfile.NORMAL_RDMA_SHARE).isCloseTo(perSecond / LINE_RATE, ROUNDING);
     }
 
     @Test
     void oursIsFittedToOneTokenAlone() {
         List<Reference> fitted =
                 References.all().stream()
-                        .filter(each -> each.profile() == Profile.H200)
+                        .filter(each -> each.profile() == KnownProfile.H200)
                         .filter(each -> each.times().stream().anyMatch(Reference.Time::fitted))
                         .toList();
         assertThat(fitted).hasSize(3);
         for (Reference reference : fitted) {
             assertThat(reference.shape().numTokens()).isOne();
             for (Outcome row : reference.predict()) {
-                Profile.Costs costs = Profile.H200.costs(reference.mode(), row.time().op());
+                Profile.Costs costs = KnownProfile.H200.costs(reference.mode(), row.time().op());
                 assertThat(costs.nvlinkMicros()).isEqualTo(row.measuredMicros());
             }
         }

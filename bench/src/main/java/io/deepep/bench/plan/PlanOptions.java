@@ -10,7 +10,6 @@ import io.deepep.planner.BufferBytes;
 import io.deepep.planner.Cluster;
 import io.deepep.planner.Mode;
 import io.deepep.planner.ModePlan;
-import io.deepep.planner.Profile;
 import io.deepep.planner.RowRule;
 import io.deepep.planner.Shape;
 import io.deepep.planner.TokenSource;
@@ -143,14 +142,6 @@ final class PlanOptions {
     private double nvlinkGbs;
 
     @Option(
-            names = "--profile",
-            paramLabel = "NAME",
-            description =
-                    "What links cost: h200 and h800-deepep-v1, which were measured, or h100, b200, gb200 (default: h200);"
-                            + " docs/guides/planning.md has the numbers.")
-    private Profile profile = Profile.H200;
-
-    @Option(
             names = "--sweep",
             description =
                     "Plans one node, then twice as many, up to "
@@ -159,6 +150,8 @@ final class PlanOptions {
     private boolean sweep;
 
     private int defaultTopk = DEFAULT_TOPK;
+
+    @Mixin private ProfileChoice profile = new ProfileChoice();
 
     @Mixin RoutingChoice routing = new RoutingChoice();
 
@@ -283,7 +276,11 @@ final class PlanOptions {
                 () -> {
                     Cluster cluster =
                             new Cluster(
-                                    job.topology(), profile, nicGbps, nicsPerGpu, nvlinkGbs * GIGA);
+                                    job.topology(),
+                                    profile.profile(),
+                                    nicGbps,
+                                    nicsPerGpu,
+                                    nvlinkGbs * GIGA);
                     return routing.gate() == null
                             ? recorded(job, cluster)
                             : plan(

@@ -20,7 +20,7 @@ import java.util.Map;
  * @param name the file's, without its extension
  * @param records in the order of the file
  */
-record BenchRun(String name, List<OperationRecord> records) {
+public record BenchRun(String name, List<OperationRecord> records) {
     private static final ObjectMapper JSON =
             new ObjectMapper().disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
 
@@ -29,7 +29,7 @@ record BenchRun(String name, List<OperationRecord> records) {
      *
      * @throws UsageException if it is nothing of the kind
      */
-    static BenchRun read(Path file) {
+    public static BenchRun read(Path file) {
         try {
             if (!JsonRecords.have("p50Micros", file)) {
                 throw new UsageException(

@@ -13,7 +13,6 @@ import java.util.OptionalDouble;
 /** The sections about a flight recording. */
 final class FlightReport {
     private static final double MEGA = 1e6;
-    private static final String ONE_DIGIT = "%.1f";
 
     private FlightReport() {}
 
@@ -38,8 +37,9 @@ final class FlightReport {
         Section section =
                 page.section(
                         "Flight recording: time by operation",
-                        "All recorded calls of all ranks, tests and warm-ups included: the time that host threads"
-                                + " spent in a call, waits for other ranks included, and the time of its kernels where"
+                        "All ranks, without "
+                                + flight.skipped()
+                                + " warm-up calls (--warmups): the time that host threads spent in a call, waits for other ranks included, and the time of its kernels where"
                                 + " there are GPUs.");
         Grid grid =
                 new Grid("Calls")
@@ -47,11 +47,11 @@ final class FlightReport {
                         .number("calls")
                         .number("failed")
                         .number("end not seen")
-                        .number("host p50 µs")
-                        .number("host p99 µs")
-                        .number("GPU p50 µs")
-                        .number("NVLink MB")
-                        .number("RDMA MB");
+                        .number("host p50")
+                        .number("host p99")
+                        .number("GPU p50")
+                        .number("NVLink")
+                        .number("RDMA");
         List<String> names = new ArrayList<>();
         List<Double> medians = new ArrayList<>();
         flight.calls()
@@ -65,11 +65,11 @@ final class FlightReport {
                                     calls.count(),
                                     calls.failed(),
                                     calls.unfinished(),
-                                    Decimals.of(ONE_DIGIT, calls.hostMicros(50)),
-                                    Decimals.of(ONE_DIGIT, calls.hostMicros(99)),
-                                    Decimals.of(ONE_DIGIT, calls.deviceMicros(50)),
-                                    Decimals.of(ONE_DIGIT, calls.nvlinkBytes() / MEGA),
-                                    Decimals.of(ONE_DIGIT, calls.rdmaBytes() / MEGA));
+                                    Quantity.micros(calls.hostMicros(50)),
+                                    Quantity.micros(calls.hostMicros(99)),
+                                    Quantity.micros(calls.deviceMicros(50)),
+                                    Quantity.bytes(calls.nvlinkBytes()),
+                                    Quantity.bytes(calls.rdmaBytes()));
                         });
         section.plots.add(
                 new Plot(
@@ -77,7 +77,7 @@ final class FlightReport {
                         "Median host time of each operation",
                         Charts.bars(
                                 "Host time by operation",
-                                "µs, median of all calls",
+                                "µs, median of the calls",
                                 names,
                                 medians,
                                 OptionalDouble.empty())));
@@ -123,14 +123,13 @@ final class FlightReport {
                         "Milliseconds that each rank waited for each rank",
                         Charts.heatMap(
                                 "Waits, ms", "rank that waited", "rank waited for", millis)));
-        Grid grid =
-                new Grid("By rank").number("rank").number("waited ms").number("was waited for ms");
+        Grid grid = new Grid("By rank").number("rank").number("waited").number("was waited for");
         for (int rank = 0; rank < millis.length; rank++) {
             grid.row(
                     false,
                     rank,
-                    Decimals.of(ONE_DIGIT, Arrays.stream(millis[rank]).sum()),
-                    Decimals.of(ONE_DIGIT, caused[rank]));
+                    Quantity.micros(1e3 * Arrays.stream(millis[rank]).sum()),
+                    Quantity.micros(1e3 * caused[rank]));
         }
         section.tables.add(grid);
     }

@@ -4,9 +4,14 @@ import io.deepep.bench.run.UsageException;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 
@@ -27,16 +32,45 @@ final class FlightSummary {
 
     private final Timeline timeline = new Timeline();
 
+    private final int warmups;
+
+    /**
+     * An empty one.
+     *
+     * @param warmups calls of each operation that a rank's times leave out, the first ones
+     */
+    FlightSummary(int warmups) {
+        this.warmups = warmups;
+    }
+
+    /** What one call took. */
+    private record Span(Instant start, long hostNanos, long deviceNanos)
+            implements Comparable<Span> {
+        @Override
+        public int compareTo(Span other) {
+            return start.compareTo(other.start);
+        }
+    }
+
+    /** Calls that times leave out, of all operations and ranks. */
+    long skipped() {
+        return calls.values().stream().mapToLong(Calls::skipped).sum();
+    }
+
     /** All calls of one operation, over all ranks. */
     static final class Calls {
+        private final int warmups;
+
         private long count;
         private long failed;
         private long unfinished;
-        private long[] hostNanos = new long[16];
-        private long[] deviceNanos = new long[16];
-        private int numDevice;
+        private final Map<Integer, List<Span>> byRank = new TreeMap<>();
         private long nvlinkBytes;
         private long rdmaBytes;
+
+        private Calls(int warmups) {
+            this.warmups = warmups;
+        }
 
         long count() {
             return count;
@@ -60,40 +94,49 @@ final class FlightSummary {
 
         /** Time of host threads in the call, microseconds; NaN without calls. */
         double hostMicros(double percent) {
-            return percentile(hostNanos, (int) count, percent);
+            return percentile(spans().mapToLong(Span::hostNanos), percent);
         }
 
         /** Time of its kernels, microseconds; NaN where none was measured. */
         double deviceMicros(double percent) {
-            return percentile(deviceNanos, numDevice, percent);
+            return percentile(spans().mapToLong(Span::deviceNanos).filter(n -> n > 0), percent);
         }
 
-        private static double percentile(long[] nanos, int size, double percent) {
-            if (size == 0) {
-                return Double.NaN;
-            }
-            long[] sorted = Arrays.copyOf(nanos, size);
-            Arrays.sort(sorted);
-            return sorted[Math.max(1, (int) Math.ceil(percent / 100 * size)) - 1] / 1e3;
+        /** All but the first of each rank. */
+        private Stream<Span> spans() {
+            return byRank.values().stream()
+                    .flatMap(all -> all.stream().sorted().skip(skipped(all)));
+        }
+
+        /** Half of the calls stay, however few there are. */
+        private int skipped(List<Span> ofRank) {
+            return Math.min(warmups, ofRank.size() / 2);
+        }
+
+        private long skipped() {
+            return byRank.values().stream().mapToLong(this::skipped).sum();
+        }
+
+        private static double percentile(LongStream nanos, double percent) {
+            long[] sorted = nanos.sorted().toArray();
+            return sorted.length == 0
+                    ? Double.NaN
+                    : sorted[Math.max(1, (int) Math.ceil(percent / 100 * sorted.length)) - 1] / 1e3;
         }
 
         private void add(RecordedEvent event) {
-            hostNanos = grown(hostNanos, (int) count);
-            hostNanos[(int) count++] = nanos(event, "beginTime") + nanos(event, "completeTime");
-            long device = nanos(event, "deviceTime");
-            if (device > 0) {
-                deviceNanos = grown(deviceNanos, numDevice);
-                deviceNanos[numDevice++] = device;
-            }
+            count++;
+            byRank.computeIfAbsent(event.getInt("rank"), rank -> new ArrayList<>())
+                    .add(
+                            new Span(
+                                    event.getStartTime(),
+                                    nanos(event, "beginTime") + nanos(event, "completeTime"),
+                                    nanos(event, "deviceTime")));
             boolean error = event.getString("error") != null;
             failed += error ? 1 : 0;
             unfinished += error || event.getBoolean("finished") ? 0 : 1;
             nvlinkBytes += Math.max(0, event.getLong("nvlinkBytes"));
             rdmaBytes += Math.max(0, event.getLong("rdmaBytes"));
-        }
-
-        private static long[] grown(long[] values, int size) {
-            return size < values.length ? values : Arrays.copyOf(values, 2 * size);
         }
     }
 
@@ -115,7 +158,7 @@ final class FlightSummary {
                 timeline.add(event);
                 calls.computeIfAbsent(
                                 operation(event) + " " + event.getString("format"),
-                                name -> new Calls())
+                                name -> new Calls(warmups))
                         .add(event);
             }
             case "io.deepep.Peer" -> addPeer(event);

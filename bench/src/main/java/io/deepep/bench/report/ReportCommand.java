@@ -26,6 +26,8 @@ import picocli.CommandLine.Parameters;
         mixinStandardHelpOptions = true,
         sortOptions = false)
 public final class ReportCommand implements Runnable {
+    private static final int MOST_WARMUPS = 1_000_000;
+
     private final Console console;
 
     @Parameters(
@@ -35,6 +37,14 @@ public final class ReportCommand implements Runnable {
                     "Files that bench wrote with --json (any name) and test or bench with --jfr (*.jfr,"
                             + " *.jfr.rankN). All recordings are taken as those of one job.")
     private List<Path> files = List.of();
+
+    @Option(
+            names = "--warmups",
+            paramLabel = "N",
+            description =
+                    "Calls of each operation and rank that the times of recordings leave out, the first ones, but at most half"
+                            + " (default: ${DEFAULT-VALUE}).")
+    private int warmups = 5;
 
     @Option(
             names = "--out",
@@ -68,6 +78,7 @@ public final class ReportCommand implements Runnable {
                     (files.isEmpty() ? "RECORDS are missing" : "--out is missing")
                             + "; give RECORDS and --out=DIR, or a subcommand: readme; see deepep report --help");
         }
+        UsageException.requireIn("--warmups", warmups, 0, MOST_WARMUPS);
         if (Files.exists(out) && !Files.isDirectory(out)) {
             throw new UsageException("--out=" + out + " is a file; name a folder");
         }
@@ -103,8 +114,8 @@ public final class ReportCommand implements Runnable {
         console.line("%s (%d sections, %d plots)", html, page.sections.size(), page.plots().size());
     }
 
-    private static FlightSummary flight(List<Path> recordings) {
-        FlightSummary flight = new FlightSummary();
+    private FlightSummary flight(List<Path> recordings) {
+        FlightSummary flight = new FlightSummary(warmups);
         recordings.forEach(flight::add);
         if (!recordings.isEmpty() && flight.calls().isEmpty()) {
             throw new UsageException(

@@ -86,9 +86,19 @@ final class ReportPage {
         void row(boolean detail, Object... values) {
             List<Cell> cells = new ArrayList<>();
             for (int i = 0; i < values.length; i++) {
-                cells.add(new Cell(values[i].toString(), columns.get(i).number));
+                boolean number = columns.get(i).number;
+                cells.add(
+                        new Cell(values[i].toString(), sortKey(values[i], number), number, i == 0));
             }
             rows.add(new Row(detail, cells));
+        }
+
+        /** What a column of numbers is sorted by; nothing where the text itself will do. */
+        private static String sortKey(Object value, boolean number) {
+            if (value instanceof Quantity quantity) {
+                return Double.isNaN(quantity.value()) ? "" : Double.toString(quantity.value());
+            }
+            return number ? value.toString() : "";
         }
 
         /** Whether there are rows that are shown on demand. */
@@ -103,8 +113,8 @@ final class ReportPage {
     /** A row, shown on demand if it is a detail. */
     record Row(boolean detail, List<Cell> cells) {}
 
-    /** A cell. */
-    record Cell(String text, boolean number) {}
+    /** A cell; the first of a row says what the row is about. */
+    record Cell(String text, String sortKey, boolean number, boolean head) {}
 
     /** Adds a part. */
     Section section(String sectionTitle, String text) {

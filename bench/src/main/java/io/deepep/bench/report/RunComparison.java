@@ -6,7 +6,6 @@ import io.deepep.bench.report.ReportPage.Grid;
 import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
 import io.deepep.bench.run.UsageException;
-import io.deepep.bench.text.Decimals;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -32,9 +31,9 @@ final class RunComparison {
                         .text("operation")
                         .number("tokens")
                         .number("SMs")
-                        .number("before µs")
-                        .number("after µs")
-                        .number("after / before %");
+                        .number("before")
+                        .number("after")
+                        .number("after / before");
         for (OperationRecord each : after.records()) {
             OperationRecord was = former.get(key(each));
             if (was == null) {
@@ -48,9 +47,9 @@ final class RunComparison {
                     OperationNames.of(each),
                     each.tokens(),
                     each.sms(),
-                    Decimals.of("%.1f", was.p50Micros()),
-                    Decimals.of("%.1f", each.p50Micros()),
-                    Decimals.of("%.1f", share));
+                    Quantity.micros(was.p50Micros()),
+                    Quantity.micros(each.p50Micros()),
+                    Quantity.percent(share / 100));
         }
         if (names.isEmpty()) {
             throw new UsageException(

@@ -6,12 +6,10 @@ import io.deepep.bench.measure.RoutingCounts;
 import io.deepep.bench.report.ReportPage.Grid;
 import io.deepep.bench.report.ReportPage.Plot;
 import io.deepep.bench.report.ReportPage.Section;
-import io.deepep.bench.text.Decimals;
 import java.util.List;
 
 /** The sections about a run of a bench. */
 final class RunReport {
-    private static final double GIGA = 1e9;
     private static final double MEGA = 1e6;
 
     private final ReportPage page;
@@ -58,25 +56,25 @@ final class RunReport {
                 new Grid("All records of " + run.name())
                         .text("operation")
                         .number("SMs")
-                        .number("p50 µs")
-                        .number("p99 µs")
-                        .number("max µs")
-                        .number("NVLink MB")
-                        .number("RDMA MB")
-                        .number("GB/s")
-                        .number("share of ceiling %");
+                        .number("p50")
+                        .number("p99")
+                        .number("max")
+                        .number("NVLink")
+                        .number("RDMA")
+                        .number("rate")
+                        .number("share of ceiling");
         for (OperationRecord each : run.records()) {
             grid.row(
                     !best.contains(each),
                     OperationNames.of(each),
                     each.sms(),
-                    Decimals.of("%.1f", each.p50Micros()),
-                    Decimals.of("%.1f", each.p99Micros()),
-                    Decimals.of("%.1f", each.maxMicros()),
-                    Decimals.of("%.1f", each.nvlinkBytes() / MEGA),
-                    Decimals.of("%.1f", each.rdmaBytes() / MEGA),
-                    Decimals.of("%.1f", bandwidth(each)),
-                    Decimals.of("%.0f", 100 * BenchRun.share(each)));
+                    Quantity.micros(each.p50Micros()),
+                    Quantity.micros(each.p99Micros()),
+                    Quantity.micros(each.maxMicros()),
+                    Quantity.bytes(each.nvlinkBytes()),
+                    Quantity.bytes(each.rdmaBytes()),
+                    Quantity.bytesPerSecond(bandwidth(each)),
+                    Quantity.percent(BenchRun.share(each)));
         }
         section.tables.add(grid);
     }
@@ -84,8 +82,8 @@ final class RunReport {
     /** On GPUs of the busiest one's links, on the host of memory. */
     private static double bandwidth(OperationRecord each) {
         return each.gpu() != null
-                ? each.gpu().linkBytesPerSecond() / GIGA
-                : each.movedBytes() / each.p50Micros() * 1e6 / GIGA;
+                ? each.gpu().linkBytesPerSecond()
+                : each.movedBytes() / each.p50Micros() * 1e6;
     }
 
     private void addShares() {

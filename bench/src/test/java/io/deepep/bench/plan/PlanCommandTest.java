@@ -48,6 +48,32 @@ final class PlanCommandTest {
         return new ObjectMapper().readTree(file.toFile());
     }
 
+    /** What was measured comes out again, where the line goes through it. */
+    @Test
+    void whatABenchMeasuredIsAProfile(@TempDir Path folder) throws Exception {
+        String measured = "../docs/measurements/2026-11-22-4xh200/";
+        String files = measured + "normal.json," + measured + "low-latency.json";
+        JsonNode plans = records(folder, "plan --gpus-per-node 4 --seed 1 --profile " + files);
+        assertThat(plans).hasSize(4);
+        assertThat(plans).allMatch(plan -> plan.get("profile").asText().equals(files));
+        Map<String, Double> expected =
+                Map.of(
+                        "normal dispatch", 250.7,
+                        "normal combine", 504.0,
+                        "low-latency dispatch", 23.6,
+                        "low-latency combine", 48.6);
+        for (JsonNode plan : plans) {
+            String operation = plan.get("mode").asText() + " " + plan.get("op").asText();
+            assertThat(plan.get("slowestMicros").asDouble() / expected.get(operation))
+                    .as(operation)
+                    .isBetween(0.9, 1.1);
+        }
+        Outcome one = run("plan --profile " + measured + "normal.json");
+        assertThat(one.exitCode()).isEqualTo(2);
+        assertThat(one.err().getFirst())
+                .contains("has no dispatch of low-latency mode", "plan the other mode alone");
+    }
+
     @Test
     void bothModesAreATable() {
         Outcome outcome = run("plan --nodes 2 --tokens 64");
@@ -226,8 +252,13 @@ final class PlanCommandTest {
                 "plan --nvlink-gbs -3 | deepep: nvlinkGbs=-3.0 is not in [0.001, 1000000.0]",
                 "plan --mode fast | deepep: Invalid value for option '--mode': 'fast' is not one of [normal, low-latency, both]"
                         + "; see deepep plan --help",
-                "plan --profile x900 | deepep: Invalid value for option '--profile': 'x900' is not one of"
-                        + " [h200, h100, b200, gb200, h800-deepep-v1]; see deepep plan --help",
+                "plan --profile x900 | deepep: --profile=x900 is not one of h200, h100, b200, gb200, h800-deepep-v1,"
+                        + " and there is no file x900",
+                "plan --profile ../docs/measurements/2026-11-21-host/normal-8x1024.json | deepep:"
+                        + " --profile=../docs/measurements/2026-11-21-host/normal-8x1024.json:"
+                        + " ../docs/measurements/2026-11-21-host/normal-8x1024.json has no times of one node with a"
+                        + " GPU for each of several ranks; record them with bench normal or bench low-latency"
+                        + " --backend cuda --json",
                 "plan --routing normal | deepep: --routing=normal is not uniform, zipf, group-limited or a .npy or .safetensors file",
                 "plan --routing /no/such.npy | deepep: --routing: there is no file /no/such.npy",
                 "plan --routing x.npy --sweep | deepep: --sweep needs a routing that can be drawn for any number of ranks:"

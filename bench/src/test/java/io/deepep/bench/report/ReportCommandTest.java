@@ -78,7 +78,7 @@ class ReportCommandTest {
         assertThat(counts.rows()).hasSize(NUM_RANKS);
         assertThat(counts.expertTokens()).hasSize(NUM_EXPERTS);
         assertThat(run.records().stream().skip(1)).allMatch(each -> each.routing() == null);
-        FlightSummary flight = new FlightSummary();
+        FlightSummary flight = new FlightSummary(0);
         flight.add(folder.resolve("host.jfr"));
         FlightSummary.Calls combines = flight.calls().get("normal combine bf16");
         assertThat(combines.failed()).isZero();
@@ -166,16 +166,37 @@ class ReportCommandTest {
     @Test
     void theFirstSectionAnswers() throws IOException {
         assertThat(Files.readString(folder.resolve("report/report.html")))
-                .containsPattern("Which expert is hot\\?</td><td>expert \\d, with \\d\\.")
-                .containsPattern("Who is slow\\?</td><td>rank [0-3], which caused \\d+ % of all")
+                .containsPattern("Which expert is hot\\?</th><td>expert \\d, with \\d\\.")
+                .containsPattern("Who is slow\\?</th><td>rank [0-3], which caused \\d+ % of all")
                 .contains("99 % (dispatch BF16, cached)", "How close to the limit?");
+    }
+
+    /** Half of a rank's calls stay. */
+    @Test
+    void firstCallsAreLeftOut() {
+        FlightSummary all = new FlightSummary(0);
+        all.add(folder.resolve("host.jfr"));
+        assertThat(all.skipped()).isZero();
+        FlightSummary most = new FlightSummary(1000);
+        most.add(folder.resolve("host.jfr"));
+        long calls = all.calls().values().stream().mapToLong(FlightSummary.Calls::count).sum();
+        assertThat(most.skipped()).isBetween(calls / 3, calls / 2);
+        FlightSummary one = new FlightSummary(1);
+        one.add(folder.resolve("host.jfr"));
+        assertThat(one.skipped()).isEqualTo((long) NUM_RANKS * one.calls().size());
+        assertThat(one.calls().keySet())
+                .allSatisfy(
+                        name ->
+                                assertThat(one.calls().get(name).hostMicros(100))
+                                        .isLessThanOrEqualTo(
+                                                all.calls().get(name).hostMicros(100)));
     }
 
     @Test
     void theTimelineHasEveryCall() throws IOException {
         JsonNode trace =
                 new ObjectMapper().readTree(folder.resolve("report/timeline.json").toFile());
-        FlightSummary flight = new FlightSummary();
+        FlightSummary flight = new FlightSummary(0);
         flight.add(folder.resolve("host.jfr"));
         long calls = flight.calls().values().stream().mapToLong(FlightSummary.Calls::count).sum();
         assertThat(trace.get("traceEvents"))
@@ -201,7 +222,7 @@ class ReportCommandTest {
                         other)
                 .requirePassed();
         assertThat(Files.readString(other.resolve("report.html")))
-                .contains("normal compared with before-normal", "after / before %", "32e272ee01bc");
+                .contains("normal compared with before-normal", "after / before", "32e272ee01bc");
         assertThat(other.resolve("normal-comparison.svg")).exists();
         ReportFixture.Outcome one =
                 run("report", "--compare", folder.resolve("host.json"), "--out", other);

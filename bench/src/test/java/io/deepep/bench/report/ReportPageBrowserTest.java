@@ -47,10 +47,11 @@ class ReportPageBrowserTest {
             <script>
               addEventListener("load", () => {
                 const table = document.querySelector(".more").nextElementSibling.querySelector("table");
-                const heads = [...table.querySelectorAll("th")];
-                const p50 = heads.findIndex(head => head.textContent === "p50 \\u00b5s");
+                const heads = [...table.querySelectorAll("thead th")];
+                const p50 = heads.findIndex(head => head.textContent === "p50");
                 const shown = () => [...table.tBodies[0].rows].filter(row => row.offsetHeight > 0);
                 const column = index => shown().map(row => row.children[index].textContent);
+                const keys = index => shown().map(row => Number(row.children[index].dataset.key));
                 const click = index => heads[index].querySelector("button").click();
                 const seen = { title: document.title, sections: document.querySelectorAll("section").length };
                 seen.images = [...document.querySelectorAll("figure svg")].map(svg => svg.getBoundingClientRect().width);
@@ -64,19 +65,32 @@ class ReportPageBrowserTest {
                 more.click();
                 seen.all = shown().length;
                 click(p50);
-                seen.ascending = column(p50).map(Number);
+                seen.ascending = keys(p50);
+                seen.units = column(p50);
                 click(p50);
-                seen.descending = column(p50).map(Number);
+                seen.descending = keys(p50);
                 seen.sort = heads[p50].getAttribute("aria-sort");
                 click(0);
                 seen.names = column(0);
                 more.click();
                 seen.again = shown().length;
                 seen.faults = faults;
-                const pre = document.createElement("pre");
-                pre.id = "seen";
-                pre.textContent = JSON.stringify(seen);
-                document.body.append(pre);
+                // The page as it came, in a frame as wide as a small phone.
+                const phone = document.createElement("iframe");
+                phone.width = 360;
+                phone.srcdoc = document.documentElement.outerHTML
+                    .replace(new RegExp("<script[^]*?</" + "script>", "g"), "");
+                phone.onload = () => {
+                  const shown = phone.contentDocument;
+                  seen.phoneWidth = shown.documentElement.scrollWidth;
+                  seen.phoneRows = [...shown.querySelectorAll("tbody th")].filter(head => head.offsetHeight > 0).length;
+                  seen.phoneLetters = parseFloat(phone.contentWindow.getComputedStyle(shown.querySelector("td")).fontSize);
+                  const pre = document.createElement("pre");
+                  pre.id = "seen";
+                  pre.textContent = JSON.stringify(seen);
+                  document.body.append(pre);
+                };
+                document.body.append(phone);
               });
             </script>
             """;
@@ -138,6 +152,7 @@ class ReportPageBrowserTest {
                                 "--window-size=1100,900",
                                 "--user-data-dir="
                                         + Files.createDirectory(folder.resolve("profile")),
+                                "--virtual-time-budget=20000",
                                 "--dump-dom",
                                 page.toUri().toString())
                         .redirectOutput(dom.toFile())
@@ -176,6 +191,22 @@ class ReportPageBrowserTest {
     @Test
     void allPlotsAreShown() {
         assertThat(numbers("images")).hasSize(numPlots).allMatch(width -> width > 500);
+    }
+
+    @Test
+    void aPhoneShowsItWithoutScrollingThePage() {
+        assertThat(seen.get("phoneWidth").asInt()).isLessThanOrEqualTo(360);
+        assertThat(seen.get("phoneRows").asInt())
+                .as("rows that say what they are about")
+                .isPositive();
+        assertThat(seen.get("phoneLetters").asDouble()).isGreaterThanOrEqualTo(14);
+    }
+
+    @Test
+    void timesHaveUnits() {
+        assertThat(StreamSupport.stream(seen.get("units").spliterator(), false))
+                .extracting(JsonNode::asText)
+                .allMatch(time -> time.matches("[\\d.]+ (µs|ms)"));
     }
 
     @Test

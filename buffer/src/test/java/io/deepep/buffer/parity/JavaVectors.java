@@ -47,6 +47,10 @@ final class JavaVectors {
         cases.put(
                 "low-latency-logfmt",
                 lowLatency(ragged(2, 4, 4, 2, 9), 1, 256, LowLatencyFormat.FP8, true));
+        ParityCase preReduced =
+                lowLatency(ragged(4, 4, 8, 5, 10), 4, 128, LowLatencyFormat.BF16, false);
+        preReduced.settings().put("pre_reduced", "true");
+        cases.put("low-latency-pre-reduced", preReduced);
         return cases;
     }
 
@@ -100,6 +104,7 @@ final class JavaVectors {
         Map<String, String> settings = settings("low_latency", spec, ranksPerNode, hidden);
         settings.put("format", format.name().toLowerCase(Locale.ROOT));
         settings.put("logfmt", String.valueOf(logFmt));
+        settings.put("pre_reduced", "false");
         settings.put("absent", "");
         List<Map<String, Tensor>> inputs = new ArrayList<>();
         for (int rank = 0; rank < routing.numRanks(); rank++) {

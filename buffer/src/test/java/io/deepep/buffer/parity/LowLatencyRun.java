@@ -34,12 +34,14 @@ final class LowLatencyRun {
         absent.forEach(rank -> buffer.updateMask(rank, true));
         Tensor topkIdx = memory.device("topk_idx");
         Tensor stats = memory.device("cumulative_stats");
-        LowLatencyDispatchPlan plan =
+        LowLatencyDispatchPlan.Builder plan =
                 LowLatencyDispatchPlan.builder(memory.device("x"), topkIdx)
                         .format(parity.format())
-                        .cumulativeStats(stats)
-                        .build();
-        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan);
+                        .cumulativeStats(stats);
+        if (isPreReduced()) {
+            plan.topkWeights(memory.device("topk_weights"));
+        }
+        LowLatencyDispatchResult result = buffer.lowLatencyDispatch(plan.build());
         result.event().synchronize();
         Tensor count = memory.download(result.recvCount());
         outputs.put("recv_count", count);
@@ -63,17 +65,20 @@ final class LowLatencyRun {
                         HostTensors.copy(
                                 rows.slice(0, from, number),
                                 x.select(0, expert).slice(0, 0, number)));
-        LowLatencyCombinePlan plan =
-                LowLatencyCombinePlan.builder(
-                                memory.upload(x),
-                                topkIdx,
-                                memory.device("topk_weights"),
-                                result.handle())
-                        .logFmt(parity.flag("logfmt"))
-                        .build();
-        LowLatencyCombineResult combined = buffer.lowLatencyCombine(plan);
+        LowLatencyHandle handle = result.handle();
+        LowLatencyCombinePlan.Builder plan =
+                isPreReduced()
+                        ? LowLatencyCombinePlan.preReduced(memory.upload(x), topkIdx, handle)
+                        : LowLatencyCombinePlan.builder(
+                                memory.upload(x), topkIdx, memory.device("topk_weights"), handle);
+        LowLatencyCombineResult combined =
+                buffer.lowLatencyCombine(plan.logFmt(parity.flag("logfmt")).build());
         combined.event().synchronize();
         outputs.put("combined_x", memory.download(combined.x()));
+    }
+
+    private boolean isPreReduced() {
+        return parity.flag("pre_reduced");
     }
 
     /** The defined rows of [El, rows, ...], expert after expert. */

@@ -1,0 +1,117 @@
+package io.deepep.bench.plan;
+
+import io.deepep.bench.measure.OperationRecord;
+import io.deepep.bench.report.BenchRun;
+import io.deepep.bench.run.UsageException;
+import io.deepep.planner.KnownProfile;
+import io.deepep.planner.MeasuredProfile;
+import io.deepep.planner.MeasuredProfile.Measurement;
+import io.deepep.planner.Mode;
+import io.deepep.planner.Op;
+import io.deepep.planner.Profile;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import picocli.CommandLine.Option;
+
+/** What links cost: on a machine that is known, or as a bench measured them. */
+final class ProfileChoice {
+    private static final String DEFAULT = "h200";
+
+    @Option(
+            names = "--profile",
+            paramLabel = "NAME|FILE[,FILE...]",
+            description =
+                    "What links cost: h200 and h800-deepep-v1, which were measured, h100, b200 or gb200 (default: "
+                            + DEFAULT
+                            + "), or what bench normal and bench low-latency recorded on GPUs of one node by --json;"
+                            + " docs/guides/planning.md has the numbers.")
+    private String profile = DEFAULT;
+
+    /**
+     * The profile.
+     *
+     * @throws UsageException if there is none of that name, or files have no times of GPUs
+     */
+    Profile profile() {
+        Optional<KnownProfile> known =
+                Arrays.stream(KnownProfile.values())
+                        .filter(each -> each.toString().equals(profile))
+                        .findFirst();
+        return known.isPresent() ? known.get() : measured();
+    }
+
+    private Profile measured() {
+        List<Measurement> measurements = new ArrayList<>();
+        for (String file : profile.split(",", -1)) {
+            if (!Files.isRegularFile(Path.of(file))) {
+                throw new UsageException(
+                        "--profile="
+                                + profile
+                                + " is not one of "
+                                + String.join(
+                                        ", ",
+                                        Arrays.stream(KnownProfile.values())
+                                                .map(KnownProfile::toString)
+                                                .toList())
+                                + ", and there is no file "
+                                + file);
+            }
+            measurements.addAll(measurements(Path.of(file)));
+        }
+        return new MeasuredProfile(profile, measurements);
+    }
+
+    /** Of each operation, dtype and number of tokens the fastest, whatever its number of SMs. */
+    private List<Measurement> measurements(Path file) {
+        Map<List<Object>, OperationRecord> fastest = new LinkedHashMap<>();
+        for (OperationRecord each : BenchRun.read(file).records()) {
+            boolean overLinks =
+                    each.gpu() != null && each.nodes() == 1 && each.gpu().gpus() == each.ranks();
+            if (overLinks && each.gpu().linkBytes() > 0) {
+                fastest.merge(
+                        List.of(each.op(), each.dtype(), each.tokens()),
+                        each,
+                        (a, b) -> a.p50Micros() <= b.p50Micros() ? a : b);
+            }
+        }
+        List<Measurement> measurements =
+                fastest.values().stream().flatMap(each -> measurement(each).stream()).toList();
+        if (measurements.isEmpty()) {
+            throw new UsageException(
+                    "--profile="
+                            + profile
+                            + ": "
+                            + file
+                            + " has no times of one node with a GPU for each of several ranks; record them with bench normal or bench"
+                            + " low-latency --backend cuda --json");
+        }
+        return measurements;
+    }
+
+    /** The operations that plans are made for, in their fastest form. */
+    private static Optional<Measurement> measurement(OperationRecord each) {
+        return switch (each.op()) {
+            case "dispatch" -> Optional.of(measurement(Mode.NORMAL, Op.DISPATCH, each));
+            case "combine-zero-copy" -> Optional.of(measurement(Mode.NORMAL, Op.COMBINE, each));
+            case "ll-dispatch" -> Optional.of(measurement(Mode.LOW_LATENCY, Op.DISPATCH, each));
+            case "ll-combine-zero-copy" ->
+                    Optional.of(measurement(Mode.LOW_LATENCY, Op.COMBINE, each));
+            default -> Optional.empty();
+        };
+    }
+
+    private static Measurement measurement(Mode mode, Op op, OperationRecord each) {
+        return new Measurement(
+                mode,
+                op,
+                each.gpu().linkBytes(),
+                each.p50Micros(),
+                each.gpu().ceilingBytesPerSecond());
+    }
+}

@@ -1,0 +1,75 @@
+package io.deepep.doctor;
+
+import io.deepep.Config;
+import io.deepep.cuda.topology.NicLimits;
+import io.deepep.cuda.topology.NicPort;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/** Whether NICs have the queue pairs that several nodes need. */
+final class QueueCheck {
+    private static final String TOPIC = "network";
+    private static final String ITEM = "queue pairs";
+
+    /**
+     * The largest group that {@code plan start} plans, which normal mode crosses with a queue pair
+     * for each block and peer.
+     */
+    private static final int WANTED_NODES = 256;
+
+    /** The deepest queue that the library asks for: low-latency mode with thousands of tokens. */
+    private static final int WANTED_ENTRIES = 32768;
+
+    private QueueCheck() {}
+
+    static List<Finding> check(List<NicPort> nics, List<NicLimits> limits) {
+        List<String> known = new ArrayList<>();
+        List<String> few = new ArrayList<>();
+        List<String> closed = new ArrayList<>();
+        int numSms = Config.recommended(WANTED_NODES).numSms();
+        for (NicLimits nic : limits) {
+            if (nics.stream().noneMatch(port -> port.hca().equals(nic.hca()))) {
+                continue;
+            }
+            if (!nic.isKnown()) {
+                closed.add(nic.hca());
+                continue;
+            }
+            known.add(
+                    String.format(
+                            Locale.ROOT,
+                            "%s %d of %d entries",
+                            nic.hca(),
+                            nic.maxQueuePairs(),
+                            nic.maxQueuePairEntries()));
+            if (nic.maxQueuePairs() / numSms + 1 < WANTED_NODES
+                    || nic.maxQueuePairEntries() < WANTED_ENTRIES) {
+                few.add(known.getLast());
+            }
+        }
+        List<Finding> findings = new ArrayList<>();
+        if (!few.isEmpty()) {
+            findings.add(
+                    Finding.warn(
+                            TOPIC,
+                            ITEM,
+                            String.join(", ", few),
+                            "a rank takes a queue pair for each SM and other node ("
+                                    + numSms
+                                    + " SMs unless Config.withNumSms says otherwise), low-latency mode"
+                                    + " entries for 4 x its tokens: stay below, or share a NIC among fewer ranks"));
+        } else if (!known.isEmpty()) {
+            findings.add(Finding.ok(TOPIC, ITEM, String.join(", ", known)));
+        }
+        if (!closed.isEmpty()) {
+            findings.add(
+                    Finding.missing(
+                            TOPIC,
+                            "RDMA devices",
+                            "libibverbs cannot open " + String.join(", ", closed),
+                            "ls -l /dev/infiniband (this user must read and write it), ulimit -l, ibv_devinfo"));
+        }
+        return findings;
+    }
+}
