@@ -1,6 +1,7 @@
 package io.deepep.buffer.parity;
 
 import io.deepep.Buffer;
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
@@ -69,7 +70,7 @@ final class LowLatencyRun {
                                 topkIdx,
                                 memory.device("topk_weights"),
                                 result.handle())
-                        .logFmt(parity.flag("logfmt"))
+                        .format(parity.flag("logfmt") ? CombineFormat.LOGFMT : CombineFormat.BF16)
                         .build();
         LowLatencyCombineResult combined = buffer.lowLatencyCombine(plan);
         combined.event().synchronize();

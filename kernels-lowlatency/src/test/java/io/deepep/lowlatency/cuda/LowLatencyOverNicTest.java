@@ -3,6 +3,7 @@ package io.deepep.lowlatency.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.CombineFormat;
 import io.deepep.Device;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
@@ -64,24 +65,26 @@ class LowLatencyOverNicTest {
 
     @ParameterizedTest
     @CsvSource({
-        "BF16, false, false, 0",
-        "BF16, true, false, 20",
-        "BF16, false, true, 50",
-        "BF16, true, true, 0",
-        "FP8, false, false, 50",
-        "FP8_UE8M0, false, false, 0"
+        "BF16, BF16, false, 0",
+        "BF16, LOGFMT, false, 20",
+        "BF16, FP8, false, 10",
+        "BF16, BF16, true, 50",
+        "BF16, LOGFMT, true, 0",
+        "BF16, FP8, true, 30",
+        "FP8, BF16, false, 50",
+        "FP8_UE8M0, BF16, false, 0"
     })
     void sameAsOverMappedMemory(
-            LowLatencyFormat format, boolean logFmt, boolean preReduced, int completionDelay) {
+            LowLatencyFormat format, CombineFormat home, boolean preReduced, int completionDelay) {
         faults.delayCompletions(completionDelay);
         List<byte[]> mapped;
         try (NicRanks ranks = open(false, TIMEOUT)) {
-            mapped = new Exchanges(ranks, arena).run(ROUNDS, format, logFmt, preReduced);
+            mapped = new Exchanges(ranks, arena).run(ROUNDS, format, home, preReduced);
         }
         assertThat(numEntries).hasValue(0);
         try (NicRanks ranks = open(true, TIMEOUT)) {
             List<byte[]> byNetwork =
-                    new Exchanges(ranks, arena).run(ROUNDS, format, logFmt, preReduced);
+                    new Exchanges(ranks, arena).run(ROUNDS, format, home, preReduced);
             for (int i = 0; i < mapped.size(); i++) {
                 assertThat(byNetwork.get(i)).as("outcome %d", i).isEqualTo(mapped.get(i));
             }
