@@ -8,12 +8,16 @@
 // Rows that peers cannot read (stage_x) are brought to them, or to x, by the first num_stage_blocks blocks of the
 // launch, a batch at a time: see combine_stage.cuh. Then these blocks sum with the others what is left.
 //
+// Rows that travel as fp8 have been cast into the heap before (normal_cast.cu): none is staged.
+//
 // Writes: out, out_weights, the status block; if stage_x, the peers' combine regions or x, and flags at the peers.
 // Reads: the peers' x and weights, token_rows, handle_epoch, biases; stage_x and source_rows.
 //
 // Launch: any number of blocks up to 256, more than num_stage_blocks, all of them resident together. Threads: 64 +
-// consumers, where consumers is a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 sums
-// weights, the others sum rows; in blocks that stage, warps 0 to 3 do. Dynamic shared memory: num_slots * chunk_bytes.
+// consumers, where consumers is a multiple of 32, at least 192 and at least chunk_bytes / 32 (fp8: 16); warp 0 loads, warp 1 sums
+// weights, the others sum rows; in blocks that stage, warps 0 to 3 do. Dynamic shared memory: num_slots * slot_bytes of the wire.
+#pragma once
+
 #include "../shared/combine_peers.cuh"
 #include "../shared/combine_sum.cuh"
 #include "../shared/exchange.cuh"
@@ -38,6 +42,7 @@ __device__ __forceinline__ int puller(const CombineParams& p) { return blockIdx.
 __device__ __forceinline__ int num_pullers(const CombineParams& p) { return gridDim.x - p.num_stage_blocks; }
 
 // One block, all threads.
+template <class Wire>
 __device__ inline void announce_combine(const CombineParams& p, const OneNode& node, uint32_t epoch,
                                         HeaderTable& table) {
     if (threadIdx.x < 32) {
@@ -49,6 +54,7 @@ __device__ inline void announce_combine(const CombineParams& p, const OneNode& n
             case kMasked: value = node.masked; break;
             default: value = offer_word(p, threadIdx.x);
         }
+        if (Wire::kScaled && threadIdx.x == kNumScales) value = p.hidden / kFp8ScaleChannels;
         int reader = threadIdx.x - kHeaderCounts;
         int32_t room = offer_room(p, reader);
         if (reader >= 0) value = room;
@@ -114,12 +120,13 @@ struct TokenSenders {
 };
 
 // Warp 0. Asks for a token's rows, a slot for each. is_mine: this lane stands for the row `row` of it at `rank`.
+template <class Wire>
 __device__ __forceinline__ void load_token(const CombineParams& p, CombineShared& shared, uint8_t* slots,
                                            TokenSenders senders, bool is_mine, int rank, int32_t row, uint32_t& slot,
                                            uint32_t& round) {
     uint32_t count = max(1, __popc(senders.ranks));  // a token that went nowhere takes an empty slot
     bool mine = is_mine && (senders.ranks == 0 ? rank == 0 : row >= 0);
-    uint32_t order = __popc(senders.ranks & ((1u << rank) - 1)), row_bytes = p.hidden * 2;
+    uint32_t order = __popc(senders.ranks & ((1u << rank) - 1));
     for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
         // acquire; pairs with every consumer's arrival. Consumers leave the slots in their order, so the last one
         // that the token needs speaks for all; one barrier for all lanes is also what racecheck can follow.
@@ -134,11 +141,11 @@ __device__ __forceinline__ void load_token(const CombineParams& p, CombineShared
                 shared.ring.info[s] = {senders.token, static_cast<int16_t>(chunk),
                                        static_cast<int16_t>(__popc(senders.ranks))};
             if (row >= 0) {
-                uint32_t begin = chunk * p.chunk_bytes, bytes = min(row_bytes - begin, p.chunk_bytes);
+                uint32_t begin = chunk * p.chunk_bytes, bytes = Wire::num_bytes(p, chunk);
                 barrier_arrive_expect(&shared.ring.full[s], bytes);
                 uint64_t offset = static_cast<uint64_t>(row) * shared.peers.x_stride[rank];
                 auto from = at<const uint8_t>(shared.peers.x_base[rank] + begin, offset);
-                bulk_load(slots + s * p.chunk_bytes, from, bytes, &shared.ring.full[s]);
+                Wire::load(p, slots + s * Wire::slot_bytes(p), from, chunk, bytes, &shared.ring.full[s]);
             } else {
                 barrier_arrive(&shared.ring.full[s]);
             }
@@ -151,6 +158,7 @@ __device__ __forceinline__ void load_token(const CombineParams& p, CombineShared
 // Warp 0. Lane l stands for rank l % 8 and for token l / 8 of those at hand; it fills the slot for the row there. All
 // rows of a token are asked for at once. Tokens are handed out to the blocks in their order, because SMs do not get
 // equal shares of the links.
+template <class Wire>
 __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, CombineShared& shared, uint8_t* slots,
                                    uint32_t epoch) {
     int lane = threadIdx.x % 32, rank = lane % kMaxRanks, own = lane / kMaxRanks, at_once = tokens_per_ticket(p);
@@ -180,7 +188,7 @@ __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, 
         }
         uint32_t all_senders = __ballot_sync(~0u, row >= 0);
         for (int i = 0; i < at_once && first + i < p.num_tokens; ++i)
-            load_token(p, shared, slots, {first + i, all_senders >> i * kMaxRanks & (1u << kMaxRanks) - 1}, own == i,
+            load_token<Wire>(p, shared, slots, {first + i, all_senders >> i * kMaxRanks & (1u << kMaxRanks) - 1}, own == i,
                        rank, row, slot, round);
         first = next;
         row = next_row;
@@ -203,8 +211,8 @@ __device__ inline void sum_weights(const CombineParams& p, const CombineShared& 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers, 1)
-    deepep_normal_combine(const __grid_constant__ CombineParams p) {
+template <class Wire>
+__device__ __forceinline__ void combine(const CombineParams& p) {
     uint8_t* slots = dynamic_shared();
     __shared__ CombineShared shared;
     __shared__ HeaderTable table;
@@ -217,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers,
         barrier_init(&shared.stage[threadIdx.x / kStageDepth].loaded[threadIdx.x % kStageDepth], 1);
         barrier_init_fence();
     }
-    if (blockIdx.x == 0) announce_combine(p, node, epoch, table);
+    if (blockIdx.x == 0) announce_combine<Wire>(p, node, epoch, table);
     bool ok = judge_combine(p, node, epoch, table, shared);
     int warp = threadIdx.x / 32;
     bool stages = puller(p) < 0;
@@ -230,11 +238,11 @@ extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers,
     if (ok) {
         if (warp == 0) {
             fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
-            load_chunks(p, node, shared, slots, epoch);
+            load_chunks<Wire>(p, node, shared, slots, epoch);
         } else if (warp == 1) {
             if (!stages && p.topk > 0 && p.out_weights) sum_weights(p, shared);
         } else {
-            sum_chunks(p, shared.ring, slots, p.num_slots, consumers, TokenSink{p});
+            sum_chunks<Wire>(p, shared.ring, slots, p.num_slots, consumers, TokenSink<Wire>{p});
         }
     }
     if (arrive_last(&state->exit_arrivals)) finish_call(node, epoch, ok);

@@ -4,15 +4,15 @@ import io.deepep.host.RowSum;
 
 /**
  * Reduces within the node for owners on others: sums the node's rows of each token that this rank
- * forwarded in the dispatch, in the order of nvlRanks, rounds to BF16 and puts the row into the
- * owner's ring.
+ * forwarded in the dispatch, in the order of nvlRanks, rounds to BF16 and puts the row, cast if
+ * rows are, into the owner's ring.
  */
 final class NodeReducer implements Role {
     private final HostNormalState state;
     private final Routing routing;
     private final Rings rings;
     private final OfferedRows offered;
-    private final int hidden;
+    private final SentRows sent;
     private final RowSum sum;
     private final int numNodes;
     private final int[] next;
@@ -20,14 +20,18 @@ final class NodeReducer implements Role {
     private final Blocked blocked;
 
     NodeReducer(
-            HostNormalState state, HostDispatchHandle handle, Rings rings, OfferedRows offered) {
+            HostNormalState state,
+            HostDispatchHandle handle,
+            Rings rings,
+            OfferedRows offered,
+            SentRows sent) {
         this.state = state;
         this.routing = handle.routing();
         this.rings = rings;
         this.blocked = new Blocked(state);
         this.offered = offered;
-        this.hidden = handle.hidden();
-        this.sum = new RowSum(state.topology.numNvlRanks(), hidden);
+        this.sent = sent;
+        this.sum = new RowSum(state.topology.numNvlRanks(), handle.hidden());
         this.numNodes = state.topology.numRdmaRanks();
         this.next = new int[rings.numChannels() * numNodes];
     }
@@ -57,9 +61,9 @@ final class NodeReducer implements Role {
     private int reduce(int channel, int node) {
         int at = channel * numNodes + node;
         int numTokens = routing.sourceTokens(node);
-        int sent = 0;
+        int numSent = 0;
         int token = next[at];
-        for (; token < numTokens && sent < rings.chunk(); token += rings.numChannels()) {
+        for (; token < numTokens && numSent < rings.chunk(); token += rings.numChannels()) {
             if (!routing.forwarded().goesTo(node, token)) {
                 continue;
             }
@@ -69,18 +73,18 @@ final class NodeReducer implements Role {
             }
             sum.clear();
             offered.addRows(sum, routing.forwarded(), node, token);
-            sum.store(rings.peerMemory(node), rings.writeSlot(channel, node), hidden);
+            sent.put(sum, rings.peerMemory(node), rings.writeSlot(channel, node));
             rings.wrote(channel, node);
-            sent++;
+            numSent++;
         }
         next[at] = token;
         rings.publish(channel, node);
         if (token >= numTokens) {
             next[at] = -1;
             numOpen--;
-            return sent + 1;
+            return numSent + 1;
         }
-        return sent;
+        return numSent;
     }
 
     @Override

@@ -7,7 +7,8 @@ import io.deepep.cuda.NetworkLibrary;
 import java.net.URL;
 
 /** The kernels of normal mode across nodes, for one way to reach them. */
-public record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
+public record InternodeKernels(
+        CudaFunction dispatch, CudaFunction combine, CudaFunction combineFp8) {
     private static final String FOLDER = "io/deepep/normal/nvshmem/";
 
     /** Those that call a library. */
@@ -15,10 +16,16 @@ public record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
         InternodeKernels kernels =
                 new InternodeKernels(
                         load(library, "internode_dispatch_nvshmem"),
-                        load(library, "internode_combine_nvshmem"));
-        kernels.dispatch.setMaxDynamicSharedBytes(sharedBytes);
-        kernels.combine.setMaxDynamicSharedBytes(sharedBytes);
+                        load(library, "internode_combine_nvshmem"),
+                        load(library, "internode_combine_fp8_nvshmem"));
+        kernels.allowSharedBytes(sharedBytes);
         return kernels;
+    }
+
+    void allowSharedBytes(int bytes) {
+        dispatch.setMaxDynamicSharedBytes(bytes);
+        combine.setMaxDynamicSharedBytes(bytes);
+        combineFp8.setMaxDynamicSharedBytes(bytes);
     }
 
     private static CudaFunction load(NetworkLibrary library, String name) {

@@ -17,8 +17,10 @@ public final class NormalModule {
 
     public final CudaFunction dispatch;
     public final CudaFunction combine;
+    public final CudaFunction combineFp8;
     public final CudaFunction expand;
     public final CudaFunction stage;
+    public final CudaFunction cast;
     public final CudaFunction layout;
     public final CudaFunction offsets;
     public final InternodeKernels overPeerMemory;
@@ -30,18 +32,21 @@ public final class NormalModule {
         sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
         dispatch = load(context, "normal_dispatch", NormalStructs.HEADER);
         combine = load(context, "normal_combine", NormalStructs.HEADER);
+        combineFp8 = load(context, "normal_combine_fp8", NormalStructs.HEADER);
         expand = load(context, "normal_expand", NormalStructs.HEADER);
         stage = load(context, "normal_stage", NormalStructs.HEADER);
+        cast = load(context, "normal_cast", NormalStructs.HEADER);
         layout = load(context, "normal_layout", NormalStructs.HEADER);
         offsets = load(context, "normal_offsets", NormalStructs.HEADER);
         overPeerMemory =
                 new InternodeKernels(
                         load(context, "internode_dispatch", InternodeStructs.HEADER),
-                        load(context, "internode_combine", InternodeStructs.HEADER));
-        overPeerMemory.dispatch().setMaxDynamicSharedBytes(sharedBytes);
-        overPeerMemory.combine().setMaxDynamicSharedBytes(sharedBytes);
+                        load(context, "internode_combine", InternodeStructs.HEADER),
+                        load(context, "internode_combine_fp8", InternodeStructs.HEADER));
+        overPeerMemory.allowSharedBytes(sharedBytes);
         dispatch.setMaxDynamicSharedBytes(sharedBytes);
         combine.setMaxDynamicSharedBytes(sharedBytes);
+        combineFp8.setMaxDynamicSharedBytes(sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);
     }
 
