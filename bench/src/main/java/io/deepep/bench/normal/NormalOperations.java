@@ -1,5 +1,6 @@
 package io.deepep.bench.normal;
 
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;

@@ -141,9 +141,7 @@ public record NormalFp8CombineConformance(TestBackend backend) implements Normal
         DispatchResult result = rank.dispatch(rank.plan(), check);
         Tensor x = rank.outputs(check);
         assertThatThrownBy(
-                        () ->
-                                CombinePlan.builder(x, result.handle())
-                                        .format(CombineFormat.LOGFMT))
+                        () -> CombinePlan.builder(x, result.handle()).format(CombineFormat.LOGFMT))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("LOGFMT");
         if (!hasWholeGroups(shape)) {
