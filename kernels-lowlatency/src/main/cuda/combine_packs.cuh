@@ -15,11 +15,11 @@ constexpr int kPackVectorBytes = 512;  // of a warp
 static_assert(kUnitChunks == 3 && kUnitBytes == (kUnitChunks + 1) * kPackVectorBytes);
 
 #ifdef DEEPEP_LOWLATENCY_INTERNODE
-template <bool kLog>
+template <Wire kWire>
 constexpr bool kPacks = false;
 #else
-template <bool kLog>
-constexpr bool kPacks = !kLog;
+template <Wire kWire>
+constexpr bool kPacks = kWire == Wire::kBf16;
 #endif
 
 // The packs of a parity, by source.
@@ -101,14 +101,14 @@ struct PackSender {
 };
 
 // The senders of every block, from the launch's beginning. A rank that has few tokens expects the same of others.
-template <bool kLog, bool kReduce>
+template <Wire kWire, bool kReduce>
 __device__ __forceinline__ void send_home(const CombineParams& p, const Call& call, SendShared& shared,
                                           uint8_t* stages) {
-    using Parts = SentRows<kLog, kReduce, kPartChunks>;
-    if constexpr (!kPacks<kLog>) {
-        send_rows<kLog, Parts>(p, call, 0, shared, stages);
+    using Parts = SentRows<kWire, kReduce, kPartChunks>;
+    if constexpr (!kPacks<kWire>) {
+        send_rows<kWire, Parts>(p, call, 0, shared, stages);
     } else {
-        using Packs = PackSender<SentRows<kLog, kReduce, kUnitChunks>>;
+        using Packs = PackSender<SentRows<kWire, kReduce, kUnitChunks>>;
         auto bank = at<const Bank>(p.bank);
         uint32_t few = bank->few, all = bank->present;
         if (has_few_tokens(p)) {
@@ -118,7 +118,7 @@ __device__ __forceinline__ void send_home(const CombineParams& p, const Call& ca
                 return;
             }
         }
-        send_rows<kLog, Parts>(p, call, few, shared, stages);
+        send_rows<kWire, Parts>(p, call, few, shared, stages);
         if (few != 0) Packs(p).send(p, call, few, false, stages);
     }
 }
@@ -227,16 +227,16 @@ __device__ __forceinline__ Deal deal_sums(const CombineParams& p, int num_chunks
 }
 
 // Chunks of a token, or packs.
-template <bool kLog>
+template <Wire kWire>
 __device__ __forceinline__ int num_summed(const CombineParams& p) {
-    if (kPacks<kLog> && has_few_tokens(p)) return num_units(p) * (kUnitChunks + 1);
+    if (kPacks<kWire> && has_few_tokens(p)) return num_units(p) * (kUnitChunks + 1);
     return (p.hidden + kChunkChannels - 1) / kChunkChannels;
 }
 
 // Warps that have met collect_senders. first: the selections of the warp's first token.
-template <bool kLog, bool kReduce>
+template <Wire kWire, bool kReduce>
 __device__ inline void sum_tokens(const CombineParams& p, const Call& call, Selected first, CollectShared& shared) {
-    int num_chunks = num_summed<kLog>(p);
+    int num_chunks = num_summed<kWire>(p);
     Deal deal = deal_sums(p, num_chunks);
     if (!shared.ok) return;
     auto for_all = [&](auto sum) {
@@ -248,13 +248,13 @@ __device__ inline void sum_tokens(const CombineParams& p, const Call& call, Sele
                 sum(first, token, chunk);
             }
     };
-    if (kPacks<kLog> && has_few_tokens(p)) {
+    if (kPacks<kWire> && has_few_tokens(p)) {
         for_all([&](Selected mine, int token, int pack) {
             sum_pack<kReduce>(p, call, shared.came, mine, token, pack);
         });
     } else {
         for_all([&](Selected mine, int token, int chunk) {
-            sum_chunk<kLog, kReduce>(p, call, shared.came, mine, token, chunk);
+            sum_chunk<kWire, kReduce>(p, call, shared.came, mine, token, chunk);
         });
     }
 }

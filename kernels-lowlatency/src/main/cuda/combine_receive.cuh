@@ -86,11 +86,57 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
     if (fault.code != kOk && !lost && blockIdx.x == 0) record_fault(g, call, fault);
 }
 
+// The lane's eight channels of a row, as they travel.
+template <Wire kWire>
+struct RowLane {
+    uint4 v = {};
+
+    __device__ void load(uint64_t address, int) { v = *at<const uint4>(address); }
+    __device__ void prepare() {}
+    __device__ float value(int i) const { return bf16_at(v, i); }
+};
+
+template <>
+struct RowLane<Wire::kLogFmt> {
+    LogLane v = {};
+
+    __device__ void load(uint64_t address, int) { v = load_log(address); }
+    __device__ void prepare() { align_log(v); }
+    __device__ float value(int i) const { return log_value(v, i); }
+};
+
+template <>
+struct RowLane<Wire::kFp8> {
+    uint2 codes = {};
+    float scale = 0;
+
+    __device__ void load(uint64_t address, int chunk) {
+        int lane = threadIdx.x % 32, in_part = chunk % kPartChunks;
+        codes = *at<const uint2>(address);
+        address -= kFp8ScaleBytes + in_part * kChunkChannels + lane * 8;  // where the part begins
+        scale = *at<const float>(address + (in_part * kChunkScales + lane * kChunkScales / 32) * sizeof(float));
+    }
+    __device__ void prepare() {}
+    __device__ float value(int i) const {
+        float four[4];
+        fp8_values(i < 4 ? codes.x : codes.y, four);
+        return __fmul_rn(four[i % 4], scale);  // rounded before it is weighted, as on the host
+    }
+};
+
+// Where the lane's channels of a chunk lie in a row, in units.
+template <Wire kWire>
+__device__ __forceinline__ uint32_t lane_offset(int chunk, int lane, int channel) {
+    int part = chunk / kPartChunks;
+    if (kWire == Wire::kFp8) return (channel + part * (kFp8PartBytes - kPartChannels) + kFp8ScaleBytes) / kPlaceUnitBytes;
+    return (kWire == Wire::kLogFmt ? (chunk * 2 + lane / kLogLanes) * kLogBlockBytes : channel * 2) / kPlaceUnitBytes;
+}
+
 // The rows of some selections as the lane reads them, and their weights; found before the rows have come. Places are
 // counted in units of 8 bytes from where the rows of the call's parity begin, to need few registers.
-template <bool kLog>
+template <Wire kWire>
 struct RowBatch {
-    static constexpr int kRows = kLog ? 4 : 8;
+    static constexpr int kRows = kWire == Wire::kLogFmt ? 4 : kWire == Wire::kFp8 ? 6 : 8;
 
     static constexpr uint32_t kNone = ~0u;
 
@@ -113,26 +159,18 @@ struct RowBatch {
     }
 
     // Adds the lane's eight channels of the rows. rows: where those of the parity begin.
-    __device__ void add_to(float* sum, uint64_t rows) const {
-        uint4 v[kRows];
-        LogLane log[kRows];
+    __device__ void add_to(float* sum, uint64_t rows, int chunk) const {
+        RowLane<kWire> lane[kRows];
 #pragma unroll
         for (int j = 0; j < kRows; ++j) {
-            v[j] = make_uint4(0, 0, 0, 0);
-            log[j] = LogLane{};
             if (from[j] == kNone) continue;
-            uint64_t address = rows + static_cast<uint64_t>(from[j]) * kPlaceUnitBytes;
-            if (kLog) {
-                log[j] = load_log(address);
-            } else {
-                v[j] = *at<const uint4>(address);
-            }
+            lane[j].load(rows + static_cast<uint64_t>(from[j]) * kPlaceUnitBytes, chunk);
         }
 #pragma unroll
         for (int j = 0; j < kRows; ++j) {
-            if (kLog) align_log(log[j]);
+            lane[j].prepare();
 #pragma unroll
-            for (int i = 0; i < 8; ++i) add_scaled(sum[i], weight[j], kLog ? log_value(log[j], i) : bf16_at(v[j], i));
+            for (int i = 0; i < 8; ++i) add_scaled(sum[i], weight[j], lane[j].value(i));
         }
     }
 };
@@ -166,7 +204,7 @@ __device__ __forceinline__ uint32_t senders_of(const CombineParams& p, uint32_t 
 }
 
 // Waits for the part of each selection's row that holds the chunk, and sums the chunk.
-template <bool kLog, bool kReduce>
+template <Wire kWire, bool kReduce>
 __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& call, uint32_t came, Selected mine,
                                           int token, int chunk) {
     const Group& g = p.group;
@@ -175,8 +213,8 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
     uint32_t expected = senders_of<kReduce>(p, came, mine, sender);
     bool sums = expected >> lane & 1;
     uint32_t row = (sender * p.row_rank_stride + slot_offset(p, token, lane)) / kPlaceUnitBytes;
-    uint32_t offset = (kLog ? (chunk * 2 + lane / kLogLanes) * kLogBlockBytes : channel * 2) / kPlaceUnitBytes;
-    RowBatch<kLog> batch(row, offset, mine.weight, expected);
+    uint32_t offset = lane_offset<kWire>(chunk, lane, channel);
+    RowBatch<kWire> batch(row, offset, mine.weight, expected);
     if (sums) {
         auto flag = at<const uint32_t>(g.heap[g.rank],
                                        flag_offset(p, sender, token, lane, chunk / kPartChunks, call.epoch));
@@ -188,12 +226,12 @@ __device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& ca
     __syncwarp();  // what lane k has acquired, all lanes read: a ballot orders no memory
     bool active = channel < p.hidden;
     float sum[8] = {};
-    if (selected != expected) batch = RowBatch<kLog>(row, offset, mine.weight, selected);  // a sender is lost
+    if (selected != expected) batch = RowBatch<kWire>(row, offset, mine.weight, selected);  // a sender is lost
 #pragma unroll 1
     for (;;) {
-        if (active) batch.add_to(sum, g.heap[g.rank] + rows_of(p, call.epoch).offset);
+        if (active) batch.add_to(sum, g.heap[g.rank] + rows_of(p, call.epoch).offset, chunk);
         if (batch.left == 0) break;
-        batch = RowBatch<kLog>(row, offset, mine.weight, batch.left);
+        batch = RowBatch<kWire>(row, offset, mine.weight, batch.left);
     }
     if (!active) return;
     uint64_t to = p.out + token * p.out_stride + channel * 2;

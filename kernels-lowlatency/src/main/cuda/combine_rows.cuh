@@ -9,14 +9,20 @@
 
 #include "deepep/bf16.cuh"
 #include "call.cuh"
+#include "deepep/fp8.cuh"
 #include "logfmt.cuh"
 
 namespace deepep::lowlatency {
+
+// How rows travel: a CombineFormat.
+enum class Wire { kBf16, kFp8, kLogFmt };
 
 constexpr int kCombineSenders = 512;
 constexpr int kSendTeamThreads = kCombineSenders / kSendTeams;
 constexpr int kChunkChannels = 256;                     // a warp's vectors
 constexpr int kPartChunks = kPartChannels / kChunkChannels;
+constexpr int kHeldForFp8 = 4;  // vectors: a lane's registers are few beside the cast
+constexpr int kChunkScales = kChunkChannels / kScaleChannels;
 constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
 static_assert(kStoreWarps == kSendTeamThreads / 32 - 1);  // a team's last warp flags what they have stored
 static_assert(kLogPartBytes % 16 == 0 && kLogPartBytes <= kLogStageBytes && kPartChannels % kChunkChannels == 0);
@@ -37,9 +43,35 @@ struct Errand {
 };
 
 // Where a part begins in a row.
-template <bool kLog>
+template <Wire kWire>
 __device__ __forceinline__ uint64_t part_offset(int part) {
-    return part * static_cast<uint64_t>(kLog ? kLogPartBytes : kPartChannels * 2);
+    return part * static_cast<uint64_t>(kWire == Wire::kLogFmt ? kLogPartBytes
+                                        : kWire == Wire::kFp8  ? kFp8PartBytes
+                                                               : kPartChannels * 2);
+}
+
+// Bytes of a part of so many channels.
+template <Wire kWire>
+__device__ __forceinline__ int part_bytes(int num_channels) {
+    return kWire == Wire::kLogFmt ? num_channels / kLogChannels * kLogBlockBytes
+           : kWire == Wire::kFp8  ? kFp8ScaleBytes + num_channels
+                                  : num_channels * 2;
+}
+
+// A warp's part as fp8. vector(c): the lane's 8 channels of chunk c, bf16; zeros beyond the row.
+template <int kChunks, class Vector>
+__device__ __forceinline__ void send_fp8(uint64_t to, int num_channels, Vector vector) {
+    int lane = threadIdx.x % 32;
+    float scale = 0;  // lane i: of channels 128 i, 128 i + 1, ...
+#pragma unroll
+    for (int c = 0; c < kChunks; ++c) {
+        Fp8Lane<1> codes = cast_fp8(Vectors<1>{vector(c)}, false);
+        if (c * kChunkChannels + lane * 8 < num_channels)
+            *at<uint2>(to + kFp8ScaleBytes + c * kChunkChannels + lane * 8) = uint2{codes.words[0], codes.words[1]};
+        float of_chunk = __shfl_sync(~0u, codes.scale, lane % kChunkScales * (32 / kChunkScales));
+        if (lane / kChunkScales == c) scale = of_chunk;
+    }
+    if (lane < num_channels / kScaleChannels) *at<float>(to + lane * sizeof(float)) = scale;
 }
 
 // A warp's blocks of LogFMT out of shared memory.
@@ -65,9 +97,9 @@ __device__ __forceinline__ void add_scaled(float& sum, float weight, float value
 
 // A part of a row of x, 8 channels per lane and chunk. What is encoded comes through few registers: a chunk is loaded
 // while the last one is encoded.
-template <bool kLog, int kChunks>
+template <Wire kWire, int kChunks>
 struct CombinePart {
-    static constexpr int kHeld = kLog ? 1 : kChunks;
+    static constexpr int kHeld = kWire == Wire::kLogFmt ? 1 : kWire == Wire::kFp8 ? kHeldForFp8 : kChunks;
     static constexpr int kStride = kChunkChannels * 2;
 
     Vectors<kHeld> x;
@@ -86,6 +118,13 @@ struct CombinePart {
             if (first + c * kStride < num_channels * 2) *at<uint4>(to + first + c * kStride) = x.v[c];
     }
 
+    // The lane's vector of a chunk, once and in order; the next ones are under way.
+    __device__ uint4 next(int chunk) {
+        uint4 now = x.v[chunk % kHeld];
+        if (chunk + kHeld < kChunks) x.v[chunk % kHeld] = load_vectors<1, kStride>(from + (chunk + kHeld) * kStride, end).v[0];
+        return now;
+    }
+
     // stage: kLogStageBytes of the warp's own.
     __device__ void encode(uint64_t to, int num_channels, uint8_t* stage) {
         int lane = threadIdx.x % 32;
@@ -102,13 +141,13 @@ struct CombinePart {
 };
 
 // Every selection's row by itself.
-template <bool kLog, int kNumChunks>
+template <Wire kWire, int kNumChunks>
 struct SelectionRows {
     using Item = uint2;  // a Selection, if there is one
     static constexpr int kChunks = kNumChunks;
-    static constexpr int kStageBytes = kLog ? kLogStageBytes : 0;
+    static constexpr int kStageBytes = kWire == Wire::kLogFmt ? kLogStageBytes : 0;
 
-    CombinePart<kLog, kChunks> part;
+    CombinePart<kWire, kChunks> part;
 
     __device__ static int num_items(const CombineParams& p, int rank) {
         return at<const Bank>(p.bank)->num_selections[rank];
@@ -122,8 +161,10 @@ struct SelectionRows {
         part.load(x_row(p, item.x) + errand.first_channel() * 2, errand.num_channels(p));
     }
     __device__ void store(uint64_t to, int num_channels, uint8_t* stage) {
-        if (kLog) {
+        if constexpr (kWire == Wire::kLogFmt) {
             part.encode(to, num_channels, stage);
+        } else if constexpr (kWire == Wire::kFp8) {
+            send_fp8<kChunks>(to, num_channels, [this](int c) { return part.next(c); });
         } else {
             part.store(to, num_channels);
         }
@@ -133,7 +174,7 @@ struct SelectionRows {
 
 // The rows of a token here, summed as the dispatch weighted them, in fp32 and in the order of selections, and rounded
 // to bf16: they take the slot of the first. Sums wait in the warp's stage, each vector for the lane that made it.
-template <bool kLog, int kNumChunks>
+template <Wire kWire, int kNumChunks>
 struct ReducedRows {
     struct Item {
         uint32_t place;  // of selection k in lane k, or ~0
@@ -241,7 +282,9 @@ struct ReducedRows {
 
     __device__ void store(uint64_t to, int num_channels, uint8_t* stage) {
         int lane = threadIdx.x % 32;
-        if constexpr (kLog) {
+        if constexpr (kWire == Wire::kFp8) {
+            send_fp8<kChunks>(to, num_channels, [=](int c) { return *staged(stage, c); });
+        } else if constexpr (kWire == Wire::kLogFmt) {
             // Blocks take the place of sums that have been read: they are shorter.
 #pragma unroll 1
             for (int c = 0; c < kChunks; ++c) {
@@ -260,7 +303,7 @@ struct ReducedRows {
     }
 };
 
-template <bool kLog, bool kReduce, int kChunks>
-using SentRows = std::conditional_t<kReduce, ReducedRows<kLog, kChunks>, SelectionRows<kLog, kChunks>>;
+template <Wire kWire, bool kReduce, int kChunks>
+using SentRows = std::conditional_t<kReduce, ReducedRows<kWire, kChunks>, SelectionRows<kWire, kChunks>>;
 
 }  // namespace deepep::lowlatency

@@ -86,21 +86,21 @@ __device__ __forceinline__ bool is_flag_warp() { return threadIdx.x / 32 % (kSto
 __device__ __forceinline__ void send_barrier(int team) { team_barrier(kBarrierSend + team, kSendTeamThreads); }
 
 // A team's last warp, lane by warp that has stored: sends the parts of remote owners.
-template <bool kLog>
+template <Wire kWire>
 __device__ __forceinline__ void send_round(const CombineParams& p, const Call& call, bool active,
                                            const SendShared::Part& stored, uint64_t flag) {
     const Group& g = p.group;
     int owner = active ? stored.owner : 0, num_channels = min(kPartChannels, p.hidden - stored.part * kPartChannels);
     RankCells cells = rows_of(p, call.epoch);
     uint64_t in_cell = slot_offset(p, token_of(stored.origin), selection_of(stored.origin)) +
-                       part_offset<kLog>(stored.part);
+                       part_offset<kWire>(stored.part);
     send_flagged(g, active, owner, outgoing(g, cells, owner) + in_cell, cells.offset + g.rank * cells.stride + in_cell,
-                 kLog ? num_channels / kLogChannels * kLogBlockBytes : num_channels * 2, flag, call.epoch);
+                 part_bytes<kWire>(num_channels), flag, call.epoch);
 }
 
 // A team's last warp, lane by warp that has stored: one fence for a round, because a block's fences wait for one
 // another.
-template <bool kLog>
+template <Wire kWire>
 __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int team, int num_rounds,
                                    const SendShared& shared) {
     const Group& g = p.group;
@@ -113,7 +113,7 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
         bool remote = stored.owner >= 0 && is_remote(g, stored.owner), flags = stored.owner >= 0 && !remote;
         uint64_t flag = flag_offset(p, g.rank, token_of(stored.origin), selection_of(stored.origin), stored.part,
                                     call.epoch);
-        if (kHasNetwork) send_round<kLog>(p, call, remote, stored, flag);
+        if (kHasNetwork) send_round<kWire>(p, call, remote, stored, flag);
         if (!__any_sync(~0u, flags)) continue;
         fence_sys();  // release, with the store below; pairs with the acquire in sum_chunk
         if (flags) store_relaxed_sys(at<uint32_t>(g.heap[stored.owner], flag), call.epoch);
@@ -123,7 +123,7 @@ __device__ inline void flag_rounds(const CombineParams& p, const Call& call, int
 // The senders of every block, from the launch's beginning: a warp's first row is under way when the call is open. Rows
 // go in the order of their tokens, to all owners at once, so that owners can begin to sum.
 // few: owners that this does not send to.
-template <bool kLog, typename Rows>
+template <Wire kWire, typename Rows>
 __device__ inline void send_rows(const CombineParams& p, const Call& call, uint32_t few, SendShared& shared,
                                  uint8_t* stages) {
     const Group& g = p.group;
@@ -140,7 +140,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
     int groups_per_warp = small_div(num_groups + deal.next_group - 1, deal.next_group);
     if (warp == kStoreWarps) {
         __syncthreads();
-        flag_rounds<kLog>(p, call, team, rounds_per_group * groups_per_warp, shared);
+        flag_rounds<kWire>(p, call, team, rounds_per_group * groups_per_warp, shared);
         return;
     }
     Task errand(g, deal.group);
@@ -165,7 +165,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
             if (sends) {
                 uint64_t to = outgoing(g, rows_of(p, call.epoch), errand.owner) +
                               slot_offset(p, token_of(origin), selection_of(origin));
-                rows.store(to + part_offset<kLog>(errand.part), errand.num_channels(p), stage);
+                rows.store(to + part_offset<kWire>(errand.part), errand.num_channels(p), stage);
             }
             if (lane == 0) shared.parts[team][round & 1][warp] = {sends ? errand.owner : -1, origin, errand.part};
             send_barrier(team);

@@ -8,7 +8,7 @@
 
 #include "call.cuh"
 #include "dispatch_send.cuh"
-#include "fp8.cuh"
+#include "deepep/fp8.cuh"
 
 namespace deepep::lowlatency {
 

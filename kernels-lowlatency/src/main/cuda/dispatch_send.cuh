@@ -8,7 +8,7 @@
 #pragma once
 
 #include "call.cuh"
-#include "fp8.cuh"
+#include "deepep/fp8.cuh"
 
 namespace deepep::lowlatency {
 
@@ -16,7 +16,10 @@ constexpr int kDispatchSenders = 512;
 constexpr int kPlanners = kThreads - kDispatchSenders - 32;  // without the warp that opens the call
 constexpr int kFlagWarp = kDispatchSenders / 32 - 1;         // of the senders; plans later tokens too
 constexpr int kCountBatch = 4;                               // tokens, or groups of them, that a warp has under way
+constexpr int kLaneChannels = 16;                            // that one lane casts
+constexpr int kScaleLanes = kScaleChannels / kLaneChannels;  // that share a scale
 constexpr int kWarpChannels = 32 * kLaneChannels;
+static_assert(kScaleChannels == kFp8ScaleChannels);
 constexpr int kPieceChannels = kDispatchSenders / 32 * kWarpChannels;
 
 struct TokenCounts {
@@ -179,8 +182,8 @@ struct RowPiece {
 
     __device__ void cast(const DispatchParams& p, int piece, float* scales) {
         if (!kCast || (piece * kPieceChannels + threadIdx.x / 32 * kWarpChannels) >= p.hidden) return;
-        Fp8Lane fp8 = cast_fp8(x.v[0], x.v[1], p.format != kFp8);
-        x.v[0] = fp8.codes;
+        Fp8Lane<2> fp8 = cast_fp8(x, p.format != kFp8);
+        x.v[0] = make_uint4(fp8.words[0], fp8.words[1], fp8.words[2], fp8.words[3]);
         int first = offset(piece);
         if (first < p.hidden * 2 && threadIdx.x % kScaleLanes == 0) scales[first / (2 * kScaleChannels)] = fp8.scale;
     }

@@ -1,7 +1,7 @@
 // Low-latency combine: both halves in one launch, or each in one of its own.
 //
 // Each rank launches it once per call (and half), in the same order on all ranks; launches of a rank run one after the
-// other. Send half: the rows that this rank's experts computed, as bf16 or encoded as LogFMT, into the slots
+// other. Send half: the rows that this rank's experts computed, as bf16, fp8 or LogFMT, into the slots
 // [epoch parity][rank][token][selection] of the tokens' owners, and a header. Receive half: the weighted sums of this
 // rank's tokens. The reduced kernels send a row for each token that this rank holds experts of: the sum of these rows,
 // as the dispatch weighted them, rounded to bf16, in the slot of the first; owners add what ranks have summed.
@@ -24,7 +24,7 @@ namespace deepep::lowlatency {
 
 constexpr int kAnnounceWarps = (kThreads - kCombineSenders) / 32;  // the receivers of a block that sends too
 
-template <bool kLog, bool kReduce>
+template <Wire kWire, bool kReduce>
 __device__ __forceinline__ void combine(const CombineParams& p) {
     await_previous_launch();
     uint8_t* stages = dynamic_shared();
@@ -36,8 +36,8 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
     bool sends = g.phases & kSend, receives = g.phases & kReceive;
     Selected first = {-1, 0};  // of the first token that the warp sums
     if (sends && threadIdx.x < kCombineSenders) {
-        send_home<kLog, kReduce>(p, call, sent, stages);
-        Deal deal = deal_sums(p, num_summed<kLog>(p));
+        send_home<kWire, kReduce>(p, call, sent, stages);
+        Deal deal = deal_sums(p, num_summed<kWire>(p));
         if (!receives || is_flag_warp() || deal.item >= p.num_tokens) return;  // the flag warp is busy longest
         first = load_selected<kReduce>(p, deal.item);
         barrier_wait(&collected.heard, 0);  // acquire; pairs with collect_senders
@@ -53,7 +53,7 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
             if (team.thread % 32 == 0) bad[team.warp()] = warp_bad;
         }
         if (team.thread == 0) collected.init(bank->present);
-        if (receives && kHasOneNode) first = load_selected<kReduce>(p, deal_sums(p, num_summed<kLog>(p)).item);
+        if (receives && kHasOneNode) first = load_selected<kReduce>(p, deal_sums(p, num_summed<kWire>(p)).item);
         finish_open(g, kCombine, opening, call);
         __syncthreads();
         run.epoch = call.epoch;
@@ -69,28 +69,38 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         if (publishes && advance_epoch(g, call) && sends) *noted = run;
     }
     // Beside what several nodes need, there are no registers to keep it in.
-    if (receives && !kHasOneNode) first = load_selected<kReduce>(p, deal_sums(p, num_summed<kLog>(p)).item);
-    if (receives) sum_tokens<kLog, kReduce>(p, call, first, collected);
+    if (receives && !kHasOneNode) first = load_selected<kReduce>(p, deal_sums(p, num_summed<kWire>(p)).item);
+    if (receives) sum_tokens<kWire, kReduce>(p, call, first, collected);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     deepep_lowlatency_combine_bf16(const __grid_constant__ CombineParams p) {
-    combine<false, false>(p);
+    combine<Wire::kBf16, false>(p);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    deepep_lowlatency_combine_fp8(const __grid_constant__ CombineParams p) {
+    combine<Wire::kFp8, false>(p);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     deepep_lowlatency_combine_logfmt(const __grid_constant__ CombineParams p) {
-    combine<true, false>(p);
+    combine<Wire::kLogFmt, false>(p);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     deepep_lowlatency_combine_reduced_bf16(const __grid_constant__ CombineParams p) {
-    combine<false, true>(p);
+    combine<Wire::kBf16, true>(p);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    deepep_lowlatency_combine_reduced_fp8(const __grid_constant__ CombineParams p) {
+    combine<Wire::kFp8, true>(p);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 1)
     deepep_lowlatency_combine_reduced_logfmt(const __grid_constant__ CombineParams p) {
-    combine<true, true>(p);
+    combine<Wire::kLogFmt, true>(p);
 }
 
 }  // namespace deepep::lowlatency

@@ -27,6 +27,8 @@ constexpr int kUnitBytes = 2048;
 constexpr int kScaleChannels = 128;
 constexpr int kLogChannels = 128;
 constexpr int kLogBlockBytes = 168;
+constexpr int kFp8ScaleBytes = 64;
+constexpr int kFp8PartBytes = 1856;
 constexpr int kFirstEpoch = 2;
 constexpr int kOrderBits = 15;
 constexpr int kTokenBits = 16;
@@ -79,7 +81,7 @@ enum DispatchTrait : int32_t {
 // See CombineWord.
 enum CombineHeaderWord : int32_t {
     kDispatchEpoch = 0,       // of the dispatch whose tokens are combined
-    kRowFormat = 1,           // kLogFmt and kPreReduced
+    kRowFormat = 1,           // what travels, from each selection or each rank
     kHasRows = 2,             // 0: the sender did not receive the owner's tokens in that dispatch
     kCombineStatus = 3,       // kOk, kExpertOutOfRange or kSelectionChanged
     kCombineToken = 4,
@@ -323,7 +325,7 @@ struct CombineParams {
     int32_t num_experts;
     int32_t experts_per_rank;
     int32_t hidden;
-    int32_t row_format;                 // bit 0: LogFMT, bit 1: pre-reduced
+    int32_t row_format;                 // what travels, compared with what peers say
     int32_t max_tokens;
     int32_t max_topk;
     int32_t reserved;
@@ -368,7 +370,7 @@ static_assert(offsetof(CombineParams, reserved) == 668);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x94db483f0e4ded9a;
+__device__ uint64_t deepep_lowlatency_structs = 0x4771af22da92e771;
 }
 
 }  // namespace deepep::lowlatency

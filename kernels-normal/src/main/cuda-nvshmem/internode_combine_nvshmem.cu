@@ -6,7 +6,7 @@ namespace deepep::normal {
 
 extern "C" __global__ void __launch_bounds__(kInternodeServiceWarps * 32 + kMaxConsumers, 1)
     deepep_internode_combine_nvshmem(const __grid_constant__ InternodeCombineParams params) {
-    internode_combine<Nvshmem>(params);
+    internode_combine<Nvshmem, Bf16Wire>(params);
 }
 
 }  // namespace deepep::normal

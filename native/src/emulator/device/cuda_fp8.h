@@ -27,6 +27,19 @@ inline __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(float2 v, __nv_saturation_t
     return deepep::emulator::to_e4m3(v.x) | deepep::emulator::to_e4m3(v.y) << 8;
 }
 
+// A pair of halves, as the numbers that they stand for: e4m3 has no others.
+struct __half2_raw {
+    float2 values;
+};
+
+struct __half2 {
+    __half2_raw raw;
+
+    explicit __half2(__half2_raw r) : raw(r) {}
+};
+
+inline float2 __half22float2(__half2 v) { return v.raw.values; }
+
 struct __nv_fp8_e4m3 {
     uint8_t bits;
 
@@ -37,3 +50,8 @@ struct __nv_fp8_e4m3 {
         return bits & 0x80 ? -magnitude : magnitude;
     }
 };
+
+inline __half2_raw __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t two, __nv_fp8_interpretation_t) {
+    auto value = [](int code) { return static_cast<float>(__nv_fp8_e4m3{static_cast<uint8_t>(code)}); };
+    return {make_float2(value(two & 0xff), value(two >> 8))};
+}

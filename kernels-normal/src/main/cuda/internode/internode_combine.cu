@@ -5,7 +5,7 @@ namespace deepep::normal {
 
 extern "C" __global__ void __launch_bounds__(kInternodeServiceWarps * 32 + kMaxConsumers, 1)
     deepep_internode_combine(const __grid_constant__ InternodeCombineParams params) {
-    internode_combine<PeerMemory>(params);
+    internode_combine<PeerMemory, Bf16Wire>(params);
 }
 
 }  // namespace deepep::normal

@@ -2,7 +2,7 @@
 //
 // Each rank launches it once per call. Home blocks compute the rank's own tokens: they pull a token's rows from the
 // ranks of this node, and take from the rings what each other node has summed. Summing blocks sum for the peers: they
-// pull a token's rows from the ranks of this node, round the sum to bf16 and put it into the owner's ring.
+// pull a token's rows from the ranks of this node, round the sum to bf16 and put it, cast where rows are, into the owner's ring.
 // Order of a sum in fp32: rows of the own node by rank, then nodes in order, then biases; weights in the same order.
 //
 // How many blocks are home blocks follows from what the two kinds load (CombineRoles). Token t belongs to home block
@@ -15,9 +15,9 @@
 // overwritten.
 //
 // Launch: up to 256 blocks, of both kinds, all of them resident together. Threads: 96 + consumers, where consumers
-// is a multiple of 32, at least 192 and at least chunk_bytes / 32; warp 0 loads, warp 1 tells peers of rows, warp 2 of
+// is a multiple of 32, at least 192 and at least chunk_bytes / 32 (fp8: 16); warp 0 loads, warp 1 tells peers of rows, warp 2 of
 // a home block sums weights, that of a summing block puts sums into rings, the others sum rows. Dynamic shared memory:
-// num_slots * chunk_bytes, of which summing blocks use the last three slots for sums; at rings_offset kRingStateBytes
+// num_slots * slot_bytes of the wire, of which summing blocks use the last three slots for sums; at rings_offset kRingStateBytes
 // for each node and channel of a block.
 #pragma once
 
@@ -28,6 +28,7 @@
 namespace deepep::normal {
 
 // What this rank says of a combine. All threads of the leader.
+template <class Wire>
 __device__ inline void combine_words(const InternodeCombineParams& params, int32_t* words) {
     const CombineParams& p = params.local;
     if (threadIdx.x < kHeaderWords) {
@@ -40,13 +41,14 @@ __device__ inline void combine_words(const InternodeCombineParams& params, int32
             case kNumSlots: value = params.between.num_slots; break;
             default: value = offer_word(p, threadIdx.x);
         }
+        if (Wire::kScaled && threadIdx.x == kNumScales) value = p.hidden / kFp8ScaleChannels;
         words[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, 0);
     }
     fence_sys();  // x, written by earlier launches, comes before the words that offer it
     __syncthreads();
 }
 
-template <class Net>
+template <class Net, class Wire>
 __device__ inline void internode_combine(const InternodeCombineParams& params) {
     uint8_t* slots = dynamic_shared();
     __shared__ InternodeCombineShared shared;
@@ -58,7 +60,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     bool for_owners = !is_home_block(b);
     BlockRings block_rings = combine_rings(b);
     uint32_t num_slots = p.num_slots - (for_owners ? kSumStages : 0);
-    uint8_t* stages = slots + num_slots * p.chunk_bytes;
+    uint8_t* stages = slots + num_slots * Wire::slot_bytes(p);
     Consumers consumers{kInternodeServiceWarps * 32};
     init_slots(shared.ring, num_slots, consumers);
     if (threadIdx.x < kSumStages) {
@@ -72,7 +74,7 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     if (threadIdx.x == 0) shared.state = 0;
     if (blockIdx.x == 0) {
         __shared__ int32_t words[kHeaderWords];
-        combine_words(params, words);
+        combine_words<Wire>(params, words);
         announce<Net>(b, g, epoch, words, nullptr);
         if (threadIdx.x == 0) plan_of(b)->ends_together = 0;
         give_verdict(b, epoch, open_call(Nodes<Net>{g, b}, epoch).code);
@@ -92,11 +94,11 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
     int warp = threadIdx.x / 32;
     if (ok && warp == 0) {
         fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
-        SlotWriter writer{p, shared, slots, num_slots};
+        SlotWriter<Wire> writer{p, shared, slots, num_slots};
         if (for_owners)
             load_for_peers(params, epoch, writer);
         else
-            OwnLoader<Net>{params, writer, heads, epoch}.run();
+            OwnLoader<Net, Wire>{params, writer, heads, epoch}.run();
     } else if (ok && warp == 1) {
         if (for_owners)
             tell_peers<Net, true>(b, epoch, block_rings, rings, &shared.state, 1);
@@ -104,13 +106,13 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
             tell_peers<Net, false>(b, epoch, block_rings, rings, &shared.state, 1);
     } else if (ok && warp == 2) {
         if (for_owners)
-            put_sums<Net>(params, epoch, shared, stages, reinterpret_cast<RingTail*>(rings));
+            put_sums<Net, Wire>(params, epoch, shared, stages, reinterpret_cast<RingTail*>(rings));
         else if (p.topk > 0 && p.out_weights)
             combine_weights<Net>(params, epoch, shared);
     } else if (ok && for_owners) {
-        sum_chunks(p, shared.ring, slots, num_slots, consumers, RingSink{p, shared, stages, consumers});
+        sum_chunks<Wire>(p, shared.ring, slots, num_slots, consumers, RingSink<Wire>{p, shared, stages, consumers});
     } else if (ok) {
-        sum_chunks(p, shared.ring, slots, num_slots, consumers, OwnerSink(p, shared, heads, consumers));
+        sum_chunks<Wire>(p, shared.ring, slots, num_slots, consumers, OwnerSink<Wire>(p, shared, heads, consumers));
     }
     if (arrive_last(&state->exit_arrivals)) finish_everywhere(Nodes<Net>{g, b}, epoch, ok);
 }

@@ -45,10 +45,10 @@ __device__ inline bool await_parts(const Nodes<Net>& nodes, uint32_t epoch, int 
 }
 
 // Warp 0 of a home block: rows of the block's own tokens, those of the node and then the parts of the others.
-template <class Net>
+template <class Net, class Wire>
 struct OwnLoader {
     const InternodeCombineParams& params;
-    SlotWriter& writer;
+    SlotWriter<Wire>& writer;
     RingHead* heads;
     uint32_t epoch;
 
@@ -67,7 +67,7 @@ struct OwnLoader {
         const Internode& b = params.between;
         constexpr uint32_t kPartMask = ~0u << kMaxRanks;
         int lane = threadIdx.x % 32, loaded = 0;
-        uint32_t begin = chunk * p.chunk_bytes, size = chunk_size(p, chunk);
+        uint32_t begin = chunk * p.chunk_bytes, size = Wire::num_bytes(p, chunk);
         bool ok = true, ends = chunk == p.num_chunks - 1;
         SlotInfo info{t, static_cast<int16_t>(chunk), static_cast<int16_t>(num_rows)};
         if (num_rows == 0) writer.mark(t, chunk);
@@ -126,7 +126,8 @@ __device__ __forceinline__ int32_t owner_row(const InternodeCombineParams& param
 }
 
 // Warp 0 of a summing block: rows of its tokens of all peers, by token and then by owner.
-__device__ inline void load_for_peers(const InternodeCombineParams& params, uint32_t epoch, SlotWriter& writer) {
+template <class Wire>
+__device__ inline void load_for_peers(const InternodeCombineParams& params, uint32_t epoch, SlotWriter<Wire>& writer) {
     const CombineParams& p = params.local;
     const Internode& b = params.between;
     BlockRings rings = combine_rings(b);
@@ -150,7 +151,7 @@ __device__ inline void load_for_peers(const InternodeCombineParams& params, uint
                               static_cast<int16_t>(__popc(of_owner))};
                 const uint8_t* from =
                     row >= 0 ? peer_chunk(writer.shared, lane % kMaxRanks, row, chunk * p.chunk_bytes) : nullptr;
-                writer.load(of_owner, from, chunk_size(p, chunk), true, info, -1);
+                writer.load(of_owner, from, Wire::num_bytes(p, chunk), true, info, -1);
             }
         }
         if (next_t != t && ++set == rings.num_sets) set = 0;

@@ -37,6 +37,7 @@ __device__ __forceinline__ BlockRings combine_rings(const Internode& b) {
 }
 
 // Sums for a peer: chunks in shared memory, which the putting warp sends.
+template <class Wire>
 struct RingSink {
     const CombineParams& p;
     InternodeCombineShared& shared;
@@ -50,9 +51,9 @@ struct RingSink {
     __device__ void begin(const SlotInfo&) {
         barrier_wait(&shared.sum_empty[count % kSumStages], ~(count / kSumStages) & 1);
     }
-    __device__ void store(const SlotInfo& info, uint32_t vector, uint4 sum) {
-        auto to = reinterpret_cast<uint4*>(stages + count % kSumStages * p.chunk_bytes);
-        to[vector - info.chunk * (p.chunk_bytes / 16)] = sum;
+    __device__ void store(const SlotInfo& info, uint32_t unit, const float* sum, bool mine) {
+        uint8_t* to = stages + count % kSumStages * Wire::slot_bytes(p);
+        Wire::put(p, to, unit - info.chunk * (p.chunk_bytes / 16), sum, mine);
     }
     __device__ void end(const SlotInfo& info) { pass_on(info.token, info.chunk); }
     __device__ void finish() {
@@ -71,13 +72,14 @@ struct RingSink {
 };
 
 // A rank's own tokens: as on one node, and a ring's slot is free again once its row is in shared memory.
-struct OwnerSink : TokenSink {
+template <class Wire>
+struct OwnerSink : TokenSink<Wire> {
     InternodeCombineShared& shared;
     RingHead* heads;
     Consumers consumers;
 
     __device__ OwnerSink(const CombineParams& p, InternodeCombineShared& s, RingHead* h, Consumers c)
-        : TokenSink{p}, shared(s), heads(h), consumers(c) {}
+        : TokenSink<Wire>{p}, shared(s), heads(h), consumers(c) {}
 
     __device__ void taken(uint32_t slot) const {
         if (consumers.idx() != 0) return;
@@ -90,6 +92,7 @@ struct OwnerSink : TokenSink {
 };
 
 // Fills slots in order. All lanes of one warp.
+template <class Wire>
 struct SlotWriter {
     const CombineParams& p;
     InternodeCombineShared& shared;
@@ -136,7 +139,7 @@ struct SlotWriter {
                 if (first && order == 0) shared.ring.info[s] = info;
                 shared.ring_of[s] = ring;
                 barrier_arrive_expect(&shared.ring.full[s], num_bytes);
-                bulk_load(slots + s * p.chunk_bytes, from, num_bytes, &shared.ring.full[s]);
+                Wire::load(p, slots + s * Wire::slot_bytes(p), from, info.chunk, num_bytes, &shared.ring.full[s]);
             }
             advance(count);
             lanes &= ~group;
@@ -144,10 +147,6 @@ struct SlotWriter {
         }
     }
 };
-
-__device__ __forceinline__ uint32_t chunk_size(const CombineParams& p, int chunk) {
-    return min(p.hidden * 2 - chunk * p.chunk_bytes, p.chunk_bytes);
-}
 
 __device__ __forceinline__ const uint8_t* peer_chunk(const InternodeCombineShared& shared, int rank, int32_t row,
                                                      uint32_t begin) {

@@ -6,7 +6,7 @@
 namespace deepep::normal {
 
 // Warp 2 of a summing block: sums into the owners' rings, in the order in which they come.
-template <class Net>
+template <class Net, class Wire>
 __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t epoch, InternodeCombineShared& shared,
                                 const uint8_t* stages, RingTail* tails) {
     const CombineParams& p = params.local;
@@ -37,7 +37,7 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
         }
         if (ok) {
             uint64_t slot = Net::outgoing(b.network, b.slots, node) + slot_offset(b, channel, tail.put);
-            bulk_store(at<uint8_t>(slot, chunk * p.chunk_bytes), stages + stage * p.chunk_bytes, chunk_size(p, chunk));
+            Wire::store(p, slot, stages + stage * Wire::slot_bytes(p), chunk);
         }
         bulk_commit();
         bulk_wait_read<1>();

@@ -24,7 +24,8 @@ public final class CombinePlan extends Plan {
      * @param x BF16 [N,H] in the order the dispatch delivered ([M,H] in the expanded layout: a
      *     token's rows are summed on this rank first), rows contiguous. Memory of the buffer
      *     ({@link Buffer#getCombineBuffer}, or the received view itself) is read in place, other
-     *     memory is staged
+     *     memory is staged. {@link CombineFormat#FP8} casts rows into {@link
+     *     Buffer#getCombineBuffer}'s memory, so x lies elsewhere
      * @param handle the dispatch whose tokens return
      */
     public static Builder builder(Tensor x, DispatchHandle handle) {
@@ -61,6 +62,11 @@ public final class CombinePlan extends Plan {
         return from.out;
     }
 
+    /** What travels. */
+    public CombineFormat format() {
+        return from.format;
+    }
+
     /** The configuration, or null for the buffer's. */
     public Config config() {
         return from.config;
@@ -93,6 +99,7 @@ public final class CombinePlan extends Plan {
         private Tensor bias0;
         private Tensor bias1;
         private Tensor out;
+        private CombineFormat format = CombineFormat.BF16;
         private Config config;
         private int numSms;
 
@@ -107,6 +114,7 @@ public final class CombinePlan extends Plan {
             b.bias0 = bias0;
             b.bias1 = bias1;
             b.out = out;
+            b.format = format;
             b.config = config;
             b.numSms = numSms;
             return b;
@@ -135,6 +143,23 @@ public final class CombinePlan extends Plan {
         /** Memory for the result, BF16 [T,H], rows contiguous. */
         public Builder out(Tensor target) {
             this.out = target;
+            return this;
+        }
+
+        /**
+         * What travels, BF16 unless said; the same on every rank. FP8 casts all rows, also those of
+         * this rank's own tokens, so what is summed does not depend on where an expert lies. Across
+         * nodes it casts the sum of a node's rows once more.
+         *
+         * @throws IllegalArgumentException for {@link CombineFormat#LOGFMT}, which low-latency mode
+         *     has
+         */
+        public Builder format(CombineFormat what) {
+            if (what == CombineFormat.LOGFMT) {
+                throw new IllegalArgumentException(
+                        "format=LOGFMT travels in low-latency mode alone; use FP8 or BF16");
+            }
+            this.format = Objects.requireNonNull(what, "what");
             return this;
         }
 

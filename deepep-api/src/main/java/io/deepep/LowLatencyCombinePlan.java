@@ -16,7 +16,7 @@ public final class LowLatencyCombinePlan extends Plan {
     private final Tensor topkIdx;
     private final Tensor topkWeights;
     private final LowLatencyHandle handle;
-    private final boolean logFmt;
+    private final CombineFormat format;
     private final Tensor out;
     private final Tensor waitCostStats;
     private final boolean receiveHook;
@@ -27,7 +27,7 @@ public final class LowLatencyCombinePlan extends Plan {
         topkIdx = from.topkIdx;
         topkWeights = from.topkWeights;
         handle = from.handle;
-        logFmt = from.logFmt;
+        format = from.format;
         out = from.out;
         waitCostStats = from.waitCostStats;
         receiveHook = from.receiveHook;
@@ -55,10 +55,10 @@ public final class LowLatencyCombinePlan extends Plan {
      * to the token's owner.
      *
      * <p>A rank sums in fp32 in the order of selections and rounds the sum to BF16, also that of a
-     * single row; with {@code logFmt} the rounded sum is encoded. The token's owner adds the ranks'
-     * sums in fp32, in the order of each rank's first selection, and rounds again. So a result has
-     * one rounding to BF16 more for each rank that holds experts of the token. All ranks pre-reduce
-     * a combine, or none does.
+     * single row; a {@link CombineFormat} other than BF16 casts the rounded sum. The token's owner
+     * adds the ranks' sums in fp32, in the order of each rank's first selection, and rounds again.
+     * So a result has one rounding to BF16 more for each rank that holds experts of the token. All
+     * ranks pre-reduce a combine, or none does.
      *
      * @param x BF16 [El, R*maxTokens, H] in the layout of the dispatch, rows contiguous
      * @param topkIdx I64 [T,K], exactly the indices that were dispatched: others are a {@link
@@ -94,9 +94,9 @@ public final class LowLatencyCombinePlan extends Plan {
         return handle;
     }
 
-    /** Whether rows travel as 10-bit LogFMT. */
-    public boolean logFmt() {
-        return logFmt;
+    /** What travels. */
+    public CombineFormat format() {
+        return format;
     }
 
     /** BF16 [T,H] to write into, or null. */
@@ -139,7 +139,7 @@ public final class LowLatencyCombinePlan extends Plan {
         private final Tensor topkIdx;
         private final Tensor topkWeights;
         private final LowLatencyHandle handle;
-        private boolean logFmt;
+        private CombineFormat format = CombineFormat.BF16;
         private Tensor out;
         private Tensor waitCostStats;
         private boolean receiveHook;
@@ -152,12 +152,9 @@ public final class LowLatencyCombinePlan extends Plan {
             this.handle = Objects.requireNonNull(handle, "handle");
         }
 
-        /**
-         * Sends rows as 10-bit logarithmic numbers per 128 channels instead of BF16: 5/8 of the
-         * bytes, a relative error of some percent.
-         */
-        public Builder logFmt(boolean on) {
-            this.logFmt = on;
+        /** What travels, BF16 unless said; the same on every rank. */
+        public Builder format(CombineFormat what) {
+            this.format = Objects.requireNonNull(what, "what");
             return this;
         }
 

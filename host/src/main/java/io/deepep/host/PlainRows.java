@@ -61,6 +61,23 @@ final class PlainRows {
         }
     }
 
+    static void addScaledFp8(
+            float[] acc,
+            int first,
+            float weight,
+            MemorySegment src,
+            long codes,
+            long scales,
+            int n) {
+        for (int from = 0; from < n; from += GROUP) {
+            float scale = src.get(FLOAT, scales + from / GROUP * 4L);
+            for (int i = from; i < from + GROUP; i++) {
+                float value = Fp8E4m3.toFloat(src.get(ValueLayout.JAVA_BYTE, codes + i)) * scale;
+                acc[first + i] += weight * value;
+            }
+        }
+    }
+
     /**
      * The largest magnitude of a group as BF16 bits, which order like the values; NaN counts as 0.
      */

@@ -119,4 +119,26 @@ public final class RowMath {
             PlainRows.castFp8(bf16, offset, fp8, fp8Offset, scales, scalesOffset, n, powerOfTwo);
         }
     }
+
+    /**
+     * {@code acc[first + i] += weight * (code[i] * scale)} for {@code n} FP8 E4M3 elements, a
+     * multiple of 128, each 128 of which have an F32 scale. Value, product and sum are rounded to
+     * fp32 one after the other.
+     *
+     * @param src the row, codes from byte {@code codes}, scales from byte {@code scales}
+     */
+    public static void addScaledFp8(
+            float[] acc,
+            int first,
+            float weight,
+            MemorySegment src,
+            long codes,
+            long scales,
+            int n) {
+        if (VECTORIZED) {
+            VectorRows.addScaledFp8(acc, first, weight, src, codes, scales, n);
+        } else {
+            PlainRows.addScaledFp8(acc, first, weight, src, codes, scales, n);
+        }
+    }
 }

@@ -6,27 +6,30 @@ import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 
 /**
- * The sum of a few BF16 rows, in the order in which they were added: fp32 accumulation from zero,
- * one rounding at the end. Belongs to one thread; allocates nothing after it was made.
+ * The sum of a few rows, BF16 or FP8, in the order in which they were added: fp32 accumulation from
+ * zero, one rounding at the end. Belongs to one thread; allocates nothing after it was made.
  *
- * <p>Rows are read side by side in groups of eight, so that as many streams of memory are in flight
- * and sums stay in registers. A group that is not full is filled up with a row of zeros, which
- * changes no bits: a sum that began at +0 is never -0.
+ * <p>BF16 rows are read side by side in groups of eight, so that as many streams of memory are in
+ * flight and sums stay in registers. A group that is not full is filled up with a row of zeros,
+ * which changes no bits: a sum that began at +0 is never -0.
  */
 public final class RowSum {
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
 
     private final MemorySegment[] memories;
     private final long[] offsets;
+    private final boolean[] fp8;
     private final float[] accumulator;
     private final MemorySegment zeros;
     private int count;
+    private boolean anyFp8;
 
     /** Sums of at most {@code maxRows} rows of at most {@code maxElements} elements. */
     public RowSum(int maxRows, int maxElements) {
         int padded = Math.ceilDiv(maxRows, VectorRows.GROUP_ROWS) * VectorRows.GROUP_ROWS;
         memories = new MemorySegment[padded];
         offsets = new long[padded];
+        fp8 = new boolean[padded];
         accumulator = new float[maxElements];
         // Off-heap like every row, so that the loops see one kind of memory.
         zeros = HostMemory.allocate(Arena.ofAuto(), 2L * maxElements);
@@ -35,17 +38,30 @@ public final class RowSum {
     /** Begins a new sum. */
     public void clear() {
         count = 0;
+        anyFp8 = false;
     }
 
     /** Adds the row that begins at byte {@code offset} of {@code memory}. */
     public void add(MemorySegment memory, long offset) {
+        fp8[count] = false;
+        memories[count] = memory;
+        offsets[count++] = offset;
+    }
+
+    /**
+     * Adds the row of FP8 codes that begins at byte {@code offset} of {@code memory}, with its
+     * scales behind them; see {@link RowMath#addScaledFp8}.
+     */
+    public void addFp8(MemorySegment memory, long offset) {
+        fp8[count] = true;
+        anyFp8 = true;
         memories[count] = memory;
         offsets[count++] = offset;
     }
 
     /** Writes the sum of the first {@code n} elements of the rows; zeros if there are none. */
     public void store(MemorySegment target, long offset, int n) {
-        if (RowMath.isVectorized()) {
+        if (RowMath.isVectorized() && !anyFp8) {
             int padded = Math.ceilDiv(count, VectorRows.GROUP_ROWS) * VectorRows.GROUP_ROWS;
             Arrays.fill(memories, count, padded, zeros);
             Arrays.fill(offsets, count, padded, 0);
@@ -60,7 +76,12 @@ public final class RowSum {
         } else {
             RowMath.clear(accumulator, n);
             for (int row = 0; row < count; row++) {
-                RowMath.addBf16(accumulator, memories[row], offsets[row], n);
+                long at = offsets[row];
+                if (fp8[row]) {
+                    RowMath.addScaledFp8(accumulator, 0, 1, memories[row], at, at + n, n);
+                } else {
+                    RowMath.addBf16(accumulator, memories[row], at, n);
+                }
             }
         }
         RowMath.storeBf16(accumulator, target, offset, n);

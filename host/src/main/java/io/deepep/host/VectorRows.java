@@ -238,4 +238,41 @@ final class VectorRows {
         VectorMask<Integer> nan = abs.compare(VectorOperators.GT, 0x7f800000);
         return normal.blend(subnormal, small).or(sign).blend(0x7f, nan);
     }
+
+    static void addScaledFp8(
+            float[] acc,
+            int first,
+            float weight,
+            MemorySegment src,
+            long codes,
+            long scales,
+            int n) {
+        if (FLOATS.vectorBitSize() < 256) {
+            PlainRows.addScaledFp8(acc, first, weight, src, codes, scales, n); // as in castFp8
+            return;
+        }
+        for (int from = 0; from < n; from += GROUP) {
+            float scale = src.get(FLOAT, scales + from / GROUP * 4L);
+            for (int i = from; i < from + GROUP; i += LANES) {
+                FloatVector value = fromFp8(src, codes + i).mul(scale).mul(weight);
+                FloatVector.fromArray(FLOATS, acc, first + i).add(value).intoArray(acc, first + i);
+            }
+        }
+    }
+
+    private static FloatVector fromFp8(MemorySegment src, long offset) {
+        ByteVector bytes = ByteVector.fromMemorySegment(BYTES, src, offset, ORDER);
+        IntVector codes = (IntVector) bytes.convertShape(VectorOperators.B2I, INTS, 0);
+        IntVector sign = codes.lanewise(VectorOperators.LSHL, 24).and(Integer.MIN_VALUE);
+        IntVector magnitude = codes.and(0x7f);
+        // As the exponent and mantissa of a float that is 2^-120 as large; subnormals too.
+        IntVector bits =
+                magnitude
+                        .lanewise(VectorOperators.LSHL, 20)
+                        .reinterpretAsFloats()
+                        .mul(0x1p120f)
+                        .reinterpretAsInts();
+        VectorMask<Integer> nan = magnitude.compare(VectorOperators.EQ, 0x7f);
+        return bits.blend(0x7fc00000, nan).or(sign).reinterpretAsFloats();
+    }
 }

@@ -11,7 +11,7 @@ public enum CombineWord implements KernelEnum {
     /** Epoch of the dispatch whose tokens are combined. */
     DISPATCH_EPOCH("of the dispatch whose tokens are combined"),
     /** See {@link LowLatencyFormats#combineCode}. */
-    ROW_FORMAT("kLogFmt and kPreReduced"),
+    ROW_FORMAT("what travels, from each selection or each rank"),
     /** 1 or 0: then no rows come, and the owner counts them as absent. */
     HAS_ROWS("0: the sender did not receive the owner's tokens in that dispatch"),
     /** A {@link io.deepep.spi.FaultCode}, to which the words after it belong. */

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency;
 
+import io.deepep.CombineFormat;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyFormat;
 import io.deepep.spi.KernelEnum;
@@ -9,11 +10,8 @@ public final class LowLatencyFormats {
     /** Added to a dispatch's format: rows have weights. */
     public static final int WEIGHTED = 4;
 
-    /** Of a combine: rows are {@link LogFmt10}, not BF16. */
-    public static final int LOG_FMT = 1;
-
-    /** Of a combine: ranks sum the rows of a token before they send them. */
-    public static final int PRE_REDUCED = 2;
+    /** Added to a combine's format: ranks sum the rows of a token before they send them. */
+    public static final int PRE_REDUCED = 4;
 
     private LowLatencyFormats() {}
 
@@ -52,14 +50,17 @@ public final class LowLatencyFormats {
                 : Code.values()[format] + ((code & WEIGHTED) != 0 ? " with weights" : "");
     }
 
-    /** What travels in a combine: BF16 or LogFMT, of each selection or of each rank's sum. */
+    /** What travels in a combine: rows of each selection or of each rank's sum. */
     public static int combineCode(LowLatencyCombinePlan plan) {
-        return (plan.logFmt() ? LOG_FMT : 0) | (plan.isPreReduced() ? PRE_REDUCED : 0);
+        return plan.format().ordinal() | (plan.isPreReduced() ? PRE_REDUCED : 0);
     }
 
     /** What it is called in messages. */
     public static String combineName(int code) {
-        return ((code & PRE_REDUCED) != 0 ? "pre-reduced " : "")
-                + ((code & LOG_FMT) != 0 ? "LogFMT" : "BF16");
+        int format = code & ~PRE_REDUCED;
+        return format < 0 || format >= CombineFormat.values().length
+                ? "format " + code
+                : ((code & PRE_REDUCED) != 0 ? "pre-reduced " : "")
+                        + CombineFormat.values()[format];
     }
 }

@@ -19,7 +19,7 @@ import io.deepep.spi.RowFormat;
  *   combineFlags     [2][T][parts] u32, or across nodes u64, [R][K]: the epoch when that part of a source's row has come
  *   combinePacks     [2][R][P*K]   the same result of token t of few, in packs that carry the epoch; GPUs of one node
  *   dispatchRows     [2][R][T]     i-th token the source sends here: elements, scales, u32 selection[K], f32 weight[K]
- *   combineRows      [2][R][T*K]   the source's result of selection k of token t, BF16 or LogFMT
+ *   combineRows      [2][R][T*K]   the source's result of selection k of token t, in the {@link io.deepep.CombineFormat}
  * </pre>
  *
  * What combine brings has a slot and a flag for every source that could send it, though one alone

@@ -46,7 +46,8 @@ class LowLatencyLayoutProperties {
         assertThat(last + layout.flagBytes()).isEqualTo(layout.combineFlags().end());
         assertThat(layout.combineFlag(0, 0, 0, 0, 0)).isEqualTo(layout.combineFlags().offset());
         assertThat(layout.combineRows().recordBytes())
-                .isGreaterThanOrEqualTo(LogFmt10.rowBytes(limits.hidden()));
+                .isGreaterThanOrEqualTo(LogFmt10.rowBytes(limits.hidden()))
+                .isGreaterThanOrEqualTo(Fp8Parts.rowBytes(limits.hidden()));
         // Packs hold a row, 12 bytes in 16, and are zero before the first call.
         assertThat(layout.combinePacks().recordBytes()).isGreaterThanOrEqualTo(2L * hidden * 4 / 3);
         assertThat(layout.combinePacks().end()).isLessThanOrEqualTo(layout.headersEnd());

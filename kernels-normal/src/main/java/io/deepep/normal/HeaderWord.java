@@ -25,7 +25,7 @@ public enum HeaderWord implements KernelEnum {
     /** K, 0 without top-k. */
     TOPK("numTopk", ""),
     /** Scales of a row. */
-    NUM_SCALES("number of scales", ""),
+    NUM_SCALES("number of scales (BF16 rows have none)", ""),
     /** 1 if top-k weights travel along. */
     HAS_WEIGHTS("topkWeights given", ""),
     /** The dispatch whose routing is used, 0 for a new one. */

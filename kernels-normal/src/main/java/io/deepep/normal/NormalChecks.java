@@ -1,5 +1,6 @@
 package io.deepep.normal;
 
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.Device;
@@ -7,6 +8,7 @@ import io.deepep.DispatchHandle;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.EpTopology;
+import io.deepep.Fp8E4m3;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
 import io.deepep.spi.TensorChecks;
@@ -157,9 +159,25 @@ public final class NormalChecks {
             }
             tensors.requireContiguous("topkWeights", plan.topkWeights());
         }
+        if (plan.format() == CombineFormat.FP8
+                && handle.hidden() % Fp8E4m3.CHANNELS_PER_SCALE != 0) {
+            throw new IllegalArgumentException(
+                    "hidden="
+                            + handle.hidden()
+                            + " is not a multiple of "
+                            + Fp8E4m3.CHANNELS_PER_SCALE
+                            + ", which share a scale in a combine of format=FP8; use BF16");
+        }
         requireTokenRows("bias0", plan.bias0(), handle);
         requireTokenRows("bias1", plan.bias1(), handle);
         requireTokenRows("out", plan.out(), handle);
+    }
+
+    /** The error of a combine in FP8 whose x lies where rows are cast to. */
+    public static IllegalArgumentException castInPlace() {
+        return new IllegalArgumentException(
+                "x lies in the buffer's combine region, into which format=FP8 casts rows; compute"
+                        + " them into memory of your own");
     }
 
     /** The part of {@link #combine} that can change when the handle's plan is dispatched again. */

@@ -2,6 +2,7 @@ package io.deepep.normal;
 
 import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
+import io.deepep.Tensor;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Region;
 import io.deepep.spi.RowFormat;
@@ -18,7 +19,7 @@ import io.deepep.spi.RowFormat;
  *   recvSrc        [capacity]  i32 index of the token at its source
  *   recvTopk       [capacity]  i32 [K] local expert or -1
  *   recvWeights    [capacity]  f32 [K], 0 where not local
- *   combineRows    [capacity]  combine input, BF16; where ranks push it, that of their peers for this rank
+ *   combineRows    [capacity]  combine input; where ranks push it, that of their peers for this rank
  *   combineWeights [capacity]  f32 [K]
  * </pre>
  *
@@ -45,6 +46,13 @@ public record NormalNvlLayout(
      * which a rank says that it waits.
      */
     public static final int DONE_WORDS = 4;
+
+    /** Whether rows lie in the combine region of the heap at that address. */
+    public boolean takesCombine(long heap, Tensor rows) {
+        long begin = heap + combineRows.offset();
+        long bytes = rows.size(0) * rows.stride(0) * rows.dtype().sizeBytes();
+        return rows.address() < heap + combineRows.end() && rows.address() + bytes > begin;
+    }
 
     /** The layout for a buffer; the topology's rank does not matter. */
     public static NormalNvlLayout of(NormalLimits limits, EpTopology topology) {

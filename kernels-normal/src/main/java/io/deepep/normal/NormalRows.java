@@ -1,14 +1,24 @@
 package io.deepep.normal;
 
+import io.deepep.CombineFormat;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import java.util.Locale;
 
-/** What travels in an operation, for observers. */
+/** What travels in an operation. */
 public final class NormalRows {
     private NormalRows() {}
 
-    /** Rows of that format, without their padding. */
+    /** The rows of a combine. */
+    public static RowFormat ofCombine(CombineFormat format, int hidden) {
+        return switch (format) {
+            case BF16 -> RowFormat.bf16(hidden);
+            case FP8 -> RowFormat.fp8(hidden);
+            case LOGFMT -> throw new IllegalArgumentException("normal mode has no LOGFMT");
+        };
+    }
+
+    /** Tells observers of rows of that format, without their padding. */
     public static void describe(RecordedFacts facts, RowFormat row) {
         facts.rows(row.dtype().name().toLowerCase(Locale.ROOT), row.dataBytes());
     }

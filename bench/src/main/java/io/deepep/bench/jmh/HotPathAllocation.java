@@ -2,6 +2,7 @@ package io.deepep.bench.jmh;
 
 import io.deepep.DType;
 import io.deepep.LowLatencyFormat;
+import io.deepep.bench.lowlatency.CombineRows;
 import io.deepep.bench.lowlatency.LowLatencyFixture;
 import io.deepep.bench.normal.NormalFixture;
 import io.deepep.bench.run.Job;
@@ -96,7 +97,7 @@ public class HotPathAllocation {
             return switch (call) {
                 case LL_DISPATCH -> ready.dispatch(LowLatencyFormat.BF16);
                 case LL_DISPATCH_FP8 -> ready.dispatch(LowLatencyFormat.FP8);
-                case LL_COMBINE -> ready.combine(false, false);
+                case LL_COMBINE -> ready.combine(false, CombineRows.BF16);
                 default -> throw new IllegalStateException(call + " is not low-latency mode");
             };
         }

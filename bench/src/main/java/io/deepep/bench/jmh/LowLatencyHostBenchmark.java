@@ -1,6 +1,7 @@
 package io.deepep.bench.jmh;
 
 import io.deepep.LowLatencyFormat;
+import io.deepep.bench.lowlatency.CombineRows;
 import io.deepep.bench.lowlatency.LowLatencyFixture;
 import io.deepep.bench.run.Job;
 import java.util.concurrent.TimeUnit;
@@ -71,7 +72,7 @@ public class LowLatencyHostBenchmark {
     @State(Scope.Benchmark)
     public static class Combine {
         /** Where expert outputs lie, or how they travel. */
-        @Param({"STAGED", "ZERO_COPY", "LOGFMT"})
+        @Param({"STAGED", "ZERO_COPY", "FP8", "LOGFMT"})
         public Kind kind;
 
         private LowLatencyFixture fixture;
@@ -83,6 +84,8 @@ public class LowLatencyHostBenchmark {
             STAGED,
             /** From the buffer's combine memory. */
             ZERO_COPY,
+            /** As FP8. */
+            FP8,
             /** As 10-bit logarithms. */
             LOGFMT
         }
@@ -91,13 +94,18 @@ public class LowLatencyHostBenchmark {
         @Setup
         public void open() {
             fixture = LowLatencyFixture.open(job());
-            boolean logFmt = kind == Kind.LOGFMT;
+            CombineRows rows =
+                    switch (kind) {
+                        case STAGED, ZERO_COPY -> CombineRows.BF16;
+                        case FP8 -> CombineRows.FP8;
+                        case LOGFMT -> CombineRows.LOGFMT;
+                    };
             operation =
                     new MeasuredOperation(
                             fixture.team(),
-                            fixture.combine(kind == Kind.ZERO_COPY, logFmt),
-                            fixture.combineBytes(logFmt).moved(),
-                            fixture.combineBytes(logFmt).moved());
+                            fixture.combine(kind == Kind.ZERO_COPY, rows),
+                            fixture.combineBytes(rows).moved(),
+                            fixture.combineBytes(rows).moved());
         }
 
         /** Prints the share of the iteration. */

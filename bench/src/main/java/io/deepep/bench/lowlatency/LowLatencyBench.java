@@ -1,5 +1,6 @@
 package io.deepep.bench.lowlatency;
 
+import static io.deepep.bench.lowlatency.LowLatencyFeature.FP8_HOME;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.LOGFMT;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.PRE_REDUCED;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.ZERO_COPY;
@@ -62,7 +63,9 @@ public final class LowLatencyBench {
         }
         cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, ZERO_COPY)));
         cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, LOGFMT)));
+        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, FP8_HOME)));
         cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, PRE_REDUCED)));
+        cases.add(of(setup, LowLatencyVariant.of(LowLatencyFormat.BF16, PRE_REDUCED, FP8_HOME)));
         return cases;
     }
 

@@ -4,6 +4,7 @@ import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.measure.OperationBytes;
 import io.deepep.bench.run.Job;
+import io.deepep.lowlatency.LogFmt10;
 import io.deepep.testkit.oracle.Traffic;
 import java.util.Arrays;
 import java.util.function.IntFunction;
@@ -15,8 +16,6 @@ import java.util.stream.IntStream;
  */
 final class LowLatencyBytes {
     private static final long VECTOR_BYTES = 16;
-    private static final long LOGFMT_BITS = 10;
-    private static final long LOGFMT_BLOCK_HEADER = 8;
 
     private final Job job;
     private final int[][] tokensPerRank;
@@ -36,11 +35,11 @@ final class LowLatencyBytes {
 
     /** Bytes of a row as it travels in a combine. */
     long combineRowBytes(CombineRows home) {
-        long hidden = job.hidden();
-        return home == CombineRows.LOGFMT
-                ? hidden * LOGFMT_BITS / 8
-                        + LOGFMT_BLOCK_HEADER * (hidden / Fp8E4m3.CHANNELS_PER_SCALE)
-                : 2 * hidden;
+        return switch (home.format()) {
+            case BF16 -> rowBytes(LowLatencyFormat.BF16);
+            case FP8 -> rowBytes(LowLatencyFormat.FP8);
+            case LOGFMT -> LogFmt10.rowBytes(job.hidden());
+        };
     }
 
     /** Bytes of a dispatched row as GPUs send it: elements, scales, the token's selections. */
@@ -61,7 +60,7 @@ final class LowLatencyBytes {
 
     /** For each rank, how many rows come home to it from each rank. */
     private int[][] rowsHome(CombineRows home) {
-        return home == CombineRows.PRE_REDUCED ? tokensPerRank : selectionsPerRank;
+        return home.preReduced() ? tokensPerRank : selectionsPerRank;
     }
 
     /** What {@code rank}'s tokens send in a dispatch, in rows. */

@@ -10,6 +10,8 @@ enum LowLatencyFeature {
     ASYNC,
     /** Expert outputs lie in the buffer's own combine memory. */
     ZERO_COPY,
+    /** Combined rows travel as FP8. */
+    FP8_HOME,
     /** Combined rows travel as 10-bit logarithms. */
     LOGFMT,
     /** Ranks sum a token's rows before they send them. */

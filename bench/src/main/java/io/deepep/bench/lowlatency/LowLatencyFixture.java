@@ -40,14 +40,10 @@ public final class LowLatencyFixture implements AutoCloseable {
     }
 
     /** Combine of rows in the buffer's combine memory, else of staged ones. */
-    public RankTeam.Work combine(boolean zeroCopy, boolean logFmt) {
+    public RankTeam.Work combine(boolean zeroCopy, CombineRows rows) {
         return operations
-                .combine(zeroCopy, rows(logFmt), setup.job().dispatchConfig().numSms())
+                .combine(zeroCopy, rows, setup.job().dispatchConfig().numSms())
                 .synchronous();
-    }
-
-    private static CombineRows rows(boolean logFmt) {
-        return logFmt ? CombineRows.LOGFMT : CombineRows.BF16;
     }
 
     /** Bytes of a dispatch. */
@@ -56,8 +52,8 @@ public final class LowLatencyFixture implements AutoCloseable {
     }
 
     /** Bytes of a combine. */
-    public OperationBytes combineBytes(boolean logFmt) {
-        return new LowLatencyBytes(setup.session().job()).combine(rows(logFmt));
+    public OperationBytes combineBytes(CombineRows rows) {
+        return new LowLatencyBytes(setup.session().job()).combine(rows);
     }
 
     @Override

@@ -60,7 +60,7 @@ final class LowLatencyOperations {
      */
     MeasuredCall combine(boolean zeroCopy, CombineRows home, int sms) {
         List<LowLatencyDispatchPlan> dispatches =
-                plans(LowLatencyFormat.BF16, home == CombineRows.PRE_REDUCED, sms);
+                plans(LowLatencyFormat.BF16, home.preReduced(), sms);
         List<LowLatencyCombinePlan> plans =
                 session.ask(rank -> combine(rank, dispatches.get(rank), zeroCopy, home, sms));
         LowLatencyCombineResult[] latest = new LowLatencyCombineResult[plans.size()];
@@ -96,8 +96,10 @@ final class LowLatencyOperations {
     private static String nameOf(boolean zeroCopy, CombineRows home) {
         return switch (home) {
             case BF16 -> zeroCopy ? "ll-combine-zero-copy" : "ll-combine-staged";
+            case FP8 -> "ll-combine-fp8";
             case LOGFMT -> "ll-combine-logfmt";
             case PRE_REDUCED -> "ll-combine-pre-reduced";
+            case PRE_REDUCED_FP8 -> "ll-combine-pre-reduced-fp8";
         };
     }
 }

@@ -1,11 +1,13 @@
 package io.deepep.bench.lowlatency;
 
 import static io.deepep.bench.lowlatency.LowLatencyFeature.ASYNC;
+import static io.deepep.bench.lowlatency.LowLatencyFeature.FP8_HOME;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.HOOK;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.LOGFMT;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.PRE_REDUCED;
 import static io.deepep.bench.lowlatency.LowLatencyFeature.ZERO_COPY;
 
+import io.deepep.CombineFormat;
 import io.deepep.LowLatencyFormat;
 import io.deepep.bench.text.Names;
 import java.util.ArrayList;
@@ -33,18 +35,20 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<LowLatencyFea
         return new LowLatencyVariant(what, format, features);
     }
 
-    /** Every format with every set of hook, async, zero-copy and LogFMT. */
+    /** Every format with every set of hook, async and zero-copy, home as BF16, FP8 and LogFMT. */
     static List<LowLatencyVariant> matrix() {
-        LowLatencyFeature[] axes = {HOOK, ASYNC, ZERO_COPY, LOGFMT};
+        LowLatencyFeature[] axes = {HOOK, ASYNC, ZERO_COPY};
+        List<Set<LowLatencyFeature>> homes = List.of(Set.of(), Set.of(FP8_HOME), Set.of(LOGFMT));
         List<LowLatencyVariant> variants = new ArrayList<>();
         for (LowLatencyFormat format : LowLatencyFormat.values()) {
-            for (int chosen = 0; chosen < 1 << axes.length; chosen++) {
+            for (int chosen = 0; chosen < homes.size() << axes.length; chosen++) {
                 LowLatencyVariant variant = of(format);
                 for (int axis = 0; axis < axes.length; axis++) {
                     if ((chosen >> axis & 1) == 1) {
                         variant.features().add(axes[axis]);
                     }
                 }
+                variant.features().addAll(homes.get(chosen >> axes.length));
                 variants.add(variant);
             }
         }
@@ -52,10 +56,13 @@ record LowLatencyVariant(String note, LowLatencyFormat format, Set<LowLatencyFea
     }
 
     CombineRows homeRows() {
-        if (has(PRE_REDUCED)) {
-            return CombineRows.PRE_REDUCED;
+        CombineFormat home = CombineFormat.BF16;
+        if (has(FP8_HOME)) {
+            home = CombineFormat.FP8;
+        } else if (has(LOGFMT)) {
+            home = CombineFormat.LOGFMT;
         }
-        return has(LOGFMT) ? CombineRows.LOGFMT : CombineRows.BF16;
+        return CombineRows.of(home, has(PRE_REDUCED));
     }
 
     boolean has(LowLatencyFeature feature) {

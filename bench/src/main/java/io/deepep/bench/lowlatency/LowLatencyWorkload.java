@@ -147,10 +147,12 @@ final class LowLatencyWorkload {
     /** A combine of {@code input}; pre-reduced, the dispatch was given {@link #topkWeights}. */
     LowLatencyCombinePlan.Builder combine(
             int rank, Tensor input, LowLatencyHandle handle, CombineRows home) {
-        return home == CombineRows.PRE_REDUCED
-                ? LowLatencyCombinePlan.preReduced(input, topkIdx(rank), handle)
-                : LowLatencyCombinePlan.builder(input, topkIdx(rank), topkWeights(rank), handle)
-                        .logFmt(home == CombineRows.LOGFMT);
+        LowLatencyCombinePlan.Builder plan =
+                home.preReduced()
+                        ? LowLatencyCombinePlan.preReduced(input, topkIdx(rank), handle)
+                        : LowLatencyCombinePlan.builder(
+                                input, topkIdx(rank), topkWeights(rank), handle);
+        return plan.format(home.format());
     }
 
     PreReducedCheck preReducedCheck() {

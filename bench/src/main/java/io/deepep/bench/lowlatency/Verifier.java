@@ -1,5 +1,6 @@
 package io.deepep.bench.lowlatency;
 
+import io.deepep.CombineFormat;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyHandle;
@@ -7,6 +8,7 @@ import io.deepep.Tensor;
 import io.deepep.bench.measure.Accepted;
 import io.deepep.bench.run.Downloads;
 import io.deepep.bench.run.Rows;
+import io.deepep.testkit.oracle.LowLatencyCheck;
 import java.util.Arrays;
 
 /** Holds results of one workload against the oracle, whose own cast to FP8 is slow. */
@@ -59,18 +61,22 @@ final class Verifier {
     }
 
     private void checkCombine(int rank, CombineRows home, Tensor actual) {
-        if (home == CombineRows.PRE_REDUCED) {
-            workload.preReducedCheck().check(rank, actual);
+        LowLatencyCheck check = workload.check(LowLatencyFormat.BF16);
+        if (home.preReduced()) {
+            workload.preReducedCheck().check(rank, home.format(), actual);
             return;
         }
-        boolean logFmt = home == CombineRows.LOGFMT;
-        workload.check(LowLatencyFormat.BF16)
-                .checkCombine(
-                        rank,
-                        workload.hostOutputs(),
-                        logFmt ? LOGFMT_RELATIVE : 0,
-                        logFmt ? LOGFMT_ABSOLUTE : 0,
-                        actual);
+        if (home.format() == CombineFormat.FP8) {
+            check.checkFp8Combine(rank, workload.hostOutputs(), actual);
+            return;
+        }
+        boolean logFmt = home.format() == CombineFormat.LOGFMT;
+        check.checkCombine(
+                rank,
+                workload.hostOutputs(),
+                logFmt ? LOGFMT_RELATIVE : 0,
+                logFmt ? LOGFMT_ABSOLUTE : 0,
+                actual);
     }
 
     private static int[] counts(Tensor recvCount) {

@@ -4,6 +4,7 @@ import static io.deepep.DType.BF16;
 import static io.deepep.DType.FP8_E4M3;
 import static io.deepep.bench.normal.NormalFeature.CACHED;
 import static io.deepep.bench.normal.NormalFeature.COMBINE_BUFFER;
+import static io.deepep.bench.normal.NormalFeature.FP8_HOME;
 import static io.deepep.bench.normal.NormalFeature.TOPK;
 
 import io.deepep.bench.cuda.CudaMeter;
@@ -61,6 +62,7 @@ public final class NormalBench {
                                 NormalVariant.of(BF16, TOPK, COMBINE_BUFFER)));
         if (setup.session().job().allowsFp8()) {
             variants.add(NormalVariant.of(FP8_E4M3, TOPK));
+            variants.add(NormalVariant.of(BF16, TOPK, FP8_HOME));
         }
         List<Case> cases = new ArrayList<>();
         variants.forEach(variant -> cases.add(NormalTest.of(setup, setup.workload(), variant)));
@@ -82,6 +84,9 @@ public final class NormalBench {
             measured.add(sms -> operations.combine(CombineSource.PLAIN_MEMORY, sms));
         }
         measured.add(sms -> operations.combine(CombineSource.BUFFER, sms));
+        if (setup.session().job().allowsFp8()) {
+            measured.add(operations::combineFp8);
+        }
         try (Meter meter = meter(console, setup)) {
             return measured.stream()
                     .flatMap(

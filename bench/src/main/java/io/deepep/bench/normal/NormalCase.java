@@ -7,6 +7,7 @@ import static io.deepep.bench.normal.NormalFeature.COMBINE_BUFFER;
 import static io.deepep.bench.normal.NormalFeature.COMBINE_IN_PLACE;
 import static io.deepep.bench.normal.NormalFeature.COPY;
 import static io.deepep.bench.normal.NormalFeature.EXPANDED;
+import static io.deepep.bench.normal.NormalFeature.FP8_HOME;
 import static io.deepep.bench.normal.NormalFeature.OUT;
 import static io.deepep.bench.normal.NormalFeature.PREVIOUS_EVENT;
 import static io.deepep.bench.normal.NormalFeature.REPEAT;
@@ -17,6 +18,7 @@ import static io.deepep.bench.normal.NormalFeature.WORST_CASE;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DispatchPlan;
@@ -168,6 +170,9 @@ final class NormalCase implements Case {
         CombinePlan.Builder builder =
                 CombinePlan.builder(outputs.device(), received.handle())
                         .config(session.job().combineConfig());
+        if (variant.has(FP8_HOME)) {
+            builder.format(CombineFormat.FP8);
+        }
         int numTokens = workload.routing().numTokens(rank);
         if (variant.has(WEIGHTS)) {
             builder.topkWeights(received.recvTopkWeights());
@@ -209,7 +214,12 @@ final class NormalCase implements Case {
                 rank -> {
                     CombineResult result = results.get(rank);
                     try (Downloads downloads = session.downloads(rank)) {
-                        oracle.check(rank, rows, biases(rank), downloads.apply(result.x()));
+                        Tensor x = downloads.apply(result.x());
+                        if (variant.has(FP8_HOME)) {
+                            oracle.checkFp8(rank, rows, biases(rank), x);
+                        } else {
+                            oracle.check(rank, rows, biases(rank), x);
+                        }
                         if (variant.has(WEIGHTS)) {
                             oracle.checkWeights(
                                     rank, weights, downloads.apply(result.topkWeights()));

@@ -11,6 +11,7 @@ import static io.deepep.bench.normal.NormalFeature.COPY;
 import static io.deepep.bench.normal.NormalFeature.EXPANDED;
 import static io.deepep.bench.normal.NormalFeature.OUT;
 import static io.deepep.bench.normal.NormalFeature.PREVIOUS_EVENT;
+import static io.deepep.bench.normal.NormalFeature.FP8_HOME;
 import static io.deepep.bench.normal.NormalFeature.REPEAT;
 import static io.deepep.bench.normal.NormalFeature.TOPK;
 import static io.deepep.bench.normal.NormalFeature.TWO_BIASES;
@@ -87,6 +88,10 @@ final class NormalCases {
         if (fp8) {
             variants.addAll(
                     List.of(
+                            NormalVariant.of(BF16, TOPK, FP8_HOME),
+                            NormalVariant.of(BF16, TOPK, COMBINE_IN_PLACE, FP8_HOME, REPEAT),
+                            NormalVariant.of(
+                                    FP8_E4M3, TOPK, EXPANDED, FP8_HOME, TWO_BIASES, WEIGHTS),
                             NormalVariant.of(FP8_E4M3, TOPK, COPY),
                             NormalVariant.of(FP8_E4M3, TOPK, WORST_CASE),
                             NormalVariant.of(FP8_E4M3, TOPK, EXPANDED).aligned(8),

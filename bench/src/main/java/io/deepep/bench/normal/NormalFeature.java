@@ -22,6 +22,8 @@ enum NormalFeature {
     COMBINE_IN_PLACE,
     /** Expert outputs are written into the buffer's combine memory. */
     COMBINE_BUFFER,
+    /** Combined rows travel as FP8. */
+    FP8_HOME,
     /** The received weights are summed alongside. */
     WEIGHTS,
     /** One bias. */

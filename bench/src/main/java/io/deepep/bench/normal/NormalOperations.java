@@ -1,5 +1,6 @@
 package io.deepep.bench.normal;
 
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.Config;
@@ -114,6 +115,17 @@ final class NormalOperations {
 
     /** Combine of BF16 rows. Dispatches once, for the handles. */
     MeasuredCall combine(CombineSource input, int sms) {
+        return combine(input, input.operation(), CombineFormat.BF16, sms);
+    }
+
+    /** The same of rows that travel as FP8. */
+    MeasuredCall combineFp8(int sms) {
+        return combine(CombineSource.ELSEWHERE, "combine", CombineFormat.FP8, sms);
+    }
+
+    private MeasuredCall combine(CombineSource input, String name, CombineFormat format, int sms) {
+        boolean fp8 = format == CombineFormat.FP8;
+        DType sent = fp8 ? DType.FP8_E4M3 : DType.BF16;
         List<DispatchResult> received = session.ask(rank -> received(rank, DType.BF16, sms));
         List<TensorPair> outputs =
                 session.ask(rank -> pool.outputs(rank, received.get(rank).numRecvTokens()));
@@ -123,6 +135,7 @@ final class NormalOperations {
                         rank -> {
                             Tensor rows = place(rank, input, received.get(rank), outputs.get(rank));
                             return CombinePlan.builder(rows, received.get(rank).handle())
+                                    .format(format)
                                     .config(config)
                                     .build();
                         });
@@ -131,11 +144,11 @@ final class NormalOperations {
                 NormalCombineOracle.of(workload.oracle(), session.job().topology().numNvlRanks());
         CombineResult[] latest = new CombineResult[plans.size()];
         return new MeasuredCall(
-                new Subject(input.operation(), name(DType.BF16), sms),
+                new Subject(name, name(sent), sms),
                 false,
-                bytes.wireRowBytes(DType.BF16),
-                bytes.busiestLinkBytes(DType.BF16),
-                bytes.total(DType.BF16),
+                bytes.wireRowBytes(sent),
+                bytes.busiestLinkBytes(sent),
+                bytes.total(sent),
                 (rank, options) -> {
                     latest[rank] = session.buffer(rank).combine(plans.get(rank), options);
                     return latest[rank].event();
@@ -144,14 +157,16 @@ final class NormalOperations {
                     try (Downloads downloads = session.downloads(rank)) {
                         accepted.accept(
                                 rank,
-                                input,
+                                input + name,
                                 Fingerprint.of(latest[rank], downloads),
-                                () ->
-                                        oracle.check(
-                                                rank,
-                                                all,
-                                                List.of(),
-                                                downloads.apply(latest[rank].x())));
+                                () -> {
+                                    Tensor x = downloads.apply(latest[rank].x());
+                                    if (fp8) {
+                                        oracle.checkFp8(rank, all, List.of(), x);
+                                    } else {
+                                        oracle.check(rank, all, List.of(), x);
+                                    }
+                                });
                     }
                 });
     }

@@ -1,6 +1,7 @@
 package io.deepep.buffer.parity;
 
 import io.deepep.Buffer;
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
@@ -72,7 +73,12 @@ final class LowLatencyRun {
                         : LowLatencyCombinePlan.builder(
                                 memory.upload(x), topkIdx, memory.device("topk_weights"), handle);
         LowLatencyCombineResult combined =
-                buffer.lowLatencyCombine(plan.logFmt(parity.flag("logfmt")).build());
+                buffer.lowLatencyCombine(
+                        plan.format(
+                                        parity.flag("logfmt")
+                                                ? CombineFormat.LOGFMT
+                                                : CombineFormat.BF16)
+                                .build());
         combined.event().synchronize();
         outputs.put("combined_x", memory.download(combined.x()));
     }

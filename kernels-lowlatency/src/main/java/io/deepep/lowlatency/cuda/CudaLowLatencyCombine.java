@@ -141,7 +141,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        LowLatencyRows.combine(facts, plan.logFmt(), state.limits.hidden());
+        LowLatencyRows.combine(facts, plan.format(), state.limits.hidden());
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 

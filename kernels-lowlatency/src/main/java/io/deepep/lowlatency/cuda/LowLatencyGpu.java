@@ -1,5 +1,6 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.CombineFormat;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaFunction;
@@ -7,6 +8,8 @@ import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.DeviceCode;
 import io.deepep.cuda.NetworkLibrary;
 import io.deepep.cuda.memory.PinnedSlots;
+import java.util.EnumMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -31,10 +34,9 @@ final class LowLatencyGpu {
 
     final CudaFunction dispatchBf16;
     final CudaFunction dispatchFp8;
-    private final CudaFunction combineBf16;
-    private final CudaFunction combineLogFmt;
-    private final CudaFunction combineReducedBf16;
-    private final CudaFunction combineReducedLogFmt;
+    private final Map<CombineFormat, CudaFunction> combine = new EnumMap<>(CombineFormat.class);
+    private final Map<CombineFormat, CudaFunction> combineReduced =
+            new EnumMap<>(CombineFormat.class);
     final PinnedSlots slots;
 
     /** Dynamic shared memory a block can have. */
@@ -45,19 +47,17 @@ final class LowLatencyGpu {
         this.sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
         this.dispatchBf16 = function(dispatch, "dispatch_bf16");
         this.dispatchFp8 = function(dispatch, "dispatch_fp8");
-        this.combineBf16 = function(combine, "combine_bf16");
-        this.combineLogFmt = function(combine, "combine_logfmt");
-        this.combineReducedBf16 = function(combine, "combine_reduced_bf16");
-        this.combineReducedLogFmt = function(combine, "combine_reduced_logfmt");
+        for (CombineFormat format : CombineFormat.values()) {
+            String name = format.name().toLowerCase(Locale.ROOT);
+            this.combine.put(format, function(combine, "combine_" + name));
+            this.combineReduced.put(format, function(combine, "combine_reduced_" + name));
+        }
         this.slots = slots;
     }
 
     /** The kernel of a combine. */
     CudaFunction combine(LowLatencyCombinePlan plan) {
-        if (plan.isPreReduced()) {
-            return plan.logFmt() ? combineReducedLogFmt : combineReducedBf16;
-        }
-        return plan.logFmt() ? combineLogFmt : combineBf16;
+        return (plan.isPreReduced() ? combineReduced : combine).get(plan.format());
     }
 
     private CudaFunction function(CudaModule module, String name) {

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.CombineFormat;
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
 import io.deepep.LowLatencyCombinePlan;
@@ -14,6 +15,7 @@ import io.deepep.lowlatency.CallWord;
 import io.deepep.lowlatency.CombineWord;
 import io.deepep.lowlatency.DispatchTrait;
 import io.deepep.lowlatency.DispatchWord;
+import io.deepep.lowlatency.Fp8Parts;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyFormats;
@@ -81,8 +83,13 @@ final class LowLatencyStructs {
 
     /** Dynamic shared memory of a combine. */
     static int combineSharedBytes(LowLatencyCombinePlan plan) {
-        int stage = plan.isPreReduced() ? REDUCE_STAGE_BYTES : LOG_STAGE_BYTES;
-        return plan.isPreReduced() || plan.logFmt() ? SEND_TEAMS * STORE_WARPS * stage : 0;
+        int stage = 0;
+        if (plan.isPreReduced()) {
+            stage = REDUCE_STAGE_BYTES;
+        } else if (plan.format() == CombineFormat.LOGFMT) {
+            stage = LOG_STAGE_BYTES;
+        }
+        return SEND_TEAMS * STORE_WARPS * stage;
     }
 
     static final KernelStruct GROUP =
@@ -243,7 +250,7 @@ final class LowLatencyStructs {
                     .i32("num_experts", "")
                     .i32("experts_per_rank", "")
                     .i32("hidden", "")
-                    .i32("row_format", "bit 0: LogFMT, bit 1: pre-reduced")
+                    .i32("row_format", "what travels, compared with what peers say")
                     .i32("max_tokens", "")
                     .i32("max_topk", "")
                     .i32("reserved", "")
@@ -274,6 +281,8 @@ final class LowLatencyStructs {
                     .constant("kScaleChannels", Fp8E4m3.CHANNELS_PER_SCALE)
                     .constant("kLogChannels", LogFmt10.CHANNELS)
                     .constant("kLogBlockBytes", LogFmt10.BLOCK_BYTES)
+                    .constant("kFp8ScaleBytes", Fp8Parts.SCALE_BYTES)
+                    .constant("kFp8PartBytes", Fp8Parts.PART_BYTES)
                     .constant("kFirstEpoch", CallEpoch.FIRST)
                     .constant("kOrderBits", CallWord.ORDER_BITS)
                     .constant("kTokenBits", CallWord.TOKEN_BITS)

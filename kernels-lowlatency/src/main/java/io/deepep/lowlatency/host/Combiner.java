@@ -8,7 +8,6 @@ import io.deepep.host.HostHeap;
 import io.deepep.host.RowMath;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.Kind;
-import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.CallOrderException;
 import java.lang.foreign.MemorySegment;
@@ -37,7 +36,7 @@ final class Combiner {
     private final int hidden;
     private final boolean[] reachable;
     private final boolean[] came;
-    private final LogFmt10 logFmt = new LogFmt10();
+    private final SentRows rows;
     private final float[] sum;
     private final float[] weights;
     private final long[] slots;
@@ -77,6 +76,7 @@ final class Combiner {
         this.came = new boolean[peers.count()];
         this.expected = new boolean[2][peers.count()];
         this.sentRows = new int[2][peers.count()];
+        this.rows = new SentRows(hidden);
         this.sum = new float[hidden];
         this.weights = new float[limits.maxTopk()];
         this.slots = new long[limits.maxTopk()];
@@ -165,11 +165,7 @@ final class Combiner {
             int k = bank.srcSelection.get(INT, place);
             long slot = layout.combineRow(parity, rank, token, k);
             long at = 2L * (x.stride(0) * expert + x.stride(1) * row);
-            if (plan.logFmt()) {
-                logFmt.encodeRow(from, at, to, slot, hidden);
-            } else {
-                MemorySegment.copy(from, at, to, slot, 2L * hidden);
-            }
+            rows.put(plan.format(), from, at, to, slot);
             flags.set(owner, call, token, k);
         }
         return end - begin;
@@ -279,12 +275,6 @@ final class Combiner {
             }
         }
         RowMath.clear(sum, hidden);
-        if (plan.logFmt()) {
-            for (int i = 0; i < count; i++) {
-                logFmt.addScaledRow(sum, weights[i], rdma.local(), slots[i], hidden);
-            }
-        } else {
-            RowMath.addScaledBf16(sum, weights, sources, slots, count, hidden);
-        }
+        rows.add(plan.format(), sum, weights, sources, slots, count);
     }
 }

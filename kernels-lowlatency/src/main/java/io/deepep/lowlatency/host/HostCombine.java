@@ -54,7 +54,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
      */
     @Override
     public void describe(RecordedFacts facts, boolean hasCompleted) {
-        LowLatencyRows.combine(facts, plan.logFmt(), (int) out.size(1));
+        LowLatencyRows.combine(facts, plan.format(), (int) out.size(1));
         int[] home = kernels.combiner().homeRows(plan);
         facts.tokens(out.size(0), Arrays.stream(home).sum()).directLinks(home);
         if (hasCompleted) {

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency.host;
 
+import io.deepep.CombineFormat;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
@@ -7,7 +8,6 @@ import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
 import io.deepep.host.RowMath;
 import io.deepep.lowlatency.CallEpoch;
-import io.deepep.lowlatency.LogFmt10;
 import io.deepep.lowlatency.LowLatencyLayout;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -27,7 +27,7 @@ final class RowReducer {
     private final float[] weights;
     private final long[] offsets;
     private final MemorySegment[] sources;
-    private final LogFmt10 logFmt = new LogFmt10();
+    private final SentRows rows;
 
     /** A sum before it is encoded. */
     private final MemorySegment rounded;
@@ -43,6 +43,7 @@ final class RowReducer {
         this.rank = rank;
         this.rdma = rdma;
         this.hidden = limits.hidden();
+        this.rows = new SentRows(hidden);
         this.sum = new float[hidden];
         this.weights = new float[limits.maxTopk()];
         this.offsets = new long[limits.maxTopk()];
@@ -58,7 +59,7 @@ final class RowReducer {
             int first = sumRow(plan.x(), bank, owner, i);
             int token = bank.weightedRows.token(owner, i);
             long slot = layout.combineRow(CallEpoch.parity(call), rank, token, first);
-            store(rdma.of(owner), slot, plan.logFmt());
+            store(rdma.of(owner), slot, plan.format());
             flags.set(owner, call, token, first);
         }
         return numRows;
@@ -82,12 +83,12 @@ final class RowReducer {
         return first;
     }
 
-    private void store(MemorySegment to, long slot, boolean asLogFmt) {
-        if (asLogFmt) {
-            RowMath.storeBf16(sum, rounded, 0, hidden);
-            logFmt.encodeRow(rounded, 0, to, slot, hidden);
-        } else {
+    private void store(MemorySegment to, long slot, CombineFormat format) {
+        if (format == CombineFormat.BF16) {
             RowMath.storeBf16(sum, to, slot, hidden);
+        } else {
+            RowMath.storeBf16(sum, rounded, 0, hidden);
+            rows.put(format, rounded, 0, to, slot);
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchResult;
@@ -49,7 +50,7 @@ record Exchanges(MappedRanks ranks, Arena arena) {
     }
 
     /** What all ranks receive and combine, round by round. */
-    List<byte[]> run(int rounds, LowLatencyFormat format, boolean logFmt, boolean preReduced) {
+    List<byte[]> run(int rounds, LowLatencyFormat format, CombineFormat home, boolean preReduced) {
         List<byte[]> outcome = new ArrayList<>();
         for (int round = 0; round < rounds; round++) {
             Inputs inputs = inputs(round);
@@ -67,10 +68,7 @@ record Exchanges(MappedRanks ranks, Arena arena) {
             }
             List<LowLatencyCombineResult> combined =
                     ranks.combine(
-                            received,
-                            inputs.topkIdx(),
-                            preReduced ? null : inputs.weights(),
-                            logFmt);
+                            received, inputs.topkIdx(), preReduced ? null : inputs.weights(), home);
             for (int rank = 0; rank < MappedRanks.NUM_RANKS; rank++) {
                 Tensor out = combined.get(rank).x();
                 outcome.add(ranks.download(rank, out, 2 * out.numElements()));

@@ -3,6 +3,7 @@ package io.deepep.lowlatency.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.deepep.CombineFormat;
 import io.deepep.Device;
 import io.deepep.LowLatencyFormat;
 import io.deepep.LowLatencyLimits;
@@ -48,7 +49,7 @@ class LowLatencyEpochTest {
             if (numCalls > 0) {
                 ranks.pretendCalls(numCalls);
             }
-            return new Exchanges(ranks, arena).run(ROUNDS, BF16, false, preReduced);
+            return new Exchanges(ranks, arena).run(ROUNDS, BF16, CombineFormat.BF16, preReduced);
         }
     }
 
@@ -80,8 +81,9 @@ class LowLatencyEpochTest {
                     .isInstanceOf(RoutingException.class);
             ranks.pretendCalls(8 + (1L << bits));
             ranks.delayTheLast(Duration.ofMillis(50));
-            List<byte[]> later = exchanges.run(1, BF16, false, false);
-            assertThat(later).containsExactlyElementsOf(exchanges.run(1, BF16, false, false));
+            List<byte[]> later = exchanges.run(1, BF16, CombineFormat.BF16, false);
+            assertThat(later)
+                    .containsExactlyElementsOf(exchanges.run(1, BF16, CombineFormat.BF16, false));
         }
     }
 

@@ -1,5 +1,6 @@
 package io.deepep.lowlatency.cuda;
 
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
@@ -154,7 +155,7 @@ final class MappedRanks implements AutoCloseable {
             List<LowLatencyDispatchResult> dispatched,
             List<Tensor> topkIdx,
             List<Tensor> weights,
-            boolean logFmt) {
+            CombineFormat format) {
         List<Operation<LowLatencyCombineResult>> operations = new ArrayList<>();
         for (int rank = 0; rank < NUM_RANKS; rank++) {
             LowLatencyDispatchResult result = dispatched.get(rank);
@@ -167,7 +168,7 @@ final class MappedRanks implements AutoCloseable {
                                     topkIdx.get(rank),
                                     weights.get(rank),
                                     result.handle());
-            operations.add(kernels.get(rank).prepareCombine(request.logFmt(logFmt).build()));
+            operations.add(kernels.get(rank).prepareCombine(request.format(format).build()));
         }
         return run(operations);
     }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
 import io.deepep.Bf16;
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.Event;
 import io.deepep.Fp8E4m3;
@@ -114,8 +115,8 @@ class ChainTest {
      * the JVM itself may allocate on the thread, not for one object in each run.
      */
     @ParameterizedTest
-    @CsvSource({"BF16, false", "FP8, true", "FP8_POWER_OF_TWO, false", "FP8_UE8M0, true"})
-    void runsAllocateNothing(LowLatencyFormat format, boolean logFmt) throws Exception {
+    @CsvSource({"BF16, BF16", "FP8, LOGFMT", "FP8_POWER_OF_TWO, BF16", "FP8_UE8M0, FP8"})
+    void runsAllocateNothing(LowLatencyFormat format, CombineFormat home) throws Exception {
         var limits = new LowLatencyLimits(2, 128, 4, 2);
         Batch batch = Batch.cyclic(limits, 2, 2, 2);
         var threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
@@ -138,7 +139,7 @@ class ChainTest {
                                         rank.kernels()
                                                 .prepareCombine(
                                                         rank.home(batch, outputs, received)
-                                                                .logFmt(logFmt)
+                                                                .format(home)
                                                                 .build()));
                                 combines.get(i).begin();
                                 combines.get(i).complete();
@@ -244,7 +245,9 @@ class ChainTest {
                             LowLatencyDispatchResult got =
                                     rank.dispatched(batch, LowLatencyFormat.BF16);
                             Tensor home =
-                                    rank.combined(rank.home(batch, got.recvX(), got).logFmt(true));
+                                    rank.combined(
+                                            rank.home(batch, got.recvX(), got)
+                                                    .format(CombineFormat.LOGFMT));
                             Tensor x = batch.x(rank.rank());
                             Tensor weights = batch.weights(rank.rank());
                             for (int token = 0; token < 4; token++) {

@@ -1,10 +1,14 @@
 package io.deepep.normal.cuda;
 
 import io.deepep.Config;
+import io.deepep.DType;
+import io.deepep.Fp8E4m3;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.normal.CombineRoles;
+import io.deepep.normal.cuda.kernels.InternodeKernels;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.Layout;
+import io.deepep.spi.RowFormat;
 
 /**
  * The kernel of a combine, and how it cuts rows into chunks and its shared memory into slots for
@@ -23,17 +27,25 @@ record CombineShape(
         int ringsOffset,
         int sharedBytes) {
     private static final int MIN_CONSUMERS = 192;
-    private static final int BYTES_PER_CONSUMER =
-            KernelConstants.VECTORS * KernelConstants.VECTOR_BYTES;
-    private static final int MAX_CHUNK_BYTES = KernelConstants.MAX_CONSUMERS * BYTES_PER_CONSUMER;
     private static final int SMALL_ROW_BYTES = 2048;
 
     /** A block that stages has so many in flight. */
     private static final int MIN_SLOTS = KernelConstants.STAGE_WARPS * KernelConstants.STAGE_DEPTH;
 
-    static CombineShape of(CudaNormalState state, Config config, int rowBytes) {
+    /** Channels of a chunk of FP8 whose scales the copy engine can move. */
+    private static final int FP8_UNIT =
+            KernelConstants.VECTOR_BYTES / Float.BYTES * Fp8E4m3.CHANNELS_PER_SCALE;
+
+    /**
+     * The shape for rows of a format: what kernels call the bytes of a chunk are those of its
+     * elements; in FP8 their scales lie behind them.
+     */
+    static CombineShape of(CudaNormalState state, Config config, RowFormat format) {
         boolean internode = state.internode != null;
-        CudaFunction kernel = internode ? state.internode.kernels.combine() : state.kernels.combine;
+        boolean fp8 = format.dtype() == DType.FP8_E4M3;
+        CudaFunction kernel = kernel(state, fp8);
+        int rowBytes = (int) format.elementBytes();
+        int bytesPerConsumer = KernelConstants.VECTOR_BYTES * (fp8 ? 1 : KernelConstants.VECTORS);
         CombineRoles roles = internode ? CombineRoles.of(config.numSms(), state.topology) : null;
         int ringBytes =
                 internode
@@ -41,29 +53,34 @@ record CombineShape(
                                 * roles.mostChannels()
                                 * state.topology.numRdmaRanks()
                         : 0;
-        int fewest = Math.ceilDiv(rowBytes, MAX_CHUNK_BYTES);
-        int unit =
-                rowBytes > SMALL_ROW_BYTES ? (int) Layout.LINE_BYTES : KernelConstants.VECTOR_BYTES;
+        int fewest = Math.ceilDiv(rowBytes, KernelConstants.MAX_CONSUMERS * bytesPerConsumer);
+        int unit = KernelConstants.VECTOR_BYTES;
+        if (fp8) {
+            unit = FP8_UNIT;
+        } else if (rowBytes > SMALL_ROW_BYTES) {
+            unit = (int) Layout.LINE_BYTES;
+        }
         int chunkBytes = Math.ceilDiv(Math.ceilDiv(rowBytes, fewest), unit) * unit;
         int room = state.kernels.sharedBytes - ringBytes;
-        int numSlots = Math.min(KernelConstants.MAX_SLOTS, room / chunkBytes);
+        int slotBytes = chunkBytes + (int) new RowFormat(format.dtype(), chunkBytes).scaleBytes();
+        int numSlots = Math.min(KernelConstants.MAX_SLOTS, room / slotBytes);
         if (numSlots < MIN_SLOTS) {
             throw new IllegalArgumentException(
                     "rows of "
                             + rowBytes
                             + " bytes need "
-                            + MIN_SLOTS * chunkBytes
+                            + MIN_SLOTS * slotBytes
                             + " bytes of shared memory, "
                             + state.context
                             + " has "
                             + room);
         }
         int warp = KernelConstants.WARP;
-        int consumers = Math.ceilDiv(chunkBytes / BYTES_PER_CONSUMER, warp) * warp;
+        int consumers = Math.ceilDiv(chunkBytes / bytesPerConsumer, warp) * warp;
         int serviceWarps =
                 internode ? KernelConstants.INTERNODE_SERVICE_WARPS : KernelConstants.SERVICE_WARPS;
         int numThreads = serviceWarps * warp + Math.max(MIN_CONSUMERS, consumers);
-        int ringsOffset = numSlots * chunkBytes;
+        int ringsOffset = numSlots * slotBytes;
         int sharedBytes = ringsOffset + ringBytes;
         state.requireResident(kernel, config.numSms(), numThreads, sharedBytes);
         return new CombineShape(
@@ -75,5 +92,13 @@ record CombineShape(
                 numSlots,
                 ringsOffset,
                 sharedBytes);
+    }
+
+    private static CudaFunction kernel(CudaNormalState state, boolean fp8) {
+        if (state.internode == null) {
+            return fp8 ? state.kernels.combineFp8 : state.kernels.combine;
+        }
+        InternodeKernels kernels = state.internode.kernels;
+        return fp8 ? kernels.combineFp8() : kernels.combine();
     }
 }

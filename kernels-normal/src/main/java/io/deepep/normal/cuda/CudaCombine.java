@@ -37,6 +37,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     private final CombinePlan plan;
     private final CudaDispatchHandle handle;
     private final RowsAccess access;
+    private final RowFormat rows;
     private final Tensor out;
     private final Tensor outWeights;
     private final StatusBlock status;
@@ -65,7 +66,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                         plan.numSms(),
                         state.combineConfig,
                         state.dispatchConfig.covering(state.combineConfig));
-        this.access = RowsAccess.of(state, handle, config, plan.x());
+        this.access = RowsAccess.of(state, handle, config, plan);
         this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
         this.outWeights = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
         this.event = new CallEvent(state.stream);
@@ -76,8 +77,8 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                         NormalCall.COMBINE,
                         handle.numExperts());
         Arena arena = Arena.ofAuto();
-        int rowBytes = handle.hidden() * DType.BF16.sizeBytes();
-        this.shape = CombineShape.of(state, config, rowBytes);
+        this.rows = NormalRows.ofCombine(plan.format(), handle.hidden());
+        this.shape = CombineShape.of(state, config, rows);
         this.params = allocateParams(arena);
         this.waits = new WaitTimes(state, params, event);
         this.launch =
@@ -146,7 +147,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
             case HEAP -> params.set("x", x.address() - state.heap()).set("x_stride", stride);
             case DIRECT ->
                     params.set("x", x.address()).set("x_stride", stride).setInt("x_absolute", 1);
-            case STAGED -> params.set("x", region).set("x_stride", stagedStride());
+            case STAGED, CAST -> params.set("x", region).set("x_stride", stagedStride());
             case STAGED_FOR_PEERS ->
                     params.set("x", region)
                             .set("x_stride", stagedStride())
@@ -203,7 +204,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     private long stagedStride() {
-        return RowFormat.bf16(handle.hidden()).strideBytes();
+        return rows.strideBytes();
     }
 
     private static long addressOf(Tensor tensor) {
@@ -234,9 +235,14 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     }
 
     private void stage() {
-        if (access == RowsAccess.STAGED || access == RowsAccess.STAGED_FOR_PEERS) {
+        boolean cast = access == RowsAccess.CAST;
+        if (cast) {
+            state.kernels.cast.launch(stageLaunch, stageParams.memory(), state.stream);
+        } else if (access == RowsAccess.STAGED || access == RowsAccess.STAGED_FOR_PEERS) {
             state.kernels.stage.launch(stageLaunch, stageParams.memory(), state.stream);
-        } else if (outWeights != null && numRows > 0) {
+            return;
+        }
+        if (outWeights != null && numRows > 0 && !(cast && handle.expanded())) {
             Tensor weights = plan.topkWeights();
             long target = state.heap() + state.nvlLayout.combineWeights().offset();
             state.stream.copy(
@@ -256,7 +262,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
     /** Where rows come from is known in device memory: {@link #observe} has more. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, RowFormat.bf16(handle.hidden()));
+        NormalRows.describe(facts, rows);
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
     }
 
@@ -267,9 +273,9 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         return (facts, completed) -> {
             describe(facts, completed);
             waits.describe(facts);
-            RowSpread rows = trace == null ? null : trace.rows();
-            if (rows != null) {
-                rows.describeCombine(facts, handle.numTokens());
+            RowSpread spread = trace == null ? null : trace.rows();
+            if (spread != null) {
+                spread.describeCombine(facts, handle.numTokens());
             }
         };
     }

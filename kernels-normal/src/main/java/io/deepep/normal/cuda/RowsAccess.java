@@ -1,9 +1,12 @@
 package io.deepep.normal.cuda;
 
+import io.deepep.CombineFormat;
+import io.deepep.CombinePlan;
 import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.cuda.PointerInfo;
+import io.deepep.normal.NormalChecks;
 
 /** How the rows that a rank gives to a combine come before its peers. */
 enum RowsAccess {
@@ -19,6 +22,9 @@ enum RowsAccess {
     /** A launch before the combine brings them into the heap, or sums the expanded layout there. */
     STAGED,
 
+    /** A launch before the combine casts them into the heap, or the sums of the expanded layout. */
+    CAST,
+
     /**
      * Several nodes: that launch brings in the rows that other ranks pull; those that this rank
      * reads alone stay.
@@ -29,7 +35,14 @@ enum RowsAccess {
     private static final int UNIT_BYTES = 16;
 
     static RowsAccess of(
-            CudaNormalState state, CudaDispatchHandle handle, Config config, Tensor x) {
+            CudaNormalState state, CudaDispatchHandle handle, Config config, CombinePlan plan) {
+        Tensor x = plan.x();
+        if (plan.format() == CombineFormat.FP8) {
+            if (state.nvlLayout.takesCombine(state.heap(), x)) {
+                throw NormalChecks.castInPlace();
+            }
+            return CAST;
+        }
         long stride = x.stride(0) * DType.BF16.sizeBytes();
         boolean aligned = x.address() % UNIT_BYTES == 0 && stride % UNIT_BYTES == 0;
         if (handle.expanded() || !aligned) {

@@ -4,38 +4,39 @@ import io.deepep.CombinePlan;
 import io.deepep.Tensor;
 import io.deepep.host.RowSum;
 import io.deepep.normal.HeaderWord;
+import io.deepep.normal.NormalChecks;
 import io.deepep.spi.Region;
-import io.deepep.spi.RowFormat;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /**
  * Brings a combine's input where peers can read it. Rows that lie in this rank's NVL memory stay
  * where they are; others are copied into the combine region, and the rows of a token in the
- * expanded layout are summed there (fp32, in the order of selections, rounded once).
+ * expanded layout are summed there (fp32, in the order of selections, rounded once). In a format
+ * other than BF16 all are cast into it.
  */
 final class CombineInput {
     private final HostNormalState state;
     private final HostDispatchHandle handle;
     private final MemorySegment x;
     private final long rowBytes;
-    private final long dataBytes;
+    private final SentRows sent;
     private final MemorySegment weights;
     private final Region rows;
     private final Region weightRows;
     private final boolean inPlace;
     private final RowSum sum;
 
-    CombineInput(HostNormalState state, HostDispatchHandle handle, CombinePlan plan) {
+    CombineInput(
+            HostNormalState state, HostDispatchHandle handle, CombinePlan plan, SentRows sent) {
         this.state = state;
         this.handle = handle;
         this.x = plan.x().segment();
         this.rowBytes = 2 * plan.x().stride(0);
-        this.dataBytes = 2L * handle.hidden();
+        this.sent = sent;
         Tensor given = plan.topkWeights();
         this.weights = given == null ? null : given.segment();
-        RowFormat format = RowFormat.bf16(handle.hidden());
-        this.rows = state.nvlLayout.combineRows().of(format.strideBytes());
+        this.rows = state.nvlLayout.combineRows().of(sent.format().strideBytes());
         this.weightRows =
                 given == null
                         ? null
@@ -43,7 +44,10 @@ final class CombineInput {
                                 .combineWeights()
                                 .of((long) Float.BYTES * handle.numTopk());
         this.sum = new RowSum(Math.max(1, handle.numTopk()), handle.hidden());
-        this.inPlace = state.nvlContains(plan.x());
+        if (sent.isCast() && state.nvlLayout.takesCombine(nvlAddress(), plan.x())) {
+            throw NormalChecks.castInPlace();
+        }
+        this.inPlace = state.nvlContains(plan.x()) && !sent.isCast();
         if (inPlace && handle.expanded()) {
             throw new IllegalArgumentException(
                     "x lies in the buffer, where the expanded rows of a token are summed; compute"
@@ -51,12 +55,17 @@ final class CombineInput {
         }
     }
 
+    private long nvlAddress() {
+        return state.context.nvl().local().address();
+    }
+
     /** Says where this rank's rows lie. */
     void offer(HeaderExchange headers) {
-        long heap = state.context.nvl().local().address();
         headers.set(HeaderWord.ROW_LIMIT, handle.numReceived());
         headers.setLong(
-                HeaderWord.X_LOW, HeaderWord.X_HIGH, inPlace ? x.address() - heap : rows.offset());
+                HeaderWord.X_LOW,
+                HeaderWord.X_HIGH,
+                inPlace ? x.address() - nvlAddress() : rows.offset());
         headers.set(HeaderWord.X_STRIDE, (int) (inPlace ? rowBytes : rows.recordBytes()));
         headers.setLong(
                 HeaderWord.WEIGHTS_LOW,
@@ -87,13 +96,15 @@ final class CombineInput {
     }
 
     private void copyRows(int numRows, MemorySegment target) {
-        if (rowBytes == dataBytes && rowBytes == rows.recordBytes()) {
+        if (!sent.isCast()
+                && rowBytes == sent.format().elementBytes()
+                && rowBytes == rows.recordBytes()) {
             // One long copy passes the caches by, which saves reading the target's lines.
             MemorySegment.copy(x, 0, target, rows.offset(), numRows * rowBytes);
             return;
         }
         for (int row = 0; row < numRows; row++) {
-            MemorySegment.copy(x, row * rowBytes, target, rows.at(row), dataBytes);
+            sent.put(x, row * rowBytes, target, rows.at(row));
         }
     }
 
@@ -105,7 +116,7 @@ final class CombineInput {
                 sum.add(x, expanded * rowBytes);
             }
         }
-        sum.store(target, rows.at(row), handle.hidden());
+        sent.put(sum, target, rows.at(row));
     }
 
     private void stageWeights(int row, MemorySegment target) {

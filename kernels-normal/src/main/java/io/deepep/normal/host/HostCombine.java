@@ -16,7 +16,6 @@ import io.deepep.normal.NormalRows;
 import io.deepep.normal.RingShape;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
-import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
 import java.util.Arrays;
 
@@ -28,6 +27,7 @@ final class HostCombine implements Operation<CombineResult> {
     private final FaultMessages messages;
     private final HostDispatchHandle handle;
     private final int numRows;
+    private final SentRows sent;
     private final CombineInput input;
     private final OfferedRows offered;
     private final RingShape ringShape;
@@ -54,15 +54,14 @@ final class HostCombine implements Operation<CombineResult> {
         this.messages = state.messages(NormalCall.COMBINE, handle.numExperts());
         this.out = plan.out() != null ? plan.out() : allocate(DType.BF16, handle.hidden());
         this.weightsOut = plan.topkWeights() == null ? null : allocate(DType.F32, handle.numTopk());
-        this.input = new CombineInput(state, handle, plan);
-        this.offered = new OfferedRows(state);
+        this.sent = new SentRows(plan.format(), handle.hidden());
+        this.input = new CombineInput(state, handle, plan, sent);
+        this.offered = new OfferedRows(state, sent);
         boolean internode = state.topology.isInternode();
         if (internode) {
             CombineRoles blocks = CombineRoles.of(config.numSms(), state.topology);
             ringShape = RingShape.ofCombine(config, blocks);
-            rings =
-                    Rings.ofCombine(
-                            state, ringShape, RowFormat.bf16(handle.hidden()).strideBytes());
+            rings = Rings.ofCombine(state, ringShape, sent.format().strideBytes());
         } else {
             ringShape = null;
             rings = null;
@@ -71,10 +70,10 @@ final class HostCombine implements Operation<CombineResult> {
                 weightsOut == null
                         ? null
                         : new NodeWeights(state, handle, ringShape, offered, weightsOut);
-        TokenReducer home = new TokenReducer(state, handle, rings, offered, plan, out);
+        TokenReducer home = new TokenReducer(state, handle, rings, offered, sent, plan, out);
         roles =
                 internode
-                        ? new Role[] {new NodeReducer(state, handle, rings, offered), home}
+                        ? new Role[] {new NodeReducer(state, handle, rings, offered, sent), home}
                         : new Role[] {home};
     }
 
@@ -94,6 +93,7 @@ final class HostCombine implements Operation<CombineResult> {
         HeaderExchange headers = state.headers;
         headers.start(NormalCall.COMBINE);
         headers.set(HeaderWord.HIDDEN, handle.hidden());
+        headers.set(HeaderWord.NUM_SCALES, sent.format().numScales());
         headers.set(HeaderWord.TOPK, weightsOut == null ? 0 : handle.numTopk());
         headers.set(HeaderWord.MASKED, state.exchange.masks().word());
         handle.announce(headers);
@@ -131,7 +131,7 @@ final class HostCombine implements Operation<CombineResult> {
     /** Rows take the ways of the dispatch back. */
     @Override
     public void describe(RecordedFacts facts, boolean completed) {
-        NormalRows.describe(facts, RowFormat.bf16(handle.hidden()));
+        NormalRows.describe(facts, sent.format());
         facts.tokens(handle.numTokens(), RecordedFacts.UNKNOWN);
         if (completed) {
             int[] home = handle.routing().scan().tokensPerRank();

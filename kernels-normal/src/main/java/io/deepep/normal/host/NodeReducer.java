@@ -5,8 +5,8 @@ import io.deepep.normal.Rails;
 
 /**
  * Reduces within the node for owners on others: sums the node's rows of each token that this rank
- * forwarded in the dispatch, in the order of nvlRanks, rounds to BF16 and puts the row into the
- * owner's ring.
+ * forwarded in the dispatch, in the order of nvlRanks, rounds to BF16 and puts the row, cast if
+ * rows are, into the owner's ring.
  */
 final class NodeReducer implements Role {
     /** Of {@link #next}: all tokens are through. */
@@ -15,7 +15,7 @@ final class NodeReducer implements Role {
     private final Routing routing;
     private final Rings rings;
     private final OfferedRows offered;
-    private final int hidden;
+    private final SentRows sent;
     private final RowSum sum;
     private final Rails.Ends ends;
     private final int[] next;
@@ -23,14 +23,18 @@ final class NodeReducer implements Role {
     private final Blocked blocked;
 
     NodeReducer(
-            HostNormalState state, HostDispatchHandle handle, Rings rings, OfferedRows offered) {
+            HostNormalState state,
+            HostDispatchHandle handle,
+            Rings rings,
+            OfferedRows offered,
+            SentRows sent) {
         this.routing = handle.routing();
         this.rings = rings;
         this.ends = rings.to();
         this.blocked = new Blocked(state, ends);
         this.offered = offered;
-        this.hidden = handle.hidden();
-        this.sum = new RowSum(state.topology.numNvlRanks(), hidden);
+        this.sent = sent;
+        this.sum = new RowSum(state.topology.numNvlRanks(), handle.hidden());
         this.next = new int[rings.numChannels() * ends.size()];
     }
 
@@ -61,9 +65,9 @@ final class NodeReducer implements Role {
     private int reduce(int channel, int place) {
         int at = channel * ends.size() + place;
         int numTokens = routing.sourceTokens(place);
-        int sent = 0;
+        int numSent = 0;
         int token = next[at];
-        for (; token < numTokens && sent < rings.chunk(); token += rings.numChannels()) {
+        for (; token < numTokens && numSent < rings.chunk(); token += rings.numChannels()) {
             if (!routing.forwarded().goesTo(place, token)) {
                 continue;
             }
@@ -73,18 +77,18 @@ final class NodeReducer implements Role {
             }
             sum.clear();
             offered.addRows(sum, routing.forwarded(), place, token);
-            sum.store(rings.peerMemory(place), rings.writeSlot(channel, place), hidden);
+            sent.put(sum, rings.peerMemory(place), rings.writeSlot(channel, place));
             rings.wrote(channel, place);
-            sent++;
+            numSent++;
         }
         next[at] = token;
         rings.publish(channel, place);
         if (token >= numTokens) {
             next[at] = DONE;
             numOpen--;
-            return sent + 1;
+            return numSent + 1;
         }
-        return sent;
+        return numSent;
     }
 
     @Override

@@ -12,6 +12,7 @@ import io.deepep.spi.FaultPhase;
  */
 final class OfferedRows {
     private final HostNormalState state;
+    private final SentRows sent;
     private final HostHeap nvl;
     private final long[] x;
     private final int[] xStride;
@@ -19,9 +20,10 @@ final class OfferedRows {
     private final int[] weightsStride;
     private final int[] numRows;
 
-    OfferedRows(HostNormalState state) {
+    OfferedRows(HostNormalState state, SentRows sent) {
         int numRanks = state.topology.numNvlRanks();
         this.state = state;
+        this.sent = sent;
         this.nvl = state.context.nvl();
         this.x = new long[numRanks];
         this.xStride = new int[numRanks];
@@ -50,7 +52,8 @@ final class OfferedRows {
         for (int nvlRank = 0; nvlRank < x.length; nvlRank++) {
             int row = rows.row(node, token, nvlRank);
             if (row >= 0 && isOffered(nvlRank, row, token)) {
-                sum.add(
+                sent.add(
+                        sum,
                         nvl.of(state.nodeRank(nvlRank)),
                         x[nvlRank] + (long) row * xStride[nvlRank]);
             }

@@ -16,6 +16,7 @@ final class TokenReducer implements Role {
     private final Routing routing;
     private final Rings rings;
     private final OfferedRows offered;
+    private final SentRows sent;
     private final int hidden;
     private final Tensor bias0;
     private final Tensor bias1;
@@ -36,6 +37,7 @@ final class TokenReducer implements Role {
             HostDispatchHandle handle,
             Rings rings,
             OfferedRows offered,
+            SentRows sent,
             CombinePlan plan,
             Tensor out) {
         this.state = state;
@@ -43,6 +45,7 @@ final class TokenReducer implements Role {
         this.rings = rings;
         this.blocked = new Blocked(state, state.rails().forwarders());
         this.offered = offered;
+        this.sent = sent;
         this.hidden = handle.hidden();
         this.bias0 = plan.bias0();
         this.bias1 = plan.bias1();
@@ -104,7 +107,7 @@ final class TokenReducer implements Role {
         offered.addRows(sum, routing.own(), state.topology.rdmaRank(), token);
         for (int node = 0; node < numNodes; node++) {
             if (routing.crosses(token, node)) {
-                sum.add(rings.ownMemory(), rings.readSlot(channel, node));
+                sent.add(sum, rings.ownMemory(), rings.readSlot(channel, node));
             }
         }
         addBias(bias0, token);

@@ -10,7 +10,8 @@ import java.util.Arrays;
  *
  * <p>With {@code amax} the largest magnitude of a group, at least 1e-4: plain scales are {@code
  * amax * (1f/448f)} and elements are multiplied by {@code 448f/amax}; powers of two are the
- * smallest that is not below {@code amax/448}, and elements are multiplied by its reciprocal.
+ * smallest that is not below {@code amax/448}, and elements are multiplied by its reciprocal. NaN
+ * does not count for {@code amax}, infinity counts as the largest float.
  */
 public final class Fp8Cast {
     /** Channels that share a scale. */
@@ -30,16 +31,22 @@ public final class Fp8Cast {
     }
 
     /** Casts row {@code row} of {@code x}, BF16 [T,H]. */
-    public static Fp8Cast of(Tensor x, int row, LowLatencyFormat format) {
-        int hidden = (int) x.size(1);
+    public static Fp8Cast of(Tensor x, long row, LowLatencyFormat format) {
+        return of(x.getFloats(row), format);
+    }
+
+    /** Casts a row. */
+    public static Fp8Cast of(float[] row, LowLatencyFormat format) {
+        int hidden = row.length;
         byte[] codes = new byte[hidden];
         float[] scales = new float[hidden / GROUP];
         float[] values = new float[GROUP];
         for (int group = 0; group < scales.length; group++) {
             float amax = MIN_AMAX;
             for (int i = 0; i < GROUP; i++) {
-                values[i] = x.getFloat(row, group * GROUP + i);
-                amax = Math.max(amax, Math.abs(values[i]));
+                values[i] = row[group * GROUP + i];
+                float magnitude = Math.min(Math.abs(values[i]), Float.MAX_VALUE);
+                amax = magnitude > amax ? magnitude : amax; // not for NaN
             }
             boolean plain = format == LowLatencyFormat.FP8;
             scales[group] = plain ? amax * (1f / MAX) : powerOfTwoNotBelow(amax / (double) MAX);
@@ -61,6 +68,15 @@ public final class Fp8Cast {
         return scales.clone();
     }
 
+    /** What a receiver takes each channel for: its code's value times the scale, in fp32. */
+    public float[] values() {
+        float[] values = new float[codes.length];
+        for (int i = 0; i < values.length; i++) {
+            values[i] = (float) value(codes[i]) * scales[i / GROUP];
+        }
+        return values;
+    }
+
     /** The scales' biased exponents, four in an int, the first in the lowest byte, zero padded. */
     public int[] packedScales() {
         int[] packed = new int[(scales.length + 3) / 4];
@@ -73,6 +89,9 @@ public final class Fp8Cast {
 
     /** The nearest code; of two equally near ones the even; beyond 448 the largest. */
     static byte nearest(float value) {
+        if (Float.isNaN(value)) {
+            return NUM_MAGNITUDES;
+        }
         double magnitude = Math.abs((double) value);
         int place = Arrays.binarySearch(MAGNITUDES, magnitude);
         int best = place >= 0 ? place : nearer(magnitude, -place - 1);

@@ -1,5 +1,6 @@
 package io.deepep.testkit.oracle;
 
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
@@ -7,7 +8,6 @@ import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.UnaryOperator;
@@ -157,33 +157,63 @@ public record LowLatencyCheck(
      */
     public void checkCombine(
             int src, List<Tensor> outputs, double relative, double absolute, Tensor actual) {
-        Routing routing = oracle.routing();
         ExactRow sum = new ExactRow((int) actual.size(1));
-        List<List<Tensor>> byExpert = new ArrayList<>();
-        for (Tensor output : outputs) {
-            List<Tensor> experts = new ArrayList<>();
-            for (int expert = 0; expert < routing.numLocalExperts(); expert++) {
-                experts.add(output.select(0, expert));
-            }
-            byExpert.add(experts);
-        }
-        RowBits.requireShape(
-                actual, "combined x", DType.BF16, routing.numTokens(src), actual.size(1));
-        for (int token = 0; token < routing.numTokens(src); token++) {
+        requireCombinedShape(src, actual);
+        for (int token = 0; token < oracle.routing().numTokens(src); token++) {
             sum.clear();
-            for (int k = 0; k < routing.numTopk(); k++) {
-                int row = oracle.rowOf(src, token, k);
-                if (row >= 0) {
-                    long expert = routing.expert(src, token, k);
-                    int rank = routing.ownerOf(expert);
-                    Tensor output = byExpert.get(rank).get(routing.localExpert(expert, rank));
-                    sum.add(output, row, routing.weight(src, token, k));
-                }
-            }
+            forRows(src, token, outputs, sum::add);
             sum.allowRelative(relative);
             sum.allowAbsolute(absolute);
             sum.allowRounding();
-            sum.requireNear(actual, token, "low-latency combine: rank " + src + ", token " + token);
+            sum.requireNear(actual, token, combined(src, token));
+        }
+    }
+
+    /**
+     * Compares a combine in FP8 bit for bit: each row is cast, and the values that arrive are
+     * weighted and summed in fp32, in the order of selections.
+     *
+     * @param src the rank whose tokens were combined
+     * @param outputs as for {@link #checkCombine}
+     * @param actual BF16 [T,H] on the host
+     */
+    public void checkFp8Combine(int src, List<Tensor> outputs, Tensor actual) {
+        FloatRow sum = new FloatRow((int) actual.size(1));
+        requireCombinedShape(src, actual);
+        for (int token = 0; token < oracle.routing().numTokens(src); token++) {
+            sum.clear();
+            forRows(
+                    src,
+                    token,
+                    outputs,
+                    (rows, row, weight) ->
+                            sum.add(
+                                    FloatRow.travelled(rows.getFloats(row), CombineFormat.FP8),
+                                    (float) weight));
+            sum.requireSame(actual, token, combined(src, token));
+        }
+    }
+
+    private static String combined(int src, int token) {
+        return "low-latency combine: rank " + src + ", token " + token;
+    }
+
+    private void requireCombinedShape(int src, Tensor actual) {
+        long numTokens = oracle.routing().numTokens(src);
+        RowBits.requireShape(actual, "combined x", DType.BF16, numTokens, actual.size(1));
+    }
+
+    /** The rows of a token's selections that come, in their order. */
+    private void forRows(int src, int token, List<Tensor> outputs, WeightedRows rows) {
+        Routing routing = oracle.routing();
+        for (int k = 0; k < routing.numTopk(); k++) {
+            int row = oracle.rowOf(src, token, k);
+            if (row >= 0) {
+                long expert = routing.expert(src, token, k);
+                int rank = routing.ownerOf(expert);
+                Tensor output = outputs.get(rank).select(0, routing.localExpert(expert, rank));
+                rows.add(output, row, routing.weight(src, token, k));
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 package io.deepep.testkit.oracle;
 
+import io.deepep.CombineFormat;
+import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
 import java.util.ArrayList;
@@ -118,6 +120,55 @@ public final class NormalCombineOracle {
         if (place != null) {
             one.add(output, place, 1);
         }
+    }
+
+    /**
+     * Compares a combine in FP8 bit for bit: every rank casts its rows, sums are in fp32 in the
+     * order of ranks, and another node's sum is rounded to BF16 and cast once more.
+     *
+     * @param src as for {@link #check}
+     */
+    public void checkFp8(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
+        int hidden = (int) actual.size(1);
+        RowBits.requireShape(actual, "combined x", DType.BF16, routing.numTokens(src), hidden);
+        FloatRow total = new FloatRow(hidden);
+        FloatRow node = new FloatRow(hidden);
+        int home = src / numNvlRanks * numNvlRanks;
+        for (int token = 0; token < routing.numTokens(src); token++) {
+            total.clear();
+            addCastRows(total, outputs, src, token, home);
+            for (int first = 0; first < routing.numRanks(); first += numNvlRanks) {
+                node.clear();
+                if (first != home && addCastRows(node, outputs, src, token, first) > 0) {
+                    total.add(FloatRow.travelled(node.rounded(), CombineFormat.FP8), 1);
+                }
+            }
+            for (Tensor bias : biases) {
+                total.add(bias, token, 1);
+            }
+            total.requireSame(actual, token, "combine: rank " + src + ", token " + token);
+        }
+    }
+
+    /** Adds what the ranks of a node, from {@code first} on, send of a token; returns how many. */
+    private int addCastRows(FloatRow sum, List<Tensor> outputs, int src, int token, int first) {
+        int rows = 0;
+        for (int rank = first; rank < first + numNvlRanks; rank++) {
+            FloatRow one = new FloatRow((int) outputs.get(rank).size(1));
+            int summed = 0;
+            for (int k = expanded ? 0 : -1; k < (expanded ? routing.numTopk() : 0); k++) {
+                Integer place = places.get(rank).get(new SourceRow(src, token, k));
+                if (place != null) {
+                    one.add(outputs.get(rank), place, 1);
+                    summed++;
+                }
+            }
+            if (summed > 0) {
+                sum.add(FloatRow.travelled(one.rounded(), CombineFormat.FP8), 1);
+                rows++;
+            }
+        }
+        return rows;
     }
 
     /**

@@ -1,12 +1,9 @@
 package io.deepep.testkit.oracle;
 
-import io.deepep.Bf16;
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.Tensor;
 import io.deepep.testkit.routing.Routing;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -19,45 +16,26 @@ import java.util.stream.IntStream;
  * @param outputs for each rank what its experts computed, BF16 [El, R*maxTokens, H] on the host
  */
 public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
-    /** Takes a row of an expert's outputs. */
-    @FunctionalInterface
-    private interface Rows {
-        void add(Tensor rows, long row, double weight);
-    }
-
     /**
      * Compares bit for bit.
      *
      * @param src the rank whose tokens were combined
+     * @param format what the sums travelled as, BF16 or FP8
      * @param actual BF16 [T,H] on the host
      */
-    public void check(int src, Tensor actual) {
+    public void check(int src, CombineFormat format, Tensor actual) {
         requireShape(src, actual);
         int hidden = (int) actual.size(1);
-        float[] sum = new float[hidden];
-        float[] partial = new float[hidden];
+        FloatRow sum = new FloatRow(hidden);
+        FloatRow partial = new FloatRow(hidden);
         for (int token = 0; token < actual.size(0); token++) {
-            Arrays.fill(sum, 0);
+            sum.clear();
             for (int rank : ranks(src, token)) {
-                Arrays.fill(partial, 0);
-                forRows(src, token, rank, (rows, row, weight) -> add(partial, rows, row, weight));
-                for (int h = 0; h < hidden; h++) {
-                    sum[h] += Bf16.toFloat(Bf16.fromFloat(partial[h]));
-                }
+                partial.clear();
+                forRows(src, token, rank, partial::add);
+                sum.add(FloatRow.travelled(partial.rounded(), format), 1);
             }
-            for (int h = 0; h < hidden; h++) {
-                long expected = Bf16.fromFloat(sum[h]) & 0xffffL;
-                long seen = actual.getLong(token, h) & 0xffffL;
-                if (expected != seen) {
-                    throw new OracleMismatch(
-                            "%s, channel %s: expected bits 0x%s, saw 0x%s"
-                                    .formatted(
-                                            what(src, token),
-                                            h,
-                                            Long.toHexString(expected),
-                                            Long.toHexString(seen)));
-                }
-            }
+            sum.requireSame(actual, token, what(src, token));
         }
     }
 
@@ -107,7 +85,7 @@ public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
     }
 
     /** The rows of a token's selections at {@code rank}, in their order. */
-    private void forRows(int src, int token, int rank, Rows rows) {
+    private void forRows(int src, int token, int rank, WeightedRows rows) {
         Routing routing = oracle.routing();
         for (int k = 0; k < routing.numTopk(); k++) {
             long expert = routing.expert(src, token, k);
@@ -116,15 +94,6 @@ public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
                 Tensor output = outputs.get(rank).select(0, routing.localExpert(expert, rank));
                 rows.add(output, row, routing.weight(src, token, k));
             }
-        }
-    }
-
-    private static void add(float[] sum, Tensor rows, long row, double weight) {
-        MemorySegment memory = rows.segment();
-        long at = rows.offsetBytes(row, 0);
-        for (int h = 0; h < sum.length; h++) {
-            short bits = memory.get(ValueLayout.JAVA_SHORT_UNALIGNED, at + 2L * h);
-            sum[h] += (float) weight * Bf16.toFloat(bits);
         }
     }
 }

@@ -10,7 +10,8 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /** The kernels of normal mode across nodes, for one way to reach them. */
-public record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
+public record InternodeKernels(
+        CudaFunction dispatch, CudaFunction combine, CudaFunction combineFp8) {
     private static final String FOLDER = "io/deepep/normal/";
     private static final String LIBRARY_FOLDER = FOLDER + "nvshmem/";
 
@@ -21,7 +22,8 @@ public record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
     public static InternodeKernels over(NetworkLibrary library, int sharedBytes) {
         return new InternodeKernels(
                         load(library, "internode_dispatch_nvshmem"),
-                        load(library, "internode_combine_nvshmem"))
+                        load(library, "internode_combine_nvshmem"),
+                        load(library, "internode_combine_fp8_nvshmem"))
                 .withSharedBytes(sharedBytes);
     }
 
@@ -32,13 +34,15 @@ public record InternodeKernels(CudaFunction dispatch, CudaFunction combine) {
                 _ ->
                         new InternodeKernels(
                                         load(context, "internode_ibgda_dispatch"),
-                                        load(context, "internode_ibgda_combine"))
+                                        load(context, "internode_ibgda_combine"),
+                                        load(context, "internode_ibgda_combine_fp8"))
                                 .withSharedBytes(sharedBytes));
     }
 
     InternodeKernels withSharedBytes(int sharedBytes) {
         dispatch.setMaxDynamicSharedBytes(sharedBytes);
         combine.setMaxDynamicSharedBytes(sharedBytes);
+        combineFp8.setMaxDynamicSharedBytes(sharedBytes);
         return this;
     }
 

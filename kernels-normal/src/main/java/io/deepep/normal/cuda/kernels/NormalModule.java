@@ -16,8 +16,10 @@ public final class NormalModule {
 
     public final CudaFunction dispatch;
     public final CudaFunction combine;
+    public final CudaFunction combineFp8;
     public final CudaFunction expand;
     public final CudaFunction stage;
+    public final CudaFunction cast;
     public final CudaFunction layout;
     public final CudaFunction offsets;
     public final InternodeKernels overPeerMemory;
@@ -29,17 +31,21 @@ public final class NormalModule {
         sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
         dispatch = load(context, "normal_dispatch");
         combine = load(context, "normal_combine");
+        combineFp8 = load(context, "normal_combine_fp8");
         expand = load(context, "normal_expand");
         stage = load(context, "normal_stage");
+        cast = load(context, "normal_cast");
         layout = load(context, "normal_layout");
         offsets = load(context, "normal_offsets");
         overPeerMemory =
                 new InternodeKernels(
                                 InternodeKernels.load(context, "internode_dispatch"),
-                                InternodeKernels.load(context, "internode_combine"))
+                                InternodeKernels.load(context, "internode_combine"),
+                                InternodeKernels.load(context, "internode_combine_fp8"))
                         .withSharedBytes(sharedBytes);
         dispatch.setMaxDynamicSharedBytes(sharedBytes);
         combine.setMaxDynamicSharedBytes(sharedBytes);
+        combineFp8.setMaxDynamicSharedBytes(sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);
     }
 

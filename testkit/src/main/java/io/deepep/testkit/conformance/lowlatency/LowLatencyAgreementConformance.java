@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
@@ -137,13 +138,14 @@ public record LowLatencyAgreementConformance(TestBackend backend) implements Ran
         return Routing.of(8, 3, idx, weights);
     }
 
-    @Test
-    public void differentCombineFormats(RankContext context) {
+    @ParameterizedTest
+    @EnumSource(value = CombineFormat.class, names = "BF16", mode = EnumSource.Mode.EXCLUDE)
+    public void differentCombineFormats(CombineFormat other, RankContext context) {
         LowLatencyRank rank = SHAPE.rank(context, 9);
         LowLatencyHandle handle = rank.dispatch(FP8).handle();
-        boolean logFmt = context.isCulprit();
-        LowLatencyCombinePlan plan = rank.home(handle).logFmt(logFmt).build();
-        requireMismatch(() -> rank.call(plan), "LogFMT", "BF16");
+        CombineFormat format = context.isCulprit() ? other : CombineFormat.BF16;
+        LowLatencyCombinePlan plan = rank.home(handle).format(format).build();
+        requireMismatch(() -> rank.call(plan), other.name(), "BF16");
         rank.combine(handle);
     }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
+import io.deepep.CombineFormat;
 import io.deepep.DType;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
@@ -80,9 +81,30 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
     @MethodSource(ALL)
     public void logFmt(LowLatencyShape shape, RankContext context) {
         LowLatencyRank rank = shape.raggedRank(context);
-        LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.BF16);
-        LowLatencyCombinePlan plan = rank.home(result.handle()).logFmt(true).build();
-        rank.verifyLogFmt(context.buffer().lowLatencyCombine(plan));
+        rank.combine(rank.dispatch(LowLatencyFormat.BF16).handle(), CombineFormat.LOGFMT);
+    }
+
+    /** Twice the same bits, from memory of the caller and of the buffer, in one half and in two. */
+    @Cases
+    @MethodSource(ALL)
+    public void fp8(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rank = shape.raggedRank(context);
+        CombineFormat format = CombineFormat.FP8;
+        for (int round = 0; round < 2; round++) {
+            LowLatencyDispatchResult result = rank.dispatch(LowLatencyFormat.FP8);
+            Tensor once = rank.combine(result.handle(), format);
+            Tensor own = rank.filledCombineBuffer(result.handle());
+            LowLatencyCombinePlan plan =
+                    LowLatencyCombinePlan.builder(
+                                    own, rank.topkIdx(), rank.weights(), result.handle())
+                            .format(format)
+                            .receiveHook(true)
+                            .build();
+            LowLatencyCombineResult sent = context.buffer().lowLatencyCombine(plan);
+            sent.receiveHook().run();
+            Tensor twice = rank.verify(sent, format);
+            assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
+        }
     }
 
     @Cases
@@ -152,21 +174,16 @@ public record LowLatencyCallConformance(TestBackend backend) implements LowLaten
         LowLatencyRank rank = shape.raggedRank(context);
         Tensor host = rank.world().outputs().get(context.rank());
         Tensor x = context.upload(HostTensors.withRowGap(host, 24));
-        for (boolean logFmt : new boolean[] {false, true}) {
+        for (CombineFormat format : CombineFormat.values()) {
             LowLatencyCombinePlan plan =
                     LowLatencyCombinePlan.builder(
                                     x,
                                     rank.topkIdx(),
                                     rank.weights(),
                                     rank.dispatch(LowLatencyFormat.BF16).handle())
-                            .logFmt(logFmt)
+                            .format(format)
                             .build();
-            LowLatencyCombineResult result = context.buffer().lowLatencyCombine(plan);
-            if (logFmt) {
-                rank.verifyLogFmt(result);
-            } else {
-                rank.verify(result);
-            }
+            rank.verify(context.buffer().lowLatencyCombine(plan), format);
         }
     }
 

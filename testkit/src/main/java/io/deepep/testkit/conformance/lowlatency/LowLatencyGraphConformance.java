@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
+import io.deepep.CombineFormat;
 import io.deepep.EpTopology;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
@@ -62,6 +63,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         final LowLatencyDispatchPlan plan;
         private final IdentityHashMap<LowLatencyHandle, LowLatencyCombinePlan> homes =
                 new IdentityHashMap<>();
+        CombineFormat homeFormat = CombineFormat.BF16;
         LowLatencyRank expected;
         BiConsumer<Tensor, Tensor> experts = (_, _) -> {}; // their outputs are there already
         LowLatencyDispatchResult received;
@@ -100,6 +102,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
                             handle ->
                                     (preReduced ? memory.preReduced(handle) : memory.home(handle))
                                             .receiveHook(hook)
+                                            .format(homeFormat)
                                             .build());
             home = buffer.lowLatencyCombine(back, options);
             if (hook) {
@@ -134,9 +137,9 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         void verify() {
             expected.verify(received, format);
             if (preReduced) {
-                expected.verifyPreReduced(home);
+                expected.verifyPreReduced(home, homeFormat);
             } else {
-                expected.verify(home);
+                expected.verify(home, homeFormat);
             }
         }
 
@@ -171,12 +174,14 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
     @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
     @ParameterizedTest
     @CsvSource({
-        "BF16, false, false, 1, false",
-        "FP8, false, true, 2, false",
-        "FP8_UE8M0, true, true, 1, false",
-        "FP8_POWER_OF_TWO, true, false, 3, false",
-        "FP8, false, false, 1, true",
-        "BF16, true, true, 2, true"
+        "BF16, false, false, 1, false, BF16",
+        "FP8, false, true, 2, false, BF16",
+        "FP8_UE8M0, true, true, 1, false, BF16",
+        "FP8_POWER_OF_TWO, true, false, 3, false, BF16",
+        "FP8, false, false, 1, true, BF16",
+        "BF16, true, true, 2, true, BF16",
+        "FP8, false, true, 1, false, FP8",
+        "BF16, true, false, 2, true, FP8"
     })
     public void replay(
             LowLatencyFormat format,
@@ -184,6 +189,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
             boolean onEngineStream,
             int pairs,
             boolean preReduced,
+            CombineFormat homeFormat,
             RankContext context) {
         List<LowLatencyWorld> worlds = worlds(context);
         Stream stream =
@@ -193,6 +199,7 @@ public record LowLatencyGraphConformance(TestBackend backend) implements RankGro
         CallOptions options = onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
         context.meet();
         Rounds rounds = new Rounds(context, worlds.getFirst(), format, options, hook, preReduced);
+        rounds.homeFormat = homeFormat;
         rounds.prepare();
         try (Recording recording =
                 backend.record(

@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.lowlatency;
 
 import io.deepep.Buffer;
+import io.deepep.CombineFormat;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
 import io.deepep.LowLatencyDispatchResult;
@@ -28,17 +29,19 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
 
     /** A way to combine, and to compare what it returns. */
     enum Home {
-        ROWS(false, false),
-        LOG_FMT(false, true),
-        SUMS(true, false),
-        LOG_FMT_SUMS(true, true);
+        ROWS(false, CombineFormat.BF16),
+        LOG_FMT(false, CombineFormat.LOGFMT),
+        FP8(false, CombineFormat.FP8),
+        SUMS(true, CombineFormat.BF16),
+        LOG_FMT_SUMS(true, CombineFormat.LOGFMT),
+        FP8_SUMS(true, CombineFormat.FP8);
 
         private final boolean preReduced;
-        private final boolean logFmt;
+        private final CombineFormat format;
 
-        Home(boolean preReduced, boolean logFmt) {
+        Home(boolean preReduced, CombineFormat format) {
             this.preReduced = preReduced;
-            this.logFmt = logFmt;
+            this.format = format;
         }
 
         LowLatencyDispatchResult dispatch(LowLatencyRank rank) {
@@ -46,18 +49,14 @@ public record LowLatencyLateRankConformance(TestBackend backend) implements LowL
         }
 
         LowLatencyCombinePlan.Builder request(LowLatencyRank rank, LowLatencyHandle handle) {
-            return (preReduced ? rank.preReduced(handle) : rank.home(handle)).logFmt(logFmt);
+            return (preReduced ? rank.preReduced(handle) : rank.home(handle)).format(format);
         }
 
         void verify(LowLatencyRank rank, LowLatencyCombineResult result) {
-            if (preReduced && logFmt) {
-                rank.verifyPreReducedLogFmt(result);
-            } else if (preReduced) {
-                rank.verifyPreReduced(result);
-            } else if (logFmt) {
-                rank.verifyLogFmt(result);
+            if (preReduced) {
+                rank.verifyPreReduced(result, format);
             } else {
-                rank.verify(result);
+                rank.verify(result, format);
             }
         }
 

@@ -3,6 +3,7 @@ package io.deepep.testkit.conformance.lowlatency;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.Buffer;
+import io.deepep.CombineFormat;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
 import io.deepep.LowLatencyFormat;
@@ -51,7 +52,13 @@ public record LowLatencyMaskConformance(TestBackend backend) implements LowLaten
     @Cases
     @MethodSource(FEW)
     public void maskedRank(LowLatencyShape shape, RankContext context) {
-        leaveOutTheLast(shape, context, rank -> rank.roundTrip(LowLatencyFormat.FP8));
+        leaveOutTheLast(
+                shape,
+                context,
+                rank -> {
+                    rank.roundTrip(LowLatencyFormat.FP8);
+                    rank.combine(rank.dispatch(BF16).handle(), CombineFormat.FP8);
+                });
     }
 
     /** Pairs of all ranks, of all but the last, then of all again. */

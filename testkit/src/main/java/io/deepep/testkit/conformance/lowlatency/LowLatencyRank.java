@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.lowlatency;
 
 import io.deepep.Buffer;
+import io.deepep.CombineFormat;
 import io.deepep.Event;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyCombineResult;
@@ -11,6 +12,7 @@ import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.oracle.LowLatencyCheck;
 
 /**
  * One rank's share of a {@link LowLatencyWorld}: its inputs on its device, and its results held
@@ -126,39 +128,54 @@ public final class LowLatencyRank {
 
     /** Compares a combine of the expert outputs and returns it on the host. */
     public Tensor verify(LowLatencyCombineResult result) {
-        return verify(result, 0);
+        return verify(result, CombineFormat.BF16);
     }
 
-    /** Compares a combine whose rows travelled as LogFMT. */
-    public Tensor verifyLogFmt(LowLatencyCombineResult result) {
-        return verify(result, LOG_FMT_RELATIVE);
+    /** Compares a combine whose rows travelled in a format; FP8 bit for bit. */
+    public Tensor verify(LowLatencyCombineResult result, CombineFormat format) {
+        result.event().synchronize();
+        Tensor combined = context.download(result.x());
+        LowLatencyCheck check = world.check(LowLatencyFormat.BF16);
+        if (format == CombineFormat.FP8) {
+            check.checkFp8Combine(context.rank(), world.outputs(), combined);
+        } else {
+            double relative = format == CombineFormat.BF16 ? 0 : LOG_FMT_RELATIVE;
+            check.checkCombine(context.rank(), world.outputs(), relative, 0, combined);
+        }
+        return combined;
     }
 
     /** Compares a pre-reduced combine, bit for bit, and returns it on the host. */
     public Tensor verifyPreReduced(LowLatencyCombineResult result) {
-        result.event().synchronize();
-        Tensor combined = context.download(result.x());
-        world.preReducedCheck().check(context.rank(), combined);
-        return combined;
+        return verifyPreReduced(result, CombineFormat.BF16);
     }
 
-    /** Compares a pre-reduced combine whose sums travelled as LogFMT. */
-    public void verifyPreReducedLogFmt(LowLatencyCombineResult result) {
+    /** Compares a pre-reduced combine whose sums travelled in a format; LogFMT by its bound. */
+    public Tensor verifyPreReduced(LowLatencyCombineResult result, CombineFormat format) {
         result.event().synchronize();
-        world.preReducedCheck()
-                .checkLogFmt(context.rank(), LOG_FMT_RELATIVE, 0, context.download(result.x()));
+        Tensor combined = context.download(result.x());
+        if (format == CombineFormat.LOGFMT) {
+            world.preReducedCheck().checkLogFmt(context.rank(), LOG_FMT_RELATIVE, 0, combined);
+        } else {
+            world.preReducedCheck().check(context.rank(), format, combined);
+        }
+        return combined;
     }
 
     public Tensor combinePreReduced(LowLatencyHandle handle) {
         return verifyPreReduced(context.buffer().lowLatencyCombine(preReduced(handle).build()));
     }
 
-    private Tensor verify(LowLatencyCombineResult result, double relative) {
-        result.event().synchronize();
-        Tensor combined = context.download(result.x());
-        world.check(LowLatencyFormat.BF16)
-                .checkCombine(context.rank(), world.outputs(), relative, 0, combined);
-        return combined;
+    /** Combines the expert outputs in a format and compares. */
+    public Tensor combine(LowLatencyHandle handle, CombineFormat format) {
+        LowLatencyCombinePlan plan = home(handle).format(format).build();
+        return verify(context.buffer().lowLatencyCombine(plan), format);
+    }
+
+    /** Combines pre-reduced in a format and compares. */
+    public Tensor combinePreReduced(LowLatencyHandle handle, CombineFormat format) {
+        LowLatencyCombinePlan plan = preReduced(handle).format(format).build();
+        return verifyPreReduced(context.buffer().lowLatencyCombine(plan), format);
     }
 
     /** Dispatches, combines the expert outputs, compares both, and returns what was combined. */

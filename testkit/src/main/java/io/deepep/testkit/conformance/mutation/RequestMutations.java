@@ -1,5 +1,6 @@
 package io.deepep.testkit.conformance.mutation;
 
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
@@ -157,7 +158,7 @@ final class RequestMutations {
                                 handle)
                         .out(tensor("out", out))
                         .waitCostStats(tensor("waitCostStats", waits))
-                        .logFmt(flag("logFmt"))
+                        .format(flag("fp8") ? CombineFormat.FP8 : CombineFormat.LOGFMT)
                         .receiveHook(flag("receiveHook"));
         if (next()) {
             plan.numSms(tensors.spoil("numSms", 1));

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DType;
@@ -53,6 +54,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         final UnaryOperator<NormalDispatchCheck> form;
         final NormalRank rank;
         final Tensor outputs;
+        CombineFormat format = CombineFormat.BF16;
         NormalWorld current;
 
         Memory(RankContext context, NormalWorld first, UnaryOperator<NormalDispatchCheck> form) {
@@ -87,7 +89,11 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         void verify(DispatchResult received, CombineResult home) {
             NormalRank expected = new NormalRank(context, current);
             expected.verify(received, check());
-            expected.verify(home, check());
+            if (format == CombineFormat.FP8) {
+                expected.verifyFp8(home, check());
+            } else {
+                expected.verify(home, check());
+            }
         }
     }
 
@@ -100,9 +106,11 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
             RankContext context,
             UnaryOperator<DispatchPlan.Builder> form,
             UnaryOperator<NormalDispatchCheck> check,
+            CombineFormat format,
             boolean onEngineStream) {
         List<NormalWorld> worlds = context.shared("worlds", _ -> worlds(shape));
         Memory memory = new Memory(context, worlds.getFirst(), check);
+        memory.format = format;
         Buffer buffer = context.buffer();
         Stream stream =
                 onEngineStream
@@ -112,7 +120,8 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
         CallOptions options = onEngineStream ? CallOptions.sync().on(stream) : CallOptions.async();
         DispatchPlan plan = form.apply(memory.rank.plan()).build();
         DispatchResult received = buffer.dispatch(plan, options);
-        CombinePlan back = CombinePlan.builder(memory.outputs, received.handle()).build();
+        CombinePlan back =
+                CombinePlan.builder(memory.outputs, received.handle()).format(format).build();
         CombineResult home = buffer.combine(back, options);
         memory.verify(received, home);
         try (Recording recording =
@@ -150,7 +159,13 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
     @MethodSource(FEW)
     public void views(NormalShape shape, RankContext context) {
         int rows = worstRows(shape);
-        replay(shape, context, r -> r.numWorstTokens(rows), c -> c.worstCase(rows), false);
+        replay(
+                shape,
+                context,
+                r -> r.numWorstTokens(rows),
+                c -> c.worstCase(rows),
+                CombineFormat.BF16,
+                false);
     }
 
     @Cases
@@ -162,6 +177,21 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 context,
                 r -> r.receive(DispatchPlan.Receive.COPY).numWorstTokens(rows),
                 c -> c.worstCase(rows),
+                CombineFormat.BF16,
+                true);
+    }
+
+    /** What is cast on the way home is cast again by each replay. */
+    @Cases
+    @MethodSource("io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes")
+    public void fp8Home(NormalShape shape, RankContext context) {
+        int rows = worstRows(shape);
+        replay(
+                shape,
+                context,
+                r -> r.numWorstTokens(rows),
+                c -> c.worstCase(rows),
+                CombineFormat.FP8,
                 true);
     }
 
@@ -174,6 +204,7 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 context,
                 r -> r.expanded(true).expertAlignment(4).numWorstTokens(rows),
                 c -> c.expanded(4).worstCase(rows),
+                CombineFormat.BF16,
                 false);
     }
 

@@ -1,6 +1,7 @@
 package io.deepep.testkit.conformance.normal;
 
 import io.deepep.CallOptions;
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.CombineResult;
 import io.deepep.DispatchHandle;
@@ -113,6 +114,28 @@ public final class NormalRank {
      */
     public Tensor verify(CombineResult result, NormalDispatchCheck check, Tensor... biases) {
         return verifySums(result, check, world.outputs(check), biases);
+    }
+
+    /** Compares a combine of the expert outputs in FP8, bit for bit; returns it on the host. */
+    public Tensor verifyFp8(CombineResult result, NormalDispatchCheck check, Tensor... biases) {
+        return verifyFp8(result, check, world.outputs(check), biases);
+    }
+
+    /** Compares a combine of any rows in FP8, bit for bit. */
+    public Tensor verifyFp8(
+            CombineResult result, NormalDispatchCheck check, List<Tensor> sent, Tensor... biases) {
+        result.event().synchronize();
+        Tensor combined = context.download(result.x());
+        world.combineOracle(context.topology(), check)
+                .checkFp8(context.rank(), sent, List.of(biases), combined);
+        return combined;
+    }
+
+    /** Combines the expert outputs in FP8 and compares. */
+    public Tensor combineFp8(DispatchHandle handle, NormalDispatchCheck check) {
+        CombinePlan plan =
+                CombinePlan.builder(outputs(check), handle).format(CombineFormat.FP8).build();
+        return verifyFp8(context.buffer().combine(plan, CallOptions.sync()), check);
     }
 
     /** Compares a combine of any rows. */

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.Buffer;
 import io.deepep.CallOptions;
+import io.deepep.CombineFormat;
 import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.Device;
@@ -243,14 +244,14 @@ public final class ObservationConformance implements RankGroup {
         ObservedCall out = told.next(me);
         requireFinished(out, CallKind.LOW_LATENCY_DISPATCH, backend);
         requireLowLatency(out.facts(), world, context.topology(), me);
-        rank.verifyLogFmt(
-                context.buffer()
-                        .lowLatencyCombine(rank.home(result.handle()).logFmt(true).build()));
+        rank.combine(result.handle(), CombineFormat.LOGFMT);
         ObservedCall home = told.next(me);
         requireFinished(home, CallKind.LOW_LATENCY_COMBINE, backend);
         requireLowLatencyHome(home.facts(), world, me);
-        rank.combinePreReduced(result.handle());
+        rank.combinePreReduced(result.handle(), CombineFormat.FP8);
         CallFacts sums = told.next(me).facts();
+        assertThat(sums.format()).isEqualTo("fp8_e4m3");
+        assertThat(sums.rowBytes()).isEqualTo(HIDDEN + 4 * (HIDDEN / 128));
         assertThat(sums.receivedRows()).isEqualTo(out.facts().sentRows());
         assertThat(sums.sentRows()).isEqualTo(out.facts().receivedRows());
     }

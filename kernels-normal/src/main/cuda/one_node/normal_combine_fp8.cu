@@ -1,0 +1,11 @@
+// Combine in FP8 on one node: see normal_combine.cuh.
+#include "normal_combine.cuh"
+
+namespace deepep::normal {
+
+extern "C" __global__ void __launch_bounds__(kServiceWarps * 32 + kMaxConsumers, 1)
+    deepep_normal_combine_fp8(const __grid_constant__ CombineParams p) {
+    combine<Fp8Wire>(p);
+}
+
+}  // namespace deepep::normal

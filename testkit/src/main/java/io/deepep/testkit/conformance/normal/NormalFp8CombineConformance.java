@@ -1,0 +1,250 @@
+package io.deepep.testkit.conformance.normal;
+
+import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.deepep.Buffer;
+import io.deepep.CallOptions;
+import io.deepep.CombineFormat;
+import io.deepep.CombinePlan;
+import io.deepep.CombineResult;
+import io.deepep.DType;
+import io.deepep.DispatchPlan;
+import io.deepep.DispatchResult;
+import io.deepep.Fp8E4m3;
+import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.oracle.NormalDispatchCheck;
+import io.deepep.testkit.routing.Gate;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Normal-mode combines whose rows travel as FP8, bit for bit. */
+@BackendSuite
+public record NormalFp8CombineConformance(TestBackend backend) implements NormalSuite {
+    private static final String SHAPES =
+            "io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#shapes";
+    private static final String FEW_SHAPES =
+            "io.deepep.testkit.conformance.normal.NormalFp8CombineConformance#fewShapes";
+
+    /** Those whose channels come in whole groups. */
+    static Stream<NormalShape> shapes(TestBackend backend) {
+        return NormalShape.all(backend).filter(NormalFp8CombineConformance::hasWholeGroups);
+    }
+
+    static Stream<NormalShape> fewShapes(TestBackend backend) {
+        return NormalShape.few(backend).filter(NormalFp8CombineConformance::hasWholeGroups);
+    }
+
+    private static boolean hasWholeGroups(NormalShape shape) {
+        return shape.hidden() % Fp8E4m3.CHANNELS_PER_SCALE == 0;
+    }
+
+    private static CombineResult combine(
+            NormalRank rank,
+            Tensor x,
+            DispatchResult result,
+            UnaryOperator<CombinePlan.Builder> extend) {
+        CombinePlan.Builder builder =
+                CombinePlan.builder(x, result.handle()).format(CombineFormat.FP8);
+        return rank.context().buffer().combine(extend.apply(builder).build());
+    }
+
+    /** Masked and repeated selections, ranks without tokens; then all tokens, twice the same. */
+    @Cases
+    @MethodSource(SHAPES)
+    public void roundTrip(NormalShape shape, RankContext context) {
+        for (NormalRank rank : List.of(shape.raggedRank(context), shape.rank(context))) {
+            NormalDispatchCheck check = rank.world().check();
+            DispatchResult result = rank.dispatch(rank.plan(), check);
+            Tensor once = rank.combineFp8(result.handle(), check);
+            Tensor twice = rank.combineFp8(result.handle(), check);
+            assertThat(HostTensors.firstDifference(once, twice)).isEqualTo(-1);
+            rank.combine(result.handle(), check); // as BF16 in between
+            rank.combineFp8(result.handle(), check);
+        }
+    }
+
+    @Cases
+    @MethodSource(SHAPES)
+    public void expandedWithWeights(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        NormalDispatchCheck check = rank.world().check().expanded(4);
+        DispatchPlan.Builder plan = rank.plan().expanded(true).expertAlignment(4);
+        DispatchResult result = rank.dispatch(plan, check);
+        List<Tensor> given = rank.world().weights(check);
+        Tensor own = context.upload(given.get(context.rank()));
+        CombineResult combined =
+                combine(rank, rank.outputs(check), result, b -> b.topkWeights(own));
+        rank.verifyFp8(combined, check);
+        rank.world()
+                .combineOracle(context.topology(), check)
+                .checkWeights(context.rank(), given, context.download(combined.topkWeights()));
+    }
+
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void biasesWeightsAndOut(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        Tensor first = rank.world().bias(context.rank(), 0);
+        Tensor second = rank.world().bias(context.rank(), 1);
+        int tokens = rank.world().routing().numTokens(context.rank());
+        Tensor out = context.poisoned(DType.BF16, tokens, shape.hidden());
+        List<Tensor> given = rank.world().weights(check);
+        Tensor own = context.upload(given.get(context.rank()));
+        CombineResult combined =
+                combine(
+                        rank,
+                        rank.outputs(check),
+                        result,
+                        b ->
+                                b.bias(context.upload(first), context.upload(second))
+                                        .topkWeights(own)
+                                        .out(out));
+        rank.verifyFp8(combined, check, first, second);
+        assertThat(combined.x().address()).isEqualTo(out.address());
+        rank.world()
+                .combineOracle(context.topology(), check)
+                .checkWeights(context.rank(), given, context.download(combined.topkWeights()));
+    }
+
+    /** Rows that begin anywhere. */
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void rowsWithGaps(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        Tensor outputs = rank.world().outputs(check).get(context.rank());
+        for (int gap : new int[] {8, 3}) {
+            Tensor x = context.upload(HostTensors.withRowGap(outputs, gap));
+            rank.verifyFp8(combine(rank, x, result, b -> b), check);
+        }
+    }
+
+    /** A scale is of 128 channels; LogFMT is low-latency mode's. */
+    @Cases
+    @MethodSource(FEW)
+    public void whatCannotTravelIsRefused(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        Tensor x = rank.outputs(check);
+        assertThatThrownBy(
+                        () -> CombinePlan.builder(x, result.handle()).format(CombineFormat.LOGFMT))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("LOGFMT");
+        if (!hasWholeGroups(shape)) {
+            assertThatThrownBy(() -> combine(rank, x, result, b -> b))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("hidden=" + shape.hidden())
+                    .hasMessageContaining("128");
+        }
+        rank.combine(result.handle(), check);
+    }
+
+    /** The region that rows are cast into cannot hold what is cast. */
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void combineRegionIsRefused(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        Tensor x = context.buffer().getCombineBuffer(result.handle());
+        assertThatThrownBy(() -> combine(rank, x, result, b -> b))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("combine region")
+                .hasMessageContaining("memory of your own");
+        rank.combineFp8(result.handle(), check);
+    }
+
+    /** NaN stays where it is; infinity outshines its group; zeros and tiny numbers. */
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void specialValues(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        List<Tensor> sent = context.shared("special", _ -> spoiled(rank.world().outputs(check)));
+        Tensor x = context.upload(sent.get(context.rank()));
+        rank.verifyFp8(combine(rank, x, result, b -> b), check, sent);
+        rank.combineFp8(result.handle(), check);
+    }
+
+    private static List<Tensor> spoiled(List<Tensor> outputs) {
+        float[] values = {
+            Float.NaN, Float.POSITIVE_INFINITY, 0, Float.MIN_VALUE, 1e-6f, 3e38f, -0f
+        };
+        List<Tensor> all = new ArrayList<>();
+        for (Tensor output : outputs) {
+            Tensor copy = HostTensors.allocate(DType.BF16, output.shape());
+            HostTensors.copy(output, copy);
+            for (int row = 0; row < output.size(0); row++) {
+                float value = values[row % values.length];
+                boolean whole = row % 2 == 0;
+                for (int h = 0; h < (whole ? output.size(1) : 1); h++) {
+                    copy.setFloat(value, row, h);
+                }
+            }
+            all.add(copy);
+        }
+        return all;
+    }
+
+    /** Nothing at all, everything to one expert. */
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void nothingAndEverything(NormalShape shape, RankContext context) {
+        for (NormalRank rank :
+                List.of(
+                        shape.rank(context, shape.spec().withMaskedShare(1)),
+                        shape.rank(context, shape.spec().withGate(new Gate.AllToOne(0))))) {
+            NormalDispatchCheck check = rank.world().check();
+            rank.combineFp8(rank.dispatch(rank.plan(), check).handle(), check);
+        }
+    }
+
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void asynchronousChain(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.raggedRank(context);
+        NormalDispatchCheck check = rank.world().check();
+        Buffer buffer = context.buffer();
+        Tensor outputs = rank.outputs(check);
+        CallOptions options = CallOptions.async();
+        for (int round = 0; round < 3; round++) {
+            DispatchResult result = buffer.dispatch(rank.plan().build(), options);
+            CombinePlan plan =
+                    CombinePlan.builder(outputs, result.handle()).format(CombineFormat.FP8).build();
+            CombineResult combined =
+                    buffer.combine(plan, CallOptions.async().after(result.event()));
+            rank.verifyFp8(combined, check);
+            options = CallOptions.async().after(combined.event());
+        }
+    }
+
+    /** One rank combines as FP8, the others as BF16: all learn it. */
+    @Cases
+    @MethodSource(FEW_SHAPES)
+    public void differentFormats(NormalShape shape, RankContext context) {
+        NormalRank rank = shape.rank(context);
+        NormalDispatchCheck check = rank.world().check();
+        DispatchResult result = rank.dispatch(rank.plan(), check);
+        CombinePlan plan =
+                CombinePlan.builder(rank.outputs(check), result.handle())
+                        .format(context.isCulprit() ? CombineFormat.FP8 : CombineFormat.BF16)
+                        .build();
+        requireMismatch(() -> rank.call(plan), "scales", "BF16 rows have none");
+        rank.combineFp8(result.handle(), check);
+    }
+}

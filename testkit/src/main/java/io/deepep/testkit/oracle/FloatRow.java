@@ -1,0 +1,68 @@
+package io.deepep.testkit.oracle;
+
+import io.deepep.Bf16;
+import io.deepep.CombineFormat;
+import io.deepep.LowLatencyFormat;
+import io.deepep.Tensor;
+import java.util.Arrays;
+
+/** One row's sum in fp32, operation by operation: what an implementation must return bit by bit. */
+final class FloatRow {
+    private final float[] sum;
+
+    FloatRow(int hidden) {
+        sum = new float[hidden];
+    }
+
+    void clear() {
+        Arrays.fill(sum, 0);
+    }
+
+    /** Adds {@code weight} times the values of a row, one rounding for each operation. */
+    void add(float[] values, float weight) {
+        for (int h = 0; h < sum.length; h++) {
+            sum[h] += weight * values[h];
+        }
+    }
+
+    /** Adds {@code weight} times row {@code row} of {@code x} as it is. */
+    void add(Tensor x, long row, double weight) {
+        add(x.getFloats(row), (float) weight);
+    }
+
+    /** The sum rounded to BF16. */
+    float[] rounded() {
+        float[] values = new float[sum.length];
+        for (int h = 0; h < values.length; h++) {
+            values[h] = Bf16.toFloat(Bf16.fromFloat(sum[h]));
+        }
+        return values;
+    }
+
+    /** What of some BF16 values arrives in a format, of which LogFMT leaves bits open. */
+    static float[] travelled(float[] values, CombineFormat format) {
+        return switch (format) {
+            case BF16 -> values;
+            case FP8 -> Fp8Cast.of(values, LowLatencyFormat.FP8).values();
+            case LOGFMT -> throw new IllegalArgumentException("LogFMT is compared by its bound");
+        };
+    }
+
+    /** Compares the rounded sum with row {@code row} of {@code actual}, BF16 [T,H]. */
+    void requireSame(Tensor actual, long row, String what) {
+        for (int h = 0; h < sum.length; h++) {
+            long expected = Bf16.fromFloat(sum[h]) & 0xffffL;
+            long seen = actual.getLong(row, h) & 0xffffL;
+            if (expected != seen) {
+                throw new OracleMismatch(
+                        what
+                                + ", channel "
+                                + h
+                                + ": expected bits 0x"
+                                + Long.toHexString(expected)
+                                + ", saw 0x"
+                                + Long.toHexString(seen));
+            }
+        }
+    }
+}
