@@ -43,7 +43,7 @@ record Quantity(double value, String text) {
             unit++;
         }
         double size = Math.abs(shown);
-        boolean whole = size >= 99.95 || shown == 0 || (unit == 0 && units == BYTES);
+        boolean whole = size >= 99.95 || shown == 0 || units[unit].equals("B");
         String digits = whole ? "%.0f" : size >= 9.995 ? "%.1f" : "%.2f";
         return new Quantity(value, Decimals.of(digits, shown) + " " + units[unit] + per);
     }

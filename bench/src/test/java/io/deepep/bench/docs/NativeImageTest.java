@@ -136,13 +136,11 @@ class NativeImageTest {
         arguments.get("main").setValue(program);
         arguments.get("options").setValue("--enable-native-access=ALL-UNNAMED -cp " + classPath);
         VirtualMachine machine = connector.launch(arguments);
-        StringBuffer output = new StringBuffer();
+        List<String> output = Collections.synchronizedList(new ArrayList<>());
         Thread reader =
-                Thread.ofPlatform()
-                        .start(() -> output.append(read(machine.process().inputReader())));
+                Thread.ofPlatform().start(() -> output.add(read(machine.process().inputReader())));
         Thread errors =
-                Thread.ofPlatform()
-                        .start(() -> output.append(read(machine.process().errorReader())));
+                Thread.ofPlatform().start(() -> output.add(read(machine.process().errorReader())));
         stopAt(machine, "jdk.internal.foreign.abi.AbstractLinker", "downcallHandle0");
         stopAt(machine, "java.lang.Class", "forName");
         stopAt(machine, "java.lang.ClassLoader", "getResource");
@@ -153,7 +151,7 @@ class NativeImageTest {
         }
         reader.join();
         errors.join();
-        return output.toString();
+        return String.join("\n", output);
     }
 
     private static String read(BufferedReader stream) {
