@@ -66,7 +66,7 @@ final class BenchCommandTest {
                         "2",
                         "--ranks",
                         "2");
-        assertThat(records).hasSize(6);
+        assertThat(records).hasSize(7);
         JsonNode dispatch = find(records, "dispatch", "bf16");
         assertThat(dispatch.get("backend").asText()).isEqualTo("host");
         assertThat(dispatch.get("ranks").asInt()).isEqualTo(4);
@@ -106,17 +106,22 @@ final class BenchCommandTest {
         assertThat(bf16.get("wireBytes").asLong())
                 .isEqualTo(bf16.get("nvlinkBytes").asLong() + bf16.get("rdmaBytes").asLong());
         assertThat(bf16.get("rdmaBytes").asLong()).isPositive();
+        // What was dispatched as FP8 comes home as FP8 by the same ways.
+        assertThat(find(records, "combine", "fp8_e4m3").get("wireBytes"))
+                .isEqualTo(fp8.get("wireBytes"));
     }
 
     @Test
     void lowLatencyModeWritesARecordPerOperation(@TempDir Path folder) throws Exception {
         JsonNode records =
                 records(folder.resolve("l.json"), "bench", "low-latency", "--ranks", "2");
-        assertThat(records).hasSize(8);
+        assertThat(records).hasSize(10);
         assertThat(find(records, "ll-dispatch", "fp8_ue8m0").get("logicalBytes").asLong())
                 .isEqualTo(2L * 6 * 2 * (256 + 2 * 4));
         assertThat(find(records, "ll-combine-logfmt", "bf16").get("logicalBytes").asLong())
                 .isEqualTo(2L * 6 * 2 * (256 * 10 / 8 + 2 * 8));
+        assertThat(find(records, "ll-combine-fp8", "bf16").get("logicalBytes").asLong())
+                .isEqualTo(2L * 6 * 2 * (256 + 2 * 4));
         // A row comes back from each rank, as one has gone to each.
         assertThat(find(records, "ll-combine-pre-reduced", "bf16").get("wireBytes"))
                 .isEqualTo(find(records, "ll-dispatch", "bf16").get("wireBytes"));
