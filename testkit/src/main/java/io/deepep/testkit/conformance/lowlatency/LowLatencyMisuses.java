@@ -266,8 +266,7 @@ final class LowLatencyMisuses {
                 "combine buffer of no handle",
                 "handle",
                 r -> r.buffer().getLowLatencyCombineBuffer(null));
-        misuses.argument(
-                "mask of a rank that is none", "4", r -> r.buffer().updateMask(4, true));
+        misuses.argument("mask of a rank that is none", "4", r -> r.buffer().updateMask(4, true));
         misuses.argument("mask of itself", "1", r -> r.buffer().updateMask(1, true));
         misuses.state(
                 "a mode that is not open",
