@@ -128,7 +128,8 @@ struct RowLane<Wire::kFp8> {
 template <Wire kWire>
 __device__ __forceinline__ uint32_t lane_offset(int chunk, int lane, int channel) {
     int part = chunk / kPartChunks;
-    if (kWire == Wire::kFp8) return (channel + part * (kFp8PartBytes - kPartChannels) + kFp8ScaleBytes) / kPlaceUnitBytes;
+    if (kWire == Wire::kFp8)
+        return (channel + part * (kFp8PartBytes - kPartChannels) + kFp8ScaleBytes) / kPlaceUnitBytes;
     return (kWire == Wire::kLogFmt ? (chunk * 2 + lane / kLogLanes) * kLogBlockBytes : channel * 2) / kPlaceUnitBytes;
 }
 

@@ -121,7 +121,8 @@ struct CombinePart {
     // The lane's vector of a chunk, once and in order; the next ones are under way.
     __device__ uint4 next(int chunk) {
         uint4 now = x.v[chunk % kHeld];
-        if (chunk + kHeld < kChunks) x.v[chunk % kHeld] = load_vectors<1, kStride>(from + (chunk + kHeld) * kStride, end).v[0];
+        if (chunk + kHeld < kChunks)
+            x.v[chunk % kHeld] = load_vectors<1, kStride>(from + (chunk + kHeld) * kStride, end).v[0];
         return now;
     }
 

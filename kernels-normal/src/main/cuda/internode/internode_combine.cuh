@@ -2,7 +2,8 @@
 //
 // Each rank launches it once per call. Home blocks compute the rank's own tokens: they pull a token's rows from the
 // ranks of this node, and take from the rings what each other node has summed. Summing blocks sum for the peers: they
-// pull a token's rows from the ranks of this node, round the sum to bf16 and put it, cast where rows are, into the owner's ring.
+// pull a token's rows from the ranks of this node, round the sum to bf16 and put it, cast where rows are, into the
+// owner's ring.
 // Order of a sum in fp32: rows of the own node by rank, then nodes in order, then biases; weights in the same order.
 //
 // How many blocks are home blocks follows from what the two kinds load (CombineRoles). Token t belongs to home block
@@ -15,10 +16,10 @@
 // overwritten.
 //
 // Launch: up to 256 blocks, of both kinds, all of them resident together. Threads: 96 + consumers, where consumers
-// is a multiple of 32, at least 192 and at least chunk_bytes / 32 (fp8: 16); warp 0 loads, warp 1 tells peers of rows, warp 2 of
-// a home block sums weights, that of a summing block puts sums into rings, the others sum rows. Dynamic shared memory:
-// num_slots * slot_bytes of the wire, of which summing blocks use the last three slots for sums; at rings_offset kRingStateBytes
-// for each node and channel of a block.
+// is a multiple of 32, at least 192 and at least chunk_bytes / 32 (fp8: 16); warp 0 loads, warp 1 tells peers of rows,
+// warp 2 of a home block sums weights, that of a summing block puts sums into rings, the others sum rows.
+// Dynamic shared memory: num_slots * slot_bytes of the wire, of which summing blocks use the last three slots for
+// sums; at rings_offset kRingStateBytes for each node and channel of a block.
 #pragma once
 
 #include "deepep/block.cuh"

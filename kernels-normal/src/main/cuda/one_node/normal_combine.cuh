@@ -14,8 +14,9 @@
 // Reads: the peers' x and weights, token_rows, handle_epoch, biases; stage_x and source_rows.
 //
 // Launch: any number of blocks up to 256, more than num_stage_blocks, all of them resident together. Threads: 64 +
-// consumers, where consumers is a multiple of 32, at least 192 and at least chunk_bytes / 32 (fp8: 16); warp 0 loads, warp 1 sums
-// weights, the others sum rows; in blocks that stage, warps 0 to 3 do. Dynamic shared memory: num_slots * slot_bytes of the wire.
+// consumers, where consumers is a multiple of 32, at least 192 and at least chunk_bytes / 32 (fp8: 16); warp 0 loads,
+// warp 1 sums weights, the others sum rows; in blocks that stage, warps 0 to 3 do. Dynamic shared memory:
+// num_slots * slot_bytes of the wire.
 #pragma once
 
 #include "../shared/combine_peers.cuh"
@@ -188,7 +189,8 @@ __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, 
         }
         uint32_t all_senders = __ballot_sync(~0u, row >= 0);
         for (int i = 0; i < at_once && first + i < p.num_tokens; ++i)
-            load_token<Wire>(p, shared, slots, {first + i, all_senders >> i * kMaxRanks & (1u << kMaxRanks) - 1}, own == i,
+            load_token<Wire>(p, shared, slots,
+                             {first + i, all_senders >> i * kMaxRanks & (1u << kMaxRanks) - 1}, own == i,
                        rank, row, slot, round);
         first = next;
         row = next_row;

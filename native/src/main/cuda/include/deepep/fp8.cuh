@@ -19,7 +19,8 @@ struct Fp8Lane {
     float scale;
 };
 
-// Casts the lane's vectors of bf16; as many neighbouring lanes share a scale as have its channels. All lanes of the warp.
+// Casts the lane's vectors of bf16; as many neighbouring lanes share a scale as have its channels.
+// All lanes of the warp.
 template <int kVectors>
 __device__ __forceinline__ Fp8Lane<kVectors> cast_fp8(const Vectors<kVectors>& x, bool power_of_two) {
     constexpr int kChannels = kVectors * 8;

@@ -33,6 +33,7 @@ class BadOptionsTest {
             Map.of(
                     "--seed", Set.copyOf(LIMITS),
                     "--warmups", Set.of("0"),
+                    "--from", Set.of("0"),
                     "--nvlink-gbs", Set.of("0"),
                     "--gpus", Set.of("2147483647"));
 

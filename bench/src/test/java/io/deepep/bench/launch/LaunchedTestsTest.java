@@ -106,7 +106,7 @@ class LaunchedTestsTest {
         assertThat(outcome.exitCode()).as("%s", outcome).isZero();
         assertThat(outcome.out().getFirst()).contains("1 x 2 ranks", "2 processes");
         assertThat(outcome.out().getLast()).matches("\\[0\\] [1-9][0-9]* passed, 0 failed");
-        assertThat(new ObjectMapper().readTree(file.toFile())).hasSize(6);
+        assertThat(new ObjectMapper().readTree(file.toFile())).hasSize(7);
     }
 
     @Test

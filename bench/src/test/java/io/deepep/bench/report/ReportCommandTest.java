@@ -83,21 +83,21 @@ class ReportCommandTest {
         FlightSummary.Calls combines = flight.calls().get("normal combine bf16");
         assertThat(combines.failed()).isZero();
         assertThat(combines.hostMicros(50)).isPositive();
-        OperationRecord combine = run.records().getLast();
-        assertThat(combine.op()).startsWith("combine");
+        OperationRecord combine = lastCombine(run, "bf16");
         // All ranks together move in each combine what the record says.
         assertThat(combines.nvlinkBytes())
                 .isEqualTo(combine.nvlinkBytes() * combines.count() / NUM_RANKS);
         long[][] sent = flight.traffic().get("normal combine");
-        long perCombine = combine.logicalBytes() / rows(counts);
+        // Rows come home as BF16 in some calls and as FP8 in others.
+        FlightSummary.Calls casting = flight.calls().get("normal combine fp8_e4m3");
+        long perRow =
+                bytesPerRow(combine, combines, counts)
+                        + bytesPerRow(lastCombine(run, "fp8_e4m3"), casting, counts);
         for (int from = 0; from < NUM_RANKS; from++) {
             for (int to = 0; to < NUM_RANKS; to++) {
                 assertThat(sent[from][to])
                         .as("bytes home from rank %d to rank %d", from, to)
-                        .isEqualTo(
-                                counts.rows().get(to).get(from)
-                                        * perCombine
-                                        * (combines.count() / NUM_RANKS));
+                        .isEqualTo(counts.rows().get(to).get(from) * perRow);
             }
         }
         assertThat(flight.waits()).hasDimensions(NUM_RANKS, NUM_RANKS);
@@ -106,6 +106,19 @@ class ReportCommandTest {
             assertThat(experts[expert] * counts.expertTokens().getFirst())
                     .isEqualTo(experts[0] * counts.expertTokens().get(expert));
         }
+    }
+
+    private static OperationRecord lastCombine(BenchRun run, String dtype) {
+        return run.records().stream()
+                .filter(each -> each.op().startsWith("combine") && each.dtype().equals(dtype))
+                .toList()
+                .getLast();
+    }
+
+    /** What all calls of a kind together sent home for a row of a token. */
+    private static long bytesPerRow(
+            OperationRecord combine, FlightSummary.Calls calls, RoutingCounts counts) {
+        return combine.logicalBytes() / rows(counts) * (calls.count() / NUM_RANKS);
     }
 
     private static long rows(RoutingCounts counts) {

@@ -22,7 +22,7 @@ public final class Ibgda implements AutoCloseable {
     private final Meeting meeting;
     private final Undo undo = new Undo();
     private final List<IbgdaGroup> groups = new ArrayList<>();
-    private final List<RankAddress> addresses = new ArrayList<>();
+    private final List<CardAddress> addresses = new ArrayList<>();
     private final Duration timeout;
     private boolean closed;
 
@@ -55,7 +55,7 @@ public final class Ibgda implements AutoCloseable {
             List<String> all =
                     opened.meeting.together(
                             () -> opened.make(context, options, memory, groups).encode());
-            all.stream().map(RankAddress::decode).forEach(opened.addresses::add);
+            all.stream().map(CardAddress::decode).forEach(opened.addresses::add);
             opened.meeting.together(opened::connect);
             return opened;
         } catch (RuntimeException e) {
@@ -64,7 +64,7 @@ public final class Ibgda implements AutoCloseable {
         }
     }
 
-    private RankAddress make(
+    private CardAddress make(
             CudaContext context,
             IbgdaOptions options,
             IbgdaOptions.NetworkMemory memory,
@@ -78,10 +78,10 @@ public final class Ibgda implements AutoCloseable {
             IbgdaGroup made = new IbgdaGroup(context, options, group, memory, nics);
             groups.add(undo.made(made, made::close));
         }
-        return new RankAddress(
+        return new CardAddress(
                 memory.address(),
                 nics.stream()
-                        .map(nic -> new RankAddress.Port(nic.endpoint(), nic.region().remoteKey()))
+                        .map(nic -> new CardAddress.Port(nic.endpoint(), nic.region().remoteKey()))
                         .toList(),
                 groups.stream().map(IbgdaGroup::numbers).toList());
     }

@@ -161,9 +161,9 @@ final class IbgdaGroup implements AutoCloseable {
      * @param addresses of all ranks
      * @param idx this group's place among those of a rank
      */
-    void connect(List<RankAddress> addresses, int idx) {
+    void connect(List<CardAddress> addresses, int idx) {
         for (int queue = 0; queue < pairs.size(); queue++) {
-            RankAddress peer = addresses.get(peerOf(queue));
+            CardAddress peer = addresses.get(peerOf(queue));
             int there = group.ownPlace() * group.queuesPerPeer() + portOf(queue);
             pairs.get(queue)
                     .connect(
@@ -183,7 +183,7 @@ final class IbgdaGroup implements AutoCloseable {
         return group.peers().get(placeOf[queue]);
     }
 
-    private RankAddress.Port port(RankAddress peer, int queue) {
+    private CardAddress.Port port(CardAddress peer, int queue) {
         return peer.ports().get(portOf(queue) % peer.ports().size());
     }
 
@@ -200,7 +200,7 @@ final class IbgdaGroup implements AutoCloseable {
         return peerAt(group.peers().size()) + QUEUE.numBytes() * inTable;
     }
 
-    private void write(MemorySegment image, List<RankAddress> addresses) {
+    private void write(MemorySegment image, List<CardAddress> addresses) {
         boolean hostOrder =
                 nics.stream().allMatch(nic -> nic.device().facts().atomicsInHostOrder());
         long longest =

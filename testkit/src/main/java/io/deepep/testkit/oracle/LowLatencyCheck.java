@@ -204,7 +204,7 @@ public record LowLatencyCheck(
     }
 
     /** The rows of a token's selections that come, in their order. */
-    private void forRows(int src, int token, List<Tensor> outputs, WeightedRows rows) {
+    private void forRows(int src, int token, List<Tensor> outputs, RowVisitor rows) {
         Routing routing = oracle.routing();
         for (int k = 0; k < routing.numTopk(); k++) {
             int row = oracle.rowOf(src, token, k);

@@ -85,7 +85,7 @@ public record PreReducedCheck(LowLatencyOracle oracle, List<Tensor> outputs) {
     }
 
     /** The rows of a token's selections at {@code rank}, in their order. */
-    private void forRows(int src, int token, int rank, WeightedRows rows) {
+    private void forRows(int src, int token, int rank, RowVisitor rows) {
         Routing routing = oracle.routing();
         for (int k = 0; k < routing.numTopk(); k++) {
             long expert = routing.expert(src, token, k);

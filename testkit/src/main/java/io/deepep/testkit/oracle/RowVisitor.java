@@ -4,7 +4,7 @@ import io.deepep.Tensor;
 
 /** Takes the row of a selection. */
 @FunctionalInterface
-interface WeightedRows {
+interface RowVisitor {
     /** Takes row {@code row} of {@code rows}, BF16 [N,H]. */
     void add(Tensor rows, long row, double weight);
 }

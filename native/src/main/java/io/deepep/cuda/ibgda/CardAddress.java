@@ -19,7 +19,7 @@ import java.util.List;
  * @param groups the numbers of its queue pairs, by group: those to the first peer, then those to
  *     the next
  */
-record RankAddress(long address, List<Port> ports, List<List<Integer>> groups) {
+record CardAddress(long address, List<Port> ports, List<List<Integer>> groups) {
     /**
      * A port.
      *
@@ -49,7 +49,7 @@ record RankAddress(long address, List<Port> ports, List<List<Integer>> groups) {
         return Base64.getEncoder().encodeToString(bytes.toByteArray());
     }
 
-    static RankAddress decode(String text) {
+    static CardAddress decode(String text) {
         byte[] bytes = Base64.getDecoder().decode(text);
         try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
             long address = in.readLong();
@@ -65,7 +65,7 @@ record RankAddress(long address, List<Port> ports, List<List<Integer>> groups) {
                 }
                 groups.add(numbers);
             }
-            return new RankAddress(address, ports, groups);
+            return new CardAddress(address, ports, groups);
         } catch (IOException impossible) {
             throw new UncheckedIOException(impossible);
         }
