@@ -78,9 +78,16 @@ final class Door extends DefaultSocketFactory {
         exchange.connectionLost(peer);
     }
 
-    /** {@code peer} says that a rank is gone. */
-    void heard(UUID peer, byte[] departure) {
-        exchange.heard(peer, decode(departure));
+    /**
+     * {@code peer} says that a rank is gone. While a group meets, not all ranks are connected, but
+     * all are to rank 0, which passes news on before it reads anything else of {@code peer}: what a
+     * rank that fails has to say is known everywhere before the group is seen without it.
+     */
+    void heard(UUID peer, byte[] frame) {
+        Departure departure = decode(frame);
+        if (exchange.heard(peer, departure) && RankAddress.rank(address) == 0) {
+            tellAll(List.of(departure));
+        }
     }
 
     /** Tells everybody to whom there is a connection, and waits a little until they have it. */

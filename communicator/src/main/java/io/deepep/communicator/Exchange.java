@@ -107,13 +107,18 @@ final class Exchange {
         notifyAll();
     }
 
-    /** Notes that a rank is gone, for the first reason that is given. */
-    synchronized void depart(Departure departure) {
-        if (departure.rank() != rank && Departure.of(departures, departure.rank()) == null) {
+    /**
+     * Notes that a rank is gone, for the first reason that is given. Returns whether it is news.
+     */
+    synchronized boolean depart(Departure departure) {
+        boolean news =
+                departure.rank() != rank && Departure.of(departures, departure.rank()) == null;
+        if (news) {
             departures = Stream.concat(departures.stream(), Stream.of(departure)).toList();
             update();
             listeners.forEach(Runnable::run);
         }
+        return news;
     }
 
     /** Runs {@code action} after each departure, until what is returned has run. */
@@ -122,12 +127,13 @@ final class Exchange {
         return () -> listeners.remove(action);
     }
 
-    /** What {@code peer} knows of a departure; it may be a process that was not let in. */
-    synchronized void heard(UUID peer, Departure departure) {
+    /**
+     * What {@code peer} knows of a departure; it may be a process that was not let in. Returns
+     * whether it is news.
+     */
+    synchronized boolean heard(UUID peer, Departure departure) {
         boolean ofThisGroup = departure.rank() >= 0 && departure.rank() < size;
-        if (ofThisGroup && mayBeMember(peer)) {
-            depart(departure);
-        }
+        return ofThisGroup && mayBeMember(peer) && depart(departure);
     }
 
     /**
