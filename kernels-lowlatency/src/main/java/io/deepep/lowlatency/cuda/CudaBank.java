@@ -7,26 +7,13 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
 import io.deepep.cuda.memory.DevicePool;
+import io.deepep.lowlatency.Bank;
 
 /**
- * Where every second dispatch of a rank puts what it receives, and how far the latest of them has
- * come. A rank has two, so two results are alive; which one a dispatch takes is decided when it is
- * enqueued, so that a graph finds its results where they were when it was captured.
- *
- * <p>Memory is for the worst case. The rows' is allocated when a dispatch of that format is
- * prepared.
+ * A bank in a GPU's memory, for the worst case. The rows' is allocated when a dispatch of that
+ * format is prepared.
  */
-final class CudaBank {
-    /** How far the bank's dispatch has come. */
-    enum Phase {
-        /** None yet, or it failed. */
-        EMPTY,
-        /** Sent, not received. */
-        SENT,
-        /** Received, or about to be, in stream order. */
-        RECEIVED
-    }
-
+final class CudaBank extends Bank {
     private final LowLatencyLimits limits;
     private final DevicePool memory;
     private final int numLocalExperts;
@@ -46,20 +33,12 @@ final class CudaBank {
     /** U32 [R][maxTokens] of such a dispatch: the rows' tokens. */
     final DevicePool.Block rowTokens;
 
-    final Tensor srcInfo;
-    final Tensor layoutRange;
+    private final Tensor srcInfo;
+    private final Tensor layoutRange;
     final Tensor count;
     private final DevicePool.Block scales;
     private DevicePool.Block rows;
     private Tensor combineBuffer;
-
-    Phase phase = Phase.EMPTY;
-
-    /** Counts the rank's dispatches; 0 for none since the last clean. */
-    long dispatch;
-
-    int numTokens;
-    int numTopk;
 
     CudaBank(LowLatencyLimits limits, int numRanks, DevicePool memory) {
         this.limits = limits;
@@ -134,9 +113,13 @@ final class CudaBank {
         return combineBuffer;
     }
 
-    /** Forgets its dispatch. */
-    void reset() {
-        phase = Phase.EMPTY;
-        dispatch = 0;
+    @Override
+    protected Tensor srcInfo() {
+        return srcInfo;
+    }
+
+    @Override
+    protected Tensor layoutRange() {
+        return layoutRange;
     }
 }

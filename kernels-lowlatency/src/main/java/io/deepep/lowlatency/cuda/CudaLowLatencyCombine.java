@@ -10,10 +10,12 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
@@ -27,23 +29,24 @@ import java.util.Objects;
 final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResult> {
     private final CudaLowLatencyState state;
     private final LowLatencyCombinePlan plan;
-    private final CudaLowLatencyHandle handle;
+    private final BankHandle<CudaBank> handle;
     private final CudaBank bank;
     private final boolean hooked;
     private final CallEvent event;
     private final LowLatencyStatus status;
-    private final PendingRuns pending = new PendingRuns();
+    private final RunsInFlight pending;
     private final Tensor out;
     private final RunLaunches launches;
     private LowLatencyCombineResult result;
 
     CudaLowLatencyCombine(CudaLowLatencyState state, LowLatencyCombinePlan plan) {
-        this.handle = CudaLowLatencyHandle.of(plan.handle(), state);
+        this.handle = BankHandle.of(plan.handle(), state.banks);
         this.bank = handle.bank();
         state.checks.combine(plan, handle.weighted());
         this.state = state;
         this.plan = plan;
         this.hooked = plan.receiveHook();
+        this.pending = new RunsInFlight(state.banks);
         CudaFunction kernel = state.gpu.combine(plan);
         this.event = new CallEvent(state.stream);
         this.status = state.newStatus(this, event, Kind.COMBINE);
@@ -117,14 +120,14 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
         status.beginRun();
         int run = state.openCombine(hooked);
         if (hooked) {
-            pending.add(run, state.generation());
+            pending.add(run);
         }
         launches.begin(run, bank);
     }
 
     @Override
     public void receive() {
-        int run = pending.take(state.generation());
+        int run = (int) pending.take();
         state.closeCombine(run);
         launches.receive(run, bank);
     }

@@ -10,15 +10,21 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaOperation;
 import io.deepep.cuda.DeviceEvent;
 import io.deepep.cuda.kernel.KernelStruct.Params;
+import io.deepep.lowlatency.BankHandle;
+import io.deepep.lowlatency.Banks;
+import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyFormats;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.spi.RecordedFacts;
 import io.deepep.spi.RowFormat;
 import io.deepep.spi.RunObservation;
 import java.lang.foreign.Arena;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Objects;
 
 /**
@@ -26,7 +32,6 @@ import java.util.Objects;
  * plan is prepared, for either bank; a run only launches.
  */
 final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchResult> {
-    private static final int BANKS = 2;
     private static final long VECTOR_BYTES = 16;
 
     private final CudaLowLatencyState state;
@@ -36,16 +41,16 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     private final int numTopk;
     private final CallEvent event;
     private final LowLatencyStatus status;
-    private final PendingRuns pending = new PendingRuns();
+    private final RunsInFlight pending;
 
     private final RunLaunches launches;
-    private final CudaLowLatencyHandle[] handles = new CudaLowLatencyHandle[BANKS];
-    private final Tensor[] recvX = new Tensor[BANKS];
-    private final Tensor[] recvScales = new Tensor[BANKS];
-    private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[BANKS];
+    private final List<BankHandle<CudaBank>> handles = new ArrayList<>();
+    private final Tensor[] recvX = new Tensor[Banks.COUNT];
+    private final Tensor[] recvScales = new Tensor[Banks.COUNT];
+    private final LowLatencyDispatchResult[] results = new LowLatencyDispatchResult[Banks.COUNT];
 
     /** That the results receive by. */
-    private final Runnable[] hooks = new Runnable[BANKS];
+    private final Runnable[] hooks = new Runnable[Banks.COUNT];
 
     private int latestBank;
 
@@ -54,6 +59,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         this.state = state;
         this.plan = plan;
         this.hooked = plan.receiveHook();
+        this.pending = new RunsInFlight(state.banks);
         this.numTokens = (int) plan.x().size(0);
         this.numTopk = (int) plan.topkIdx().size(1);
         boolean fp8 = plan.format().isFp8();
@@ -62,9 +68,9 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         this.status = state.newStatus(this, event, Kind.DISPATCH);
         int sharedBytes = (int) (scalesSharedOffset() + RowFormat.fp8(hidden()).scaleBytes());
         requireShared(sharedBytes);
-        for (int i = 0; i < BANKS; i++) {
-            CudaBank bank = state.bank(i);
-            handles[i] = newHandle(i);
+        for (int i = 0; i < Banks.COUNT; i++) {
+            CudaBank bank = state.banks.at(i);
+            handles.add(newHandle(i));
             recvX[i] = bank.recvX(plan.format());
             recvScales[i] = bank.recvScales(plan.format());
         }
@@ -80,8 +86,8 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                         new RunTrace.Source(plan.topkIdx(), plan.waitCostStats(), true));
     }
 
-    private CudaLowLatencyHandle newHandle(int bankIdx) {
-        return new CudaLowLatencyHandle(state, state.bank(bankIdx), plan.topkWeights() != null);
+    private BankHandle<CudaBank> newHandle(int bankIdx) {
+        return new BankHandle<>(state.banks, bankIdx, plan.topkWeights() != null);
     }
 
     private int hidden() {
@@ -125,7 +131,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         Params params = LowLatencyStructs.DISPATCH.allocate(arena);
         state.setGroup(params, status, phases);
         LowLatencyLayout layout = state.layout;
-        CudaBank bank = state.bank(bankIdx);
+        CudaBank bank = state.banks.at(bankIdx);
         LowLatencyFormat format = plan.format();
         boolean weighted = plan.topkWeights() != null;
         RowFormat rows = LowLatencyLayout.rows(format, hidden());
@@ -146,8 +152,8 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
                 .set("row_tokens", bank.rowTokens.address())
                 .set("out_x", recvX[bankIdx].address())
                 .set("out_scales", addressOf(recvScales[bankIdx]))
-                .set("out_src_info", bank.srcInfo.address())
-                .set("out_layout_range", bank.layoutRange.address())
+                .set("out_src_info", bank.srcInfo().address())
+                .set("out_layout_range", bank.layoutRange().address())
                 .set("out_counts", bank.count.address())
                 .set("cumulative_stats", addressOf(plan.cumulativeStats()))
                 .set("wait_stats", addressOf(plan.waitCostStats()));
@@ -177,23 +183,25 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     @Override
     public void begin() {
         status.beginRun();
-        latestBank = state.openDispatch(numTokens, numTopk, hooked);
-        if (handles[latestBank].isExpected()) {
-            handles[latestBank] = newHandle(latestBank);
+        latestBank = CallEpoch.parity(state.banks.open(numTokens, numTopk));
+        if (handles.get(latestBank).isExpected()) {
+            handles.set(latestBank, newHandle(latestBank));
             results[latestBank] = null;
         }
-        handles[latestBank].follow();
+        handles.get(latestBank).follow();
         if (hooked) {
-            pending.add(latestBank, state.generation());
+            pending.add(latestBank);
+        } else {
+            state.banks.at(latestBank).setReceived();
         }
-        launches.begin(latestBank, state.bank(latestBank));
+        launches.begin(latestBank, state.banks.at(latestBank));
     }
 
     @Override
     public void receive() {
-        int bank = pending.take(state.generation());
-        state.bank(bank).phase = CudaBank.Phase.RECEIVED;
-        launches.receive(bank, state.bank(bank));
+        int bank = (int) pending.take();
+        state.banks.at(bank).setReceived();
+        launches.receive(bank, state.banks.at(bank));
     }
 
     @Override
@@ -201,7 +209,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         event.synchronize();
         RuntimeException failure = status.failure();
         if (failure != null) {
-            state.bank(latestBank).phase = CudaBank.Phase.EMPTY;
+            state.banks.at(latestBank).setFailed();
             throw failure;
         }
     }
@@ -251,13 +259,13 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
         if (cached == null
                 || !cached.event().equals(resultEvent)
                 || !Objects.equals(hooks[latestBank], receiveHook)) {
-            CudaLowLatencyHandle handle = handles[latestBank];
+            BankHandle<CudaBank> handle = handles.get(latestBank);
             hooks[latestBank] = receiveHook;
             cached =
                     new LowLatencyDispatchResult(
                             recvX[latestBank],
                             recvScales[latestBank],
-                            state.bank(latestBank).count,
+                            state.banks.at(latestBank).count,
                             handle,
                             resultEvent,
                             receiveHook == null ? null : handle.guard(receiveHook));

@@ -11,6 +11,7 @@ import io.deepep.Tensor;
 import io.deepep.cuda.CudaContext;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.NetworkLibrary;
+import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
 import io.deepep.spi.Operation;
@@ -130,7 +131,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
 
     @Override
     public Tensor combineBuffer(LowLatencyHandle handle) {
-        return CudaLowLatencyHandle.of(handle, state).bank().combineBuffer();
+        return BankHandle.of(handle, state.banks).bank().combineBuffer();
     }
 
     @Override

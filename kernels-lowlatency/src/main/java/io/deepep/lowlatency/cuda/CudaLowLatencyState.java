@@ -12,6 +12,7 @@ import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.kernel.StatusStruct;
 import io.deepep.cuda.memory.DevicePool;
+import io.deepep.lowlatency.Banks;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyErrors;
@@ -26,8 +27,6 @@ final class CudaLowLatencyState implements AutoCloseable {
 
     static final int RECEIVE = LowLatencyStructs.Phases.RECEIVE.value();
     static final int BOTH = SEND | RECEIVE;
-
-    private static final int BANKS = 2;
 
     final CudaContext context;
     final CudaStream stream;
@@ -44,18 +43,16 @@ final class CudaLowLatencyState implements AutoCloseable {
 
     private final CudaLowLatencyKernels.Place place;
     private final boolean maskTimedOutRanks;
-    private final CudaBank[] banks = new CudaBank[BANKS];
+    final Banks<CudaBank> banks;
     private final RankMask mask;
 
     /** {@code RankState} of lowlatency_structs.cuh. */
     final DevicePool.Block rankState;
 
     /** Whether the latest combine of each run number is sent but not received. */
-    private final boolean[] unreceived = new boolean[BANKS];
+    private final boolean[] unreceived = new boolean[Banks.COUNT];
 
-    private long numDispatches;
     private long numCombines;
-    private int generation;
 
     CudaLowLatencyState(
             CudaLowLatencyKernels.Place place, LowLatencyLimits limits, boolean maskTimedOutRanks) {
@@ -71,9 +68,10 @@ final class CudaLowLatencyState implements AutoCloseable {
         this.gpu = LowLatencyGpu.of(place);
         this.memory = new DevicePool(stream);
         int numRanks = topology.numRanks();
-        for (int i = 0; i < BANKS; i++) {
-            banks[i] = new CudaBank(limits, numRanks, memory);
-        }
+        this.banks =
+                new Banks<>(
+                        new CudaBank(limits, numRanks, memory),
+                        new CudaBank(limits, numRanks, memory));
         this.waitStats = memory.allocateZeroed((long) Long.BYTES * numRanks);
         this.rankState = memory.allocateZeroed(LowLatencyStructs.RANK_STATE.numBytes());
         long maskedAddress = rankState.address() + LowLatencyStructs.RANK_STATE.offset("masked");
@@ -104,15 +102,6 @@ final class CudaLowLatencyState implements AutoCloseable {
 
     RankMask mask() {
         return mask;
-    }
-
-    /** Counts cleans: handles and hooks of an earlier generation are invalid. */
-    int generation() {
-        return generation;
-    }
-
-    CudaBank bank(int idx) {
-        return banks[idx];
     }
 
     /** Fills the group at the beginning of {@code params}. */
@@ -184,27 +173,9 @@ final class CudaLowLatencyState implements AutoCloseable {
         return wanted == 0 ? share : wanted;
     }
 
-    /** Starts the next dispatch in its bank, whose index is returned. */
-    int openDispatch(int numTokens, int numTopk, boolean hooked) {
-        int idx = (int) ((numDispatches + 1) % BANKS);
-        CudaBank bank = banks[idx];
-        if (bank.phase == CudaBank.Phase.SENT) {
-            throw new CallOrderException(
-                    ("dispatch %s has been sent but not received; run its receive hook before the second next"
-                                    + " dispatch")
-                            .formatted(bank.dispatch));
-        }
-        numDispatches++;
-        bank.dispatch = numDispatches;
-        bank.numTokens = numTokens;
-        bank.numTopk = numTopk;
-        bank.phase = hooked ? CudaBank.Phase.SENT : CudaBank.Phase.RECEIVED;
-        return idx;
-    }
-
     /** Starts the next combine; returns its run number. */
     int openCombine(boolean hooked) {
-        int run = (int) ((numCombines + 1) % BANKS);
+        int run = (int) ((numCombines + 1) % Banks.COUNT);
         if (unreceived[run]) {
             throw new CallOrderException(
                     ("combine %s has been sent but not received; run its receive hook before the second next"
@@ -234,15 +205,14 @@ final class CudaLowLatencyState implements AutoCloseable {
         long kept = LowLatencyStructs.RANK_STATE.offset("masked");
         stream.fillBytes(rankState.address() + kept, (byte) 0, rankState.numBytes() - kept);
         mask.write();
-        for (int i = 0; i < BANKS; i++) {
-            stream.fillBytes(banks[i].struct.address(), (byte) 0, banks[i].struct.numBytes());
-            banks[i].reset();
+        for (int i = 0; i < Banks.COUNT; i++) {
+            DevicePool.Block struct = banks.at(i).struct;
+            stream.fillBytes(struct.address(), (byte) 0, struct.numBytes());
             unreceived[i] = false;
         }
         stream.synchronize();
-        numDispatches = 0;
+        banks.clean();
         numCombines = 0;
-        generation++;
     }
 
     @Override

@@ -52,7 +52,7 @@ final class CombineHeaders {
         headers.put(owner, epoch, CombineWord.COMBINE_TOKEN, bad < 0 ? 0 : (int) (bad / numTopk));
         headers.put(owner, epoch, CombineWord.COMBINE_K, bad < 0 ? 0 : (int) (bad % numTopk));
         headers.putLong(owner, epoch, CombineWord.COMBINE_VALUE_LOW, value);
-        headers.announce(owner, epoch, CallEpoch.of(bank.call));
+        headers.announce(owner, epoch, CallEpoch.of(bank.dispatch()));
     }
 
     private FaultCode status(long bad, long value) {

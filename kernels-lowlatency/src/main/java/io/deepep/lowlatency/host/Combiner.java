@@ -6,6 +6,7 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.host.HostHeap;
 import io.deepep.host.RowMath;
+import io.deepep.lowlatency.BankHandle;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyLayout;
@@ -91,7 +92,7 @@ final class Combiner {
 
     /** Sends and returns the number of the combine. */
     long send(LowLatencyCombinePlan plan) {
-        DispatchBank bank = ((HostLowLatencyHandle) plan.handle()).combine();
+        DispatchBank bank = BankHandle.of(plan.handle(), kernels.banks()).combine();
         long call = calls + 1;
         int parity = CallEpoch.parity(call);
         if (unreceived[parity] != 0) {
@@ -103,8 +104,8 @@ final class Combiner {
         }
         calls = call;
         unreceived[parity] = call;
-        dispatch[parity] = bank.call;
-        nextDispatch[parity] = kernels.nextDispatch();
+        dispatch[parity] = bank.dispatch();
+        nextDispatch[parity] = kernels.banks().next();
         // Kept here, because the bank may hold a later dispatch when this combine is received.
         System.arraycopy(bank.reached, 0, expected[parity], 0, peers.count());
         // The owners have summed what lay in the slots of this parity.

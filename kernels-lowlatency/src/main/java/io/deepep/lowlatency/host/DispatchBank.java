@@ -7,27 +7,15 @@ import io.deepep.LowLatencyLimits;
 import io.deepep.Tensor;
 import io.deepep.Ue8m0;
 import io.deepep.host.HostMemory;
+import io.deepep.lowlatency.Bank;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
 /**
- * Where the dispatches of one parity of the epoch put what they receive, and how far the latest of
- * them has come. A rank has two, so two results are alive.
- *
- * <p>Memory is for the worst case but costs only the pages that are used. BF16 and FP8 rows share
- * it.
+ * A bank in the host's memory, for the worst case; it costs only the pages that are used. BF16 and
+ * FP8 rows share it.
  */
-final class DispatchBank {
-    /** How far the bank's dispatch has come. */
-    enum Phase {
-        /** None yet, or it failed for all ranks. */
-        EMPTY,
-        /** Sent, not received. */
-        SENT,
-        /** Received. */
-        RECEIVED
-    }
-
+final class DispatchBank extends Bank {
     final int numSlots;
     final int numLocalExperts;
     final int hidden;
@@ -52,8 +40,8 @@ final class DispatchBank {
 
     final MemorySegment layoutRange;
     final MemorySegment counts;
-    final Tensor srcInfoTensor;
-    final Tensor layoutRangeTensor;
+    private final Tensor srcInfoTensor;
+    private final Tensor layoutRangeTensor;
     final Tensor countTensor;
     private final Tensor bf16;
     private final Tensor fp8;
@@ -71,16 +59,9 @@ final class DispatchBank {
 
     final int[] receivedRows;
 
-    Phase phase = Phase.EMPTY;
-
-    /** The number of its dispatch, 0 for none. */
-    long call;
-
     /** The combine that comes next after the bank's dispatch was begun. */
     long nextCombine;
 
-    int numTokens;
-    int numTopk;
     LowLatencyFormat format = LowLatencyFormat.BF16;
 
     DispatchBank(Arena arena, LowLatencyLimits limits, int numRanks) {
@@ -134,5 +115,15 @@ final class DispatchBank {
             case FP8, FP8_POWER_OF_TWO -> floatScales;
             case FP8_UE8M0 -> packedScales;
         };
+    }
+
+    @Override
+    protected Tensor srcInfo() {
+        return srcInfoTensor;
+    }
+
+    @Override
+    protected Tensor layoutRange() {
+        return layoutRangeTensor;
     }
 }

@@ -46,8 +46,8 @@ final class DispatchReceiver {
     }
 
     void receive(long call, Tensor cumulativeStats, Tensor waitCostStats) {
-        DispatchBank bank = kernels.bank(call);
-        bank.phase = DispatchBank.Phase.EMPTY;
+        DispatchBank bank = kernels.banks().of(call);
+        bank.setFailed();
         // acquire; pairs with the release in Headers.announce.
         int other =
                 peers.awaitHeaders(
@@ -66,7 +66,7 @@ final class DispatchReceiver {
                 }
             }
             addStats(bank, cumulativeStats);
-            bank.phase = DispatchBank.Phase.RECEIVED;
+            bank.setReceived();
         } finally {
             // Also after an error that every rank learned of: the slots are free again.
             peers.acknowledge(Kind.DISPATCH, call);
@@ -86,8 +86,8 @@ final class DispatchReceiver {
                 throw errors.dispatchFormat(format, source, given);
             }
             int numTopk = headers.get(call, source, DispatchWord.TOPK);
-            if (numTopk != bank.numTopk) {
-                throw errors.numTopk(bank.numTopk, source, numTopk);
+            if (numTopk != bank.numTopk()) {
+                throw errors.numTopk(bank.numTopk(), source, numTopk);
             }
             crowded |= DispatchTrait.CROWDED.isIn(headers.get(call, source, DispatchWord.TRAITS));
         }
@@ -154,13 +154,13 @@ final class DispatchReceiver {
             if (bank.weighted) {
                 bank.weightedRows.setToken(source, i, token);
             }
-            for (int k = 0; k < bank.numTopk; k++) {
+            for (int k = 0; k < bank.numTopk(); k++) {
                 int selection = local.get(INT, slot + format.selectionsOffset() + 4L * k);
                 boolean isHere = selection != CallWord.NO_SELECTION;
                 int expert = isHere ? CallWord.expert(selection) : -1;
                 int row = isHere ? firstRow(bank, expert, source) + CallWord.order(selection) : 0;
                 if (bank.weighted) {
-                    long weights = slot + format.weightsOffset(bank.numTopk);
+                    long weights = slot + format.weightsOffset(bank.numTopk());
                     float weight = local.get(FLOAT, weights + 4L * k);
                     bank.weightedRows.setSelection(source, i, k, expert, row, weight);
                 }

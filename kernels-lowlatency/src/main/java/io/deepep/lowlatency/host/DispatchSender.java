@@ -75,7 +75,7 @@ final class DispatchSender {
         MemorySegment topk = plan.topkIdx().segment();
         boolean weighted = plan.topkWeights() != null;
         long call = kernels.openDispatch(numTokens, numTopk, plan.format(), weighted);
-        DispatchBank bank = kernels.bank(call);
+        DispatchBank bank = kernels.banks().of(call);
         MemorySegment.copy(topk, 0, bank.sentTopkIdx, 0, 8L * numTokens * numTopk);
         // The slots are free once every receiver has taken the dispatch before the last out of
         // them. Pairs with the signal in Peers.acknowledge.

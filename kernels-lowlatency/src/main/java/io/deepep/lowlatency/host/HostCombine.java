@@ -7,6 +7,7 @@ import io.deepep.LowLatencyCombineResult;
 import io.deepep.Tensor;
 import io.deepep.host.HostMemory;
 import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
 import java.lang.foreign.Arena;
@@ -28,7 +29,7 @@ final class HostCombine implements Operation<LowLatencyCombineResult> {
     HostCombine(HostLowLatencyKernels kernels, LowLatencyCombinePlan plan, int hidden) {
         this.kernels = kernels;
         this.plan = plan;
-        this.runs = new RunsInFlight(kernels);
+        this.runs = new RunsInFlight(kernels.banks());
         this.out = plan.out() != null ? plan.out() : allocate(plan.handle().numTokens(), hidden);
     }
 

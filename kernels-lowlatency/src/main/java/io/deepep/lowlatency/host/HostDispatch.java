@@ -3,12 +3,17 @@ package io.deepep.lowlatency.host;
 import io.deepep.Event;
 import io.deepep.LowLatencyDispatchPlan;
 import io.deepep.LowLatencyDispatchResult;
+import io.deepep.lowlatency.BankHandle;
+import io.deepep.lowlatency.Banks;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.LowLatencyRows;
+import io.deepep.lowlatency.RunsInFlight;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RecordedFacts;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Objects;
 
 /**
@@ -23,22 +28,21 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     /** That the results receive by. */
     private final Runnable[] hooks = new Runnable[2];
 
-    private final HostLowLatencyHandle[] handles = new HostLowLatencyHandle[2];
+    private final List<BankHandle<DispatchBank>> handles = new ArrayList<>();
     private final RunsInFlight runs;
     private long completed;
 
     HostDispatch(HostLowLatencyKernels kernels, LowLatencyDispatchPlan plan) {
         this.kernels = kernels;
         this.plan = plan;
-        this.runs = new RunsInFlight(kernels);
-        for (int parity = 0; parity < 2; parity++) {
-            handles[parity] = newHandle(parity);
+        this.runs = new RunsInFlight(kernels.banks());
+        for (int parity = 0; parity < Banks.COUNT; parity++) {
+            handles.add(newHandle(parity));
         }
     }
 
-    private HostLowLatencyHandle newHandle(int parity) {
-        return new HostLowLatencyHandle(
-                kernels, kernels.bankOf(parity), plan.topkWeights() != null);
+    private BankHandle<DispatchBank> newHandle(int parity) {
+        return new BankHandle<>(kernels.banks(), parity, plan.topkWeights() != null);
     }
 
     @Override
@@ -46,11 +50,11 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         long epoch = kernels.sender().send(plan);
         runs.add(epoch);
         int parity = parity(epoch);
-        if (handles[parity].isExpected()) {
-            handles[parity] = newHandle(parity);
+        if (handles.get(parity).isExpected()) {
+            handles.set(parity, newHandle(parity));
             results[parity] = null;
         }
-        handles[parity].follow();
+        handles.get(parity).follow();
     }
 
     @Override
@@ -63,14 +67,14 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
     public LowLatencyDispatchResult result(Event event, Runnable receiveHook) {
         int parity = parity(runs.latest());
         LowLatencyDispatchResult cached = results[parity];
-        DispatchBank bank = kernels.bankOf(parity);
+        DispatchBank bank = kernels.banks().at(parity);
         if (cached != null
                 && cached.event().equals(event)
                 && Objects.equals(hooks[parity], receiveHook)
                 && cached.recvX().equals(bank.recvX())) {
             return cached;
         }
-        HostLowLatencyHandle handle = handles[parity];
+        BankHandle<DispatchBank> handle = handles.get(parity);
         hooks[parity] = receiveHook;
         results[parity] =
                 new LowLatencyDispatchResult(
@@ -89,7 +93,7 @@ final class HostDispatch implements Operation<LowLatencyDispatchResult> {
         LowLatencyRows.dispatch(facts, plan.format(), hidden);
         facts.tokens(plan.x().size(0), RecordedFacts.UNKNOWN);
         if (hasCompleted) {
-            DispatchBank bank = kernels.bank(completed);
+            DispatchBank bank = kernels.banks().of(completed);
             int[] experts = bank.countTensor.segment().toArray(ValueLayout.JAVA_INT);
             facts.tokens(plan.x().size(0), Arrays.stream(experts).sum())
                     .peers(bank.sentRows, bank.receivedRows)

@@ -13,12 +13,13 @@ import io.deepep.Tensor;
 import io.deepep.host.HostContext;
 import io.deepep.host.HostHeap;
 import io.deepep.host.HostMemory;
+import io.deepep.lowlatency.BankHandle;
+import io.deepep.lowlatency.Banks;
 import io.deepep.lowlatency.CallEpoch;
 import io.deepep.lowlatency.Kind;
 import io.deepep.lowlatency.LowLatencyChecks;
 import io.deepep.lowlatency.LowLatencyKernels;
 import io.deepep.lowlatency.LowLatencyLayout;
-import io.deepep.spi.CallOrderException;
 import io.deepep.spi.Operation;
 import io.deepep.spi.RowFormat;
 import java.lang.foreign.Arena;
@@ -40,7 +41,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     private final RowFormat bf16Rows;
     private final RowFormat fp8Rows;
     private final Peers peers;
-    private final DispatchBank[] banks = new DispatchBank[2];
+    private final Banks<DispatchBank> banks;
     private final DispatchSender sender;
     private final DispatchReceiver receiver;
     private final Combiner combiner;
@@ -48,9 +49,7 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     /** Freed when unreachable: results handed out keep it alive. */
     private final Arena arena = Arena.ofAuto();
 
-    private final Tensor[] combineBuffers = new Tensor[2];
-    private long dispatches;
-    private int generation;
+    private final Tensor[] combineBuffers = new Tensor[Banks.COUNT];
 
     /**
      * The kernels of one rank.
@@ -68,8 +67,10 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         this.bf16Rows = RowFormat.bf16(limits.hidden());
         this.fp8Rows = RowFormat.fp8(limits.hidden());
         int numRanks = peers.count();
-        banks[0] = new DispatchBank(arena, limits, numRanks);
-        banks[1] = new DispatchBank(arena, limits, numRanks);
+        banks =
+                new Banks<>(
+                        new DispatchBank(arena, limits, numRanks),
+                        new DispatchBank(arena, limits, numRanks));
         long longestRow = Math.max(bf16Rows.dataBytes(), fp8Rows.dataBytes());
         this.sender = new DispatchSender(this, peers, HostMemory.allocate(arena, longestRow));
         this.receiver = new DispatchReceiver(this, peers);
@@ -105,18 +106,17 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
 
     @Override
     public Operation<LowLatencyCombineResult> prepareCombine(LowLatencyCombinePlan plan) {
-        HostLowLatencyHandle handle = own(plan.handle());
-        checks.combine(plan, handle.weighted());
+        checks.combine(plan, BankHandle.of(plan.handle(), banks).weighted());
         return new HostCombine(this, plan, limits.hidden());
     }
 
     @Override
     public Tensor combineBuffer(LowLatencyHandle handle) {
-        return combineBuffer(own(handle).bank());
+        return combineBuffer(BankHandle.of(handle, banks).bank());
     }
 
     private Tensor combineBuffer(DispatchBank bank) {
-        int parity = CallEpoch.parity(bank.call);
+        int parity = CallEpoch.parity(bank.dispatch());
         if (combineBuffers[parity] == null) {
             long places = (long) bank.numLocalExperts * bank.numSlots;
             combineBuffers[parity] =
@@ -131,15 +131,6 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
         return combineBuffers[parity];
     }
 
-    private HostLowLatencyHandle own(LowLatencyHandle handle) {
-        if (handle instanceof HostLowLatencyHandle mine && mine.belongsTo(this)) {
-            return mine;
-        }
-        throw new IllegalArgumentException(
-                "the handle is of another buffer; combine with the handle that this buffer's"
-                        + " dispatch returned");
-    }
-
     /** What is stored lies in the peers' memory. */
     @Override
     public void quiet() {}
@@ -147,19 +138,9 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
     @Override
     public void reset() {
         context.rdma().local().asSlice(0, layout.headersEnd()).fill((byte) 0);
-        generation++;
-        dispatches = 0;
         peers.reset();
         combiner.reset();
-        for (DispatchBank bank : banks) {
-            bank.call = 0;
-            bank.phase = DispatchBank.Phase.EMPTY;
-        }
-    }
-
-    /** Counts resets: handles of an earlier generation are invalid though epochs start again. */
-    int generation() {
-        return generation;
+        banks.clean();
     }
 
     @Override
@@ -174,27 +155,12 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
 
     /** Starts the next dispatch in its bank. */
     long openDispatch(int numTokens, int numTopk, LowLatencyFormat format, boolean weighted) {
-        DispatchBank bank = bank(dispatches + 1);
-        if (bank.phase == DispatchBank.Phase.SENT) {
-            throw new CallOrderException(
-                    ("dispatch %s has been sent but not received; run its receive hook before the second next"
-                                    + " dispatch")
-                            .formatted(bank.call));
-        }
-        dispatches++;
-        bank.call = dispatches;
+        long dispatch = banks.open(numTokens, numTopk);
+        DispatchBank bank = banks.of(dispatch);
         bank.nextCombine = combiner.nextCall();
-        bank.numTokens = numTokens;
-        bank.numTopk = numTopk;
         bank.format = format;
         bank.weighted = weighted;
-        bank.phase = DispatchBank.Phase.SENT;
-        return dispatches;
-    }
-
-    /** The number of the next dispatch. */
-    long nextDispatch() {
-        return dispatches + 1;
+        return dispatch;
     }
 
     /**
@@ -202,20 +168,13 @@ public final class HostLowLatencyKernels implements LowLatencyKernels {
      * again. The slots are free: that rank got an acknowledgement of the dispatch before the last.
      */
     void skipDispatch() {
-        dispatches++;
-        DispatchBank bank = bank(dispatches);
-        bank.call = dispatches;
-        bank.phase = DispatchBank.Phase.EMPTY;
-        peers.acknowledge(Kind.DISPATCH, dispatches);
+        long skipped = banks.next();
+        banks.skip();
+        peers.acknowledge(Kind.DISPATCH, skipped);
     }
 
-    /** The bank that a dispatch takes. */
-    DispatchBank bank(long call) {
-        return bankOf(CallEpoch.parity(call));
-    }
-
-    DispatchBank bankOf(int parity) {
-        return banks[parity];
+    Banks<DispatchBank> banks() {
+        return banks;
     }
 
     DispatchSender sender() {

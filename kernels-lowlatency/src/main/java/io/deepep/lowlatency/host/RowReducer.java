@@ -70,7 +70,7 @@ final class RowReducer {
         WeightedRows rows = bank.weightedRows;
         int first = -1;
         int count = 0;
-        for (int k = 0; k < bank.numTopk; k++) {
+        for (int k = 0; k < bank.numTopk(); k++) {
             if (rows.isHere(owner, i, k)) {
                 first = first < 0 ? k : first;
                 weights[count] = rows.weight(owner, i, k);

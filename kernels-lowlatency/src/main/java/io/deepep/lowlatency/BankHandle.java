@@ -1,4 +1,4 @@
-package io.deepep.lowlatency.cuda;
+package io.deepep.lowlatency;
 
 import io.deepep.LowLatencyHandle;
 import io.deepep.Tensor;
@@ -7,10 +7,12 @@ import io.deepep.spi.CallOrderException;
 /**
  * Names one dispatch: the bank that holds its routing, and the dispatch that must still be in it.
  * Once that was combined, the object may stand for the plan's next dispatch in that bank.
+ *
+ * @param <B> a backend's banks
  */
-final class CudaLowLatencyHandle implements LowLatencyHandle {
-    private final CudaLowLatencyState owner;
-    private final CudaBank bank;
+public final class BankHandle<B extends Bank> implements LowLatencyHandle {
+    private final Banks<B> owner;
+    private final B bank;
     private final boolean weighted;
     private long dispatch;
     private boolean combined = true; // nobody holds it
@@ -18,41 +20,48 @@ final class CudaLowLatencyHandle implements LowLatencyHandle {
     private int numTokens;
     private int numTopk;
 
-    CudaLowLatencyHandle(CudaLowLatencyState owner, CudaBank bank, boolean weighted) {
+    /**
+     * Stands for nothing until it {@linkplain #follow follows} a dispatch.
+     *
+     * @param index of its bank
+     * @param weighted whether the dispatch is given weights
+     */
+    public BankHandle(Banks<B> owner, int index, boolean weighted) {
         this.owner = owner;
-        this.bank = bank;
+        this.bank = owner.at(index);
         this.weighted = weighted;
     }
 
-    /** Whether its dispatch was given weights. */
-    boolean weighted() {
-        return weighted;
-    }
-
-    /** The handle as one of {@code state}'s. */
-    static CudaLowLatencyHandle of(LowLatencyHandle handle, CudaLowLatencyState state) {
-        if (handle instanceof CudaLowLatencyHandle cuda && cuda.owner == state) {
-            return cuda;
+    /** The handle as one of {@code banks}. */
+    @SuppressWarnings("unchecked") // whose owner has banks of this type
+    public static <B extends Bank> BankHandle<B> of(LowLatencyHandle handle, Banks<B> banks) {
+        if (handle instanceof BankHandle<?> mine && mine.owner == banks) {
+            return (BankHandle<B>) mine;
         }
         throw new IllegalArgumentException(
                 "the handle is of another buffer; combine with the handle that this buffer's dispatch returned");
+    }
+
+    /** Whether its dispatch was given weights. */
+    public boolean weighted() {
+        return weighted;
     }
 
     /**
      * Whether it names a dispatch that was not combined: whoever holds it has to learn that another
      * one has taken its place, so it must not stand for that.
      */
-    boolean isExpected() {
+    public boolean isExpected() {
         return !combined;
     }
 
     /** Names the bank's present dispatch from here on. */
-    void follow() {
+    public void follow() {
         combined = false;
-        dispatch = bank.dispatch;
+        dispatch = bank.dispatch();
         generation = owner.generation();
-        numTokens = bank.numTokens;
-        numTopk = bank.numTopk;
+        numTokens = bank.numTokens();
+        numTopk = bank.numTopk();
     }
 
     /** Why the bank does not hold this dispatch any more, or null. */
@@ -60,18 +69,18 @@ final class CudaLowLatencyHandle implements LowLatencyHandle {
         if (generation != owner.generation()) {
             return "the handle is from before cleanLowLatencyBuffer; dispatch again";
         }
-        return bank.dispatch == dispatch
+        return bank.dispatch() == dispatch
                 ? null
                 : ("the handle is of dispatch %s but its memory now holds dispatch %s; a low-latency result is"
                                 + " valid until the second next dispatch")
-                        .formatted(dispatch, bank.dispatch);
+                        .formatted(dispatch, bank.dispatch());
     }
 
     /**
      * A receive hook that refuses to run once the bank holds another dispatch. After a clean there
      * is nothing to receive, which the hook knows itself.
      */
-    Runnable guard(Runnable receiveHook) {
+    public Runnable guard(Runnable receiveHook) {
         return () -> {
             if (generation == owner.generation()) {
                 requireCurrent();
@@ -88,7 +97,7 @@ final class CudaLowLatencyHandle implements LowLatencyHandle {
     }
 
     /** The bank, if it still holds this dispatch. */
-    CudaBank bank() {
+    public B bank() {
         String gone = whyGone();
         if (gone != null) {
             throw new IllegalArgumentException(gone);
@@ -96,33 +105,29 @@ final class CudaLowLatencyHandle implements LowLatencyHandle {
         return bank;
     }
 
-    /** Notes that this dispatch is combined, if the bank holds it and has received it. */
-    void combine() {
-        receivedBank();
-        combined = true;
-    }
-
-    private CudaBank receivedBank() {
-        CudaBank held = bank();
-        if (held.phase != CudaBank.Phase.RECEIVED) {
+    /** The bank, to combine this dispatch, if it holds it and has received it. */
+    public B combine() {
+        B held = bank();
+        if (!held.isReceived()) {
             throw new IllegalArgumentException(
                     "dispatch "
                             + dispatch
                             + " has not been received, or failed; run its receive hook first");
         }
+        combined = true;
         return held;
     }
 
     @Override
     public Tensor srcInfo() {
         requireCurrent();
-        return bank.srcInfo;
+        return bank.srcInfo();
     }
 
     @Override
     public Tensor layoutRange() {
         requireCurrent();
-        return bank.layoutRange;
+        return bank.layoutRange();
     }
 
     @Override
