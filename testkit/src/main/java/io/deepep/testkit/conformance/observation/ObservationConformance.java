@@ -54,7 +54,7 @@ public final class ObservationConformance implements RankGroup {
     private static final NormalLimits NORMAL = NormalLimits.of(24, HIDDEN, 4, 16);
     private static final LowLatencyLimits LOW_LATENCY = new LowLatencyLimits(8, HIDDEN, 8, 4);
 
-    private static final Duration LATE = Duration.ofMillis(5);
+    private static final Duration LATE = Duration.ofMillis(25);
 
     private final TestBackend backend;
     private final Told told = new Told();
