@@ -11,27 +11,18 @@ import java.util.function.BiConsumer;
  * #preReduced Pre-reduced}, each rank sums its own experts' rows of a token first: fewer bytes, one
  * more rounding.
  */
-public final class LowLatencyCombinePlan extends Plan {
-    private final Tensor x;
-    private final Tensor topkIdx;
+public final class LowLatencyCombinePlan extends LowLatencyPlan {
     private final Tensor topkWeights;
     private final LowLatencyHandle handle;
     private final CombineFormat format;
     private final Tensor out;
-    private final Tensor waitCostStats;
-    private final boolean receiveHook;
-    private final int numSms;
 
     private LowLatencyCombinePlan(Builder from) {
-        x = from.x;
-        topkIdx = from.topkIdx;
+        super(from);
         topkWeights = from.topkWeights;
         handle = from.handle;
         format = from.format;
         out = from.out;
-        waitCostStats = from.waitCostStats;
-        receiveHook = from.receiveHook;
-        numSms = from.numSms;
     }
 
     /**
@@ -69,16 +60,6 @@ public final class LowLatencyCombinePlan extends Plan {
         return new Builder(x, topkIdx, null, handle);
     }
 
-    /** BF16 [El, R*maxTokens, H]. */
-    public Tensor x() {
-        return x;
-    }
-
-    /** I64 [T,K]. */
-    public Tensor topkIdx() {
-        return topkIdx;
-    }
-
     /** F32 [T,K], or null if pre-reduced. */
     public Tensor topkWeights() {
         return topkWeights;
@@ -104,21 +85,6 @@ public final class LowLatencyCombinePlan extends Plan {
         return out;
     }
 
-    /** I64 [R] or null. */
-    public Tensor waitCostStats() {
-        return waitCostStats;
-    }
-
-    /** Whether the receive half waits for the hook. */
-    public boolean receiveHook() {
-        return receiveHook;
-    }
-
-    /** Multiprocessors to use, 0 for the default. */
-    public int numSms() {
-        return numSms;
-    }
-
     @Override
     void forEachTensor(BiConsumer<String, Tensor> action) {
         action.accept("x", x());
@@ -134,22 +100,21 @@ public final class LowLatencyCombinePlan extends Plan {
     }
 
     /** Builds a {@link LowLatencyCombinePlan}. */
-    public static final class Builder {
-        private final Tensor x;
-        private final Tensor topkIdx;
+    public static final class Builder extends LowLatencyPlan.Builder<Builder> {
         private final Tensor topkWeights;
         private final LowLatencyHandle handle;
         private CombineFormat format = CombineFormat.BF16;
         private Tensor out;
-        private Tensor waitCostStats;
-        private boolean receiveHook;
-        private int numSms;
 
         private Builder(Tensor x, Tensor topkIdx, Tensor topkWeights, LowLatencyHandle handle) {
-            this.x = Objects.requireNonNull(x, "x");
-            this.topkIdx = Objects.requireNonNull(topkIdx, "topkIdx");
+            super(x, topkIdx);
             this.topkWeights = topkWeights;
             this.handle = Objects.requireNonNull(handle, "handle");
+        }
+
+        @Override
+        Builder self() {
+            return this;
         }
 
         /** What travels, BF16 unless said; the same on every rank. */
@@ -161,30 +126,6 @@ public final class LowLatencyCombinePlan extends Plan {
         /** Memory for the result, BF16 [T,H], rows contiguous. */
         public Builder out(Tensor target) {
             this.out = target;
-            return this;
-        }
-
-        /** I64 [R], contiguous: the nanoseconds waited for each rank are added to it. */
-        public Builder waitCostStats(Tensor stats) {
-            this.waitCostStats = stats;
-            return this;
-        }
-
-        /** Only sends; the result's hook receives and sums. */
-        public Builder receiveHook(boolean on) {
-            this.receiveHook = on;
-            return this;
-        }
-
-        /**
-         * Multiprocessors that the call takes on a GPU. By default all, shared evenly by the ranks
-         * of the GPU, which is fastest; the host backend has no use for it.
-         */
-        public Builder numSms(int number) {
-            if (number < 1) {
-                throw new IllegalArgumentException("numSms=" + number + " must be at least 1");
-            }
-            this.numSms = number;
             return this;
         }
 

@@ -9,25 +9,16 @@ import java.util.function.BiConsumer;
  *
  * <p>The inputs must stay unchanged until the dispatch, with a hook its send half, has finished.
  */
-public final class LowLatencyDispatchPlan extends Plan {
-    private final Tensor x;
-    private final Tensor topkIdx;
+public final class LowLatencyDispatchPlan extends LowLatencyPlan {
     private final LowLatencyFormat format;
     private final Tensor topkWeights;
     private final Tensor cumulativeStats;
-    private final Tensor waitCostStats;
-    private final boolean receiveHook;
-    private final int numSms;
 
     private LowLatencyDispatchPlan(Builder from) {
-        x = from.x;
-        topkIdx = from.topkIdx;
+        super(from);
         format = from.format;
         topkWeights = from.topkWeights;
         cumulativeStats = from.cumulativeStats;
-        waitCostStats = from.waitCostStats;
-        receiveHook = from.receiveHook;
-        numSms = from.numSms;
     }
 
     /**
@@ -39,16 +30,6 @@ public final class LowLatencyDispatchPlan extends Plan {
      */
     public static Builder builder(Tensor x, Tensor topkIdx) {
         return new Builder(x, topkIdx);
-    }
-
-    /** BF16 [T,H]. */
-    public Tensor x() {
-        return x;
-    }
-
-    /** I64 [T,K]. */
-    public Tensor topkIdx() {
-        return topkIdx;
     }
 
     /** What travels. */
@@ -66,21 +47,6 @@ public final class LowLatencyDispatchPlan extends Plan {
         return cumulativeStats;
     }
 
-    /** I64 [R] or null. */
-    public Tensor waitCostStats() {
-        return waitCostStats;
-    }
-
-    /** Whether the receive half waits for the hook. */
-    public boolean receiveHook() {
-        return receiveHook;
-    }
-
-    /** Multiprocessors to use, 0 for the default. */
-    public int numSms() {
-        return numSms;
-    }
-
     @Override
     void forEachTensor(BiConsumer<String, Tensor> action) {
         action.accept("x", x());
@@ -96,19 +62,18 @@ public final class LowLatencyDispatchPlan extends Plan {
     }
 
     /** Builds a {@link LowLatencyDispatchPlan}. */
-    public static final class Builder {
-        private final Tensor x;
-        private final Tensor topkIdx;
+    public static final class Builder extends LowLatencyPlan.Builder<Builder> {
         private LowLatencyFormat format = LowLatencyFormat.FP8;
         private Tensor topkWeights;
         private Tensor cumulativeStats;
-        private Tensor waitCostStats;
-        private boolean receiveHook;
-        private int numSms;
 
         private Builder(Tensor x, Tensor topkIdx) {
-            this.x = Objects.requireNonNull(x, "x");
-            this.topkIdx = Objects.requireNonNull(topkIdx, "topkIdx");
+            super(x, topkIdx);
+        }
+
+        @Override
+        Builder self() {
+            return this;
         }
 
         /** What travels; {@link LowLatencyFormat#FP8} by default. */
@@ -130,32 +95,6 @@ public final class LowLatencyDispatchPlan extends Plan {
         /** I32 [El], contiguous: the received count of each local expert is added to it. */
         public Builder cumulativeStats(Tensor stats) {
             this.cumulativeStats = stats;
-            return this;
-        }
-
-        /** I64 [R], contiguous: the nanoseconds waited for each source rank are added to it. */
-        public Builder waitCostStats(Tensor stats) {
-            this.waitCostStats = stats;
-            return this;
-        }
-
-        /**
-         * Only sends; the result's hook receives. Between the halves nothing of the device is held.
-         */
-        public Builder receiveHook(boolean on) {
-            this.receiveHook = on;
-            return this;
-        }
-
-        /**
-         * Multiprocessors that the call takes on a GPU. By default all, shared evenly by the ranks
-         * of the GPU, which is fastest; the host backend has no use for it.
-         */
-        public Builder numSms(int number) {
-            if (number < 1) {
-                throw new IllegalArgumentException("numSms=" + number + " must be at least 1");
-            }
-            this.numSms = number;
             return this;
         }
 

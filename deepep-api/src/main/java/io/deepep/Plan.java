@@ -22,8 +22,7 @@ import java.util.function.BiConsumer;
  * </ul>
  */
 @SuppressWarnings("exports") // the state is for buffers
-public abstract sealed class Plan
-        permits DispatchPlan, CombinePlan, LowLatencyDispatchPlan, LowLatencyCombinePlan {
+public abstract sealed class Plan permits DispatchPlan, CombinePlan, LowLatencyPlan {
     private final PlanState state = new PlanState(this::forEachTensor, this::forEachOutput);
 
     Plan() {}

@@ -1,0 +1,94 @@
+package io.deepep;
+
+import java.util.Objects;
+
+/** What low-latency dispatches and combines are asked for alike: see {@link Plan}. */
+public abstract sealed class LowLatencyPlan extends Plan
+        permits LowLatencyDispatchPlan, LowLatencyCombinePlan {
+    private final Tensor x;
+    private final Tensor topkIdx;
+    private final Tensor waitCostStats;
+    private final boolean receiveHook;
+    private final int numSms;
+
+    LowLatencyPlan(Builder<?> from) {
+        x = from.x;
+        topkIdx = from.topkIdx;
+        waitCostStats = from.waitCostStats;
+        receiveHook = from.receiveHook;
+        numSms = from.numSms;
+    }
+
+    /** The rows to send: BF16 [T,H] to dispatch, BF16 [El, R*maxTokens, H] to combine. */
+    public final Tensor x() {
+        return x;
+    }
+
+    /** I64 [T,K]. */
+    public final Tensor topkIdx() {
+        return topkIdx;
+    }
+
+    /** I64 [R] or null. */
+    public final Tensor waitCostStats() {
+        return waitCostStats;
+    }
+
+    /** Whether the receive half waits for the hook. */
+    public final boolean receiveHook() {
+        return receiveHook;
+    }
+
+    /** Multiprocessors to use, 0 for the default. */
+    public final int numSms() {
+        return numSms;
+    }
+
+    /**
+     * Builds a low-latency plan.
+     *
+     * @param <B> the builder itself
+     */
+    public abstract static sealed class Builder<B extends Builder<B>>
+            permits LowLatencyDispatchPlan.Builder, LowLatencyCombinePlan.Builder {
+        private final Tensor x;
+        private final Tensor topkIdx;
+        private Tensor waitCostStats;
+        private boolean receiveHook;
+        private int numSms;
+
+        Builder(Tensor x, Tensor topkIdx) {
+            this.x = Objects.requireNonNull(x, "x");
+            this.topkIdx = Objects.requireNonNull(topkIdx, "topkIdx");
+        }
+
+        abstract B self();
+
+        /** I64 [R], contiguous: the nanoseconds waited for each rank are added to it. */
+        public B waitCostStats(Tensor stats) {
+            this.waitCostStats = stats;
+            return self();
+        }
+
+        /**
+         * Only sends; the result's hook receives, and a combine's sums. Between the halves nothing
+         * of the device is held.
+         */
+        public B receiveHook(boolean on) {
+            this.receiveHook = on;
+            return self();
+        }
+
+        /**
+         * Multiprocessors that the call takes on a GPU. By default all, shared evenly by the ranks
+         * of the GPU, which is fastest; the host backend has no use for it.
+         */
+        public B numSms(int number) {
+            if (number < 1) {
+                throw new IllegalArgumentException("numSms=" + number + " must be at least 1");
+            }
+            this.numSms = number;
+            return self();
+        }
+    }
+}
