@@ -69,6 +69,7 @@ constexpr uint64_t kConnectedTransport = 0x0, kDynamicInitiatorTransport = 0x5;
 constexpr uint32_t kCapabilities = 0x80;
 constexpr uint64_t kGeneral = 0, kAtomics = 3;
 constexpr Field kLogDoorbellBytes = Field{0x26b, 5}.in(kCapabilities);
+constexpr Field kRelaxedOrderingWrite = Field{0xe8, 1}.in(kCapabilities);
 constexpr Field kCompletionVersion = Field{0x1fc, 4}.in(kCapabilities);
 constexpr Field kHostOrder = Field{0x40, 2}.in(kCapabilities), kHostOrderSupported = Field{0x46, 1}.in(kCapabilities);
 constexpr Field kAtomicOperations = Field{0x90, 16}.in(kCapabilities);

@@ -23,15 +23,7 @@ public sealed interface Network {
     /** NVSHMEM over {@code transport}, with all else left to the library; one process per rank. */
     static Nvshmem nvshmem(Transport transport) {
         return new Nvshmem(
-                transport,
-                "",
-                NicHandler.AUTO,
-                0,
-                Nvshmem.FIND_GID,
-                0,
-                0,
-                Nvshmem.ANY_INTERFACE,
-                false);
+                transport, "", NicHandler.AUTO, 0, Quality.DEFAULT, Nvshmem.ANY_INTERFACE, false);
     }
 
     /**
@@ -96,9 +88,7 @@ public sealed interface Network {
      * @param nicHandler under IBGDA
      * @param qpDepth entries of a queue, a power of two from 128 to 32768; 0 for what the kernels
      *     need
-     * @param gidIndex address of a RoCE port; {@link #FIND_GID} for the IPv4-mapped RoCE v2 one
-     * @param trafficClass of RoCE, 0 to 255
-     * @param serviceLevel of InfiniBand or RoCE, 0 to 15
+     * @param quality address and quality of service
      * @param bootstrapInterface interface over which processes meet at the start, as {@code eth0};
      *     {@link #ANY_INTERFACE} for the first that is not the loopback
      * @param pureRdma whether the transport carries everything, also to GPUs that NVLink reaches;
@@ -110,15 +100,10 @@ public sealed interface Network {
             String nicMapping,
             NicHandler nicHandler,
             int qpDepth,
-            int gidIndex,
-            int trafficClass,
-            int serviceLevel,
+            Quality quality,
             String bootstrapInterface,
             boolean pureRdma)
             implements Network {
-        /** Lets NVSHMEM find the address of a port. */
-        public static final int FIND_GID = -1;
-
         /** Lets NVSHMEM choose the interface. */
         public static final String ANY_INTERFACE = "";
 
@@ -127,35 +112,20 @@ public sealed interface Network {
             Objects.requireNonNull(transport, "transport");
             Objects.requireNonNull(nicMapping, "nicMapping");
             Objects.requireNonNull(nicHandler, "nicHandler");
+            Objects.requireNonNull(quality, "quality");
             Objects.requireNonNull(bootstrapInterface, "bootstrapInterface");
         }
 
         /** With NICs of the user's choice. */
         public Nvshmem withNicMapping(String mapping) {
             return new Nvshmem(
-                    transport,
-                    mapping,
-                    nicHandler,
-                    qpDepth,
-                    gidIndex,
-                    trafficClass,
-                    serviceLevel,
-                    bootstrapInterface,
-                    pureRdma);
+                    transport, mapping, nicHandler, qpDepth, quality, bootstrapInterface, pureRdma);
         }
 
         /** With another driver of the doorbells. */
         public Nvshmem withNicHandler(NicHandler handler) {
             return new Nvshmem(
-                    transport,
-                    nicMapping,
-                    handler,
-                    qpDepth,
-                    gidIndex,
-                    trafficClass,
-                    serviceLevel,
-                    bootstrapInterface,
-                    pureRdma);
+                    transport, nicMapping, handler, qpDepth, quality, bootstrapInterface, pureRdma);
         }
 
         /** With longer or shorter queues. */
@@ -165,53 +135,32 @@ public sealed interface Network {
                     nicMapping,
                     nicHandler,
                     depth,
-                    gidIndex,
-                    trafficClass,
-                    serviceLevel,
+                    quality,
                     bootstrapInterface,
                     pureRdma);
         }
 
         /** With an address and a quality of service. */
-        public Nvshmem withQuality(int newGidIndex, int newTrafficClass, int newServiceLevel) {
+        public Nvshmem withQuality(Quality newQuality) {
             return new Nvshmem(
                     transport,
                     nicMapping,
                     nicHandler,
                     qpDepth,
-                    newGidIndex,
-                    newTrafficClass,
-                    newServiceLevel,
+                    newQuality,
                     bootstrapInterface,
                     pureRdma);
         }
 
         /** With an interface to meet over. */
         public Nvshmem withBootstrapInterface(String name) {
-            return new Nvshmem(
-                    transport,
-                    nicMapping,
-                    nicHandler,
-                    qpDepth,
-                    gidIndex,
-                    trafficClass,
-                    serviceLevel,
-                    name,
-                    pureRdma);
+            return new Nvshmem(transport, nicMapping, nicHandler, qpDepth, quality, name, pureRdma);
         }
 
         /** Over the transport alone, whatever NVLink reaches. */
         public Nvshmem withPureRdma(boolean pure) {
             return new Nvshmem(
-                    transport,
-                    nicMapping,
-                    nicHandler,
-                    qpDepth,
-                    gidIndex,
-                    trafficClass,
-                    serviceLevel,
-                    bootstrapInterface,
-                    pure);
+                    transport, nicMapping, nicHandler, qpDepth, quality, bootstrapInterface, pure);
         }
     }
 
@@ -275,40 +224,37 @@ public sealed interface Network {
     }
 
     /**
+     * Which address of a RoCE port packets have, and how networks tell them from others.
+     *
+     * @param gidIndex address in the port's table, 0 to 255; {@link #FIND_GID} for the IPv4-mapped
+     *     RoCE v2 one
+     * @param trafficClass of RoCE, 0 to 255
+     * @param serviceLevel of InfiniBand, 0 to 15; on RoCE the priority
+     */
+    record Quality(int gidIndex, int trafficClass, int serviceLevel) {
+        /** Looks for the address of a port. */
+        public static final int FIND_GID = -1;
+
+        /** As the network treats all packets. */
+        public static final Quality DEFAULT = new Quality(FIND_GID, 0, 0);
+    }
+
+    /**
      * How packets travel between network cards.
      *
-     * @param gidIndex address of a RoCE port; {@link #FIND_GID} for the IPv4-mapped RoCE v2 one
-     * @param trafficClass 0 to 255
-     * @param serviceLevel 0 to 15; on RoCE the priority
+     * @param quality address and quality of service
      * @param mtu bytes of a packet, a power of two from 256 to 4096; 0 for what the ports have
      * @param retries how often a packet without an answer is sent again, 0 to 7
      * @param ackTimeout 1 to 31: an answer is late after 4.096 microseconds times 2 to this power
      * @param adaptiveRouting whether packets of a queue pair may take different paths
      */
-    record Path(
-            int gidIndex,
-            int trafficClass,
-            int serviceLevel,
-            int mtu,
-            int retries,
-            int ackTimeout,
-            boolean adaptiveRouting) {
-        /** Looks for the address of a port. */
-        public static final int FIND_GID = -1;
-
+    record Path(Quality quality, int mtu, int retries, int ackTimeout, boolean adaptiveRouting) {
         /** As most networks want it. */
-        public static final Path DEFAULT = new Path(FIND_GID, 0, 0, 0, 7, 20, false);
+        public static final Path DEFAULT = new Path(Quality.DEFAULT, 0, 7, 20, false);
 
-        /** With an address and a quality of service. */
-        public Path withQuality(int newGidIndex, int newTrafficClass, int newServiceLevel) {
-            return new Path(
-                    newGidIndex,
-                    newTrafficClass,
-                    newServiceLevel,
-                    mtu,
-                    retries,
-                    ackTimeout,
-                    adaptiveRouting);
+        /** Rejects null; what the values may be is checked when the buffer opens. */
+        public Path {
+            Objects.requireNonNull(quality, "quality");
         }
     }
 }

@@ -3,12 +3,12 @@ package io.deepep.bench;
 import io.deepep.bench.measure.Build;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.run.UsageException;
-import io.deepep.cuda.topology.NicLimits;
 import io.deepep.doctor.Doctor;
 import io.deepep.doctor.DoctorReport;
 import io.deepep.doctor.GpuFacts;
 import io.deepep.doctor.GpuProbe;
 import io.deepep.doctor.Machine;
+import io.deepep.doctor.NicProbe;
 import io.deepep.doctor.Requirement;
 import io.deepep.lowlatency.cuda.CudaLowLatencyKernels;
 import io.deepep.normal.cuda.CudaNormalKernels;
@@ -34,7 +34,8 @@ final class DoctorCommand implements Callable<Integer> {
 
     @Option(
             names = "--no-bandwidth",
-            description = "Do not measure copies between GPUs, which takes memory and seconds.")
+            description =
+                    "Neither measure copies between GPUs nor try NICs with a GPU, which takes memory and seconds.")
     private boolean noBandwidth;
 
     @Option(
@@ -90,7 +91,12 @@ final class DoctorCommand implements Callable<Integer> {
         GpuFacts gpus = GpuProbe.read(!noBandwidth);
         try {
             return Doctor.examine(
-                    Machine.current(), version, networkKernels, gpus, NicLimits.read(), nicMapping);
+                    Machine.current(),
+                    version,
+                    networkKernels,
+                    gpus,
+                    NicProbe.read(!noBandwidth),
+                    nicMapping);
         } catch (IllegalArgumentException wrong) {
             throw new UsageException("--nic-mapping: " + wrong.getMessage());
         }

@@ -10,11 +10,13 @@ import io.deepep.doctor.DoctorReport;
 import io.deepep.doctor.Finding;
 import io.deepep.doctor.GpuFacts;
 import io.deepep.doctor.HostFacts;
+import io.deepep.doctor.NicFacts;
 import io.deepep.doctor.Way;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.Function;
 import java.util.function.IntFunction;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -53,6 +55,7 @@ final class DoctorPrinter {
         findings();
         gpus();
         nics();
+        cards();
         matrices();
         ways();
         cures();
@@ -94,6 +97,45 @@ final class DoctorPrinter {
                         .right("NUMA", nic -> node(nic.numaNode()))
                         .text("bond", nic -> orDash(nic.bond()))
                         .text("serves", DoctorPrinter::serves));
+    }
+
+    private void cards() {
+        table(
+                "Network cards, as they describe themselves",
+                report.cards(),
+                new TextTable<NicFacts>()
+                        .text("card", NicFacts::hca)
+                        .text("firmware", card -> orDash(card.firmware()))
+                        .right("queue pairs", card -> Long.toString(card.maxQueuePairs()))
+                        .right("of entries", card -> Long.toString(card.maxQueuePairEntries()))
+                        .text("relaxed ordering", card -> yesNo(card.relaxedOrdering()))
+                        .text("ports", DoctorPrinter::ports)
+                        .text("tried with", card -> orDash(card.trial().gpu()))
+                        .text("dma-buf", card -> tried(card, NicFacts.Trial::dmaBuf))
+                        .text("nvidia-peermem", card -> tried(card, NicFacts.Trial::peerMem))
+                        .text("queues on GPU", card -> tried(card, NicFacts.Trial::queues))
+                        .text("GPU rings", card -> tried(card, NicFacts.Trial::doorbells)));
+    }
+
+    private static String ports(NicFacts card) {
+        return card.ports().stream()
+                .map(
+                        port ->
+                                "%s %s, MTU %d, addresses %d"
+                                        .formatted(
+                                                port.name(),
+                                                port.active() ? "active" : "down",
+                                                port.mtu(),
+                                                port.gids().size()))
+                .collect(Collectors.joining("; "));
+    }
+
+    private static String tried(NicFacts card, Function<NicFacts.Trial, String> problem) {
+        return card.trial().gpu().isEmpty() ? "?" : yesNo(problem.apply(card.trial()).isEmpty());
+    }
+
+    private static String yesNo(boolean yes) {
+        return yes ? "yes" : "no";
     }
 
     private static String orDash(String text) {

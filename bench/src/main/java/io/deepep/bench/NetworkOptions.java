@@ -72,7 +72,7 @@ final class NetworkOptions {
     @Option(
             names = "--gid-index",
             paramLabel = "N",
-            description = "Address of a RoCE port (default: nvshmem finds it).")
+            description = "Address of a RoCE port, by its index (default: it is looked for).")
     private Integer gidIndex;
 
     @Option(
@@ -87,22 +87,55 @@ final class NetworkOptions {
             description = "Service level of InfiniBand or RoCE, 0 to 15 (default: 0).")
     private Integer serviceLevel;
 
+    @Option(
+            names = "--mtu",
+            paramLabel = "BYTES",
+            description =
+                    "Bytes of ibgda's packets, a power of two from 256 to 4096 (default: what the ports have).")
+    private Integer mtu;
+
+    @Option(
+            names = "--retries",
+            paramLabel = "N",
+            description =
+                    "How often ibgda's cards send a packet without an answer again, 0 to 7 (default: 7).")
+    private Integer retries;
+
+    @Option(
+            names = "--ack-timeout",
+            paramLabel = "N",
+            description =
+                    "When an answer to ibgda's cards is late: after 4.096 microseconds times 2 to this power, 1 to 31 (default: 20).")
+    private Integer ackTimeout;
+
+    @Option(
+            names = "--adaptive-routing",
+            description = "Let packets of one of ibgda's queue pairs take different paths.")
+    private boolean adaptiveRouting;
+
+    @Option(
+            names = "--strict-ordering",
+            description =
+                    "Keep ibgda's writes in order on PCI (default: they may overtake each other; flags never do).")
+    private boolean strictOrdering;
+
     /**
      * The network.
      *
      * @throws UsageException if options are given that another network has no use for
      */
     Network network() {
+        if (network != Name.IBGDA && anyOfIbgda()) {
+            throw new UsageException(
+                    "--mtu, --retries, --ack-timeout, --adaptive-routing and --strict-ordering need --network=ibgda");
+        }
         if (network == Name.NVSHMEM) {
             return Network.nvshmem(transport())
                     .withNicMapping(nicMapping)
                     .withBootstrapInterface(bootstrapInterface)
                     .withNicHandler(orElse(nicHandler, Network.NicHandler.AUTO))
                     .withQpDepth(orElse(qpDepth, 0))
-                    .withQuality(
-                            orElse(gidIndex, Network.Nvshmem.FIND_GID),
-                            orElse(trafficClass, 0),
-                            orElse(serviceLevel, 0))
+                    .withQuality(quality())
                     .withPureRdma(pureRdma);
         }
         if (transport != null || !bootstrapInterface.isEmpty()) {
@@ -114,11 +147,8 @@ final class NetworkOptions {
                     .withNicMapping(nicMapping)
                     .withNicHandler(orElse(nicHandler, Network.NicHandler.AUTO))
                     .withQpDepth(orElse(qpDepth, 0))
-                    .withPath(
-                            Network.Path.DEFAULT.withQuality(
-                                    orElse(gidIndex, Network.Path.FIND_GID),
-                                    orElse(trafficClass, 0),
-                                    orElse(serviceLevel, 0)))
+                    .withPath(path())
+                    .withRelaxedOrdering(!strictOrdering)
                     .withPureRdma(pureRdma);
         }
         boolean anyOfCards =
@@ -132,6 +162,30 @@ final class NetworkOptions {
                             + " --service-level need --network=nvshmem or --network=ibgda");
         }
         return network == Name.AUTO ? Network.auto() : Network.peerMemory();
+    }
+
+    private boolean anyOfIbgda() {
+        return adaptiveRouting
+                || strictOrdering
+                || Stream.of(mtu, retries, ackTimeout).anyMatch(Objects::nonNull);
+    }
+
+    private Network.Quality quality() {
+        Network.Quality usual = Network.Quality.DEFAULT;
+        return new Network.Quality(
+                orElse(gidIndex, usual.gidIndex()),
+                orElse(trafficClass, usual.trafficClass()),
+                orElse(serviceLevel, usual.serviceLevel()));
+    }
+
+    private Network.Path path() {
+        Network.Path usual = Network.Path.DEFAULT;
+        return new Network.Path(
+                quality(),
+                orElse(mtu, usual.mtu()),
+                orElse(retries, usual.retries()),
+                orElse(ackTimeout, usual.ackTimeout()),
+                adaptiveRouting);
     }
 
     private Network.Transport transport() {

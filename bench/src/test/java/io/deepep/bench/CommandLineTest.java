@@ -117,6 +117,8 @@ final class CommandLineTest {
                 "bench put --transport ibgda | deepep: --transport and --bootstrap-interface need --network=nvshmem",
                 "bench put --pure-rdma | deepep: --pure-rdma, --nic-mapping, --nic-handler, --qp-depth, --gid-index,"
                         + " --traffic-class and --service-level need --network=nvshmem or --network=ibgda",
+                "test-low-latency --network nvshmem --mtu 1024 | deepep: --mtu, --retries, --ack-timeout, --adaptive-routing"
+                        + " and --strict-ordering need --network=ibgda",
                 "bench put --network ibgda | deepep: bench put measures peer memory and nvshmem; give --network=nvshmem, or"
                         + " leave it out",
                 "bench put --sms 0 | deepep: --sms=0 is not in [1, 1024]",

@@ -10,6 +10,7 @@ import io.deepep.doctor.DoctorReport;
 import io.deepep.doctor.Finding;
 import io.deepep.doctor.GpuFacts;
 import io.deepep.doctor.HostFacts;
+import io.deepep.doctor.NicFacts;
 import io.deepep.doctor.Way;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -35,7 +36,19 @@ class DoctorPrinterTest {
                                 "bond0 802.3ad",
                                 2,
                                 List.of(0, 1))),
-                List.of(),
+                List.of(
+                        new NicFacts(
+                                "mlx5_bond_0",
+                                "",
+                                "28.43",
+                                262144,
+                                32768,
+                                true,
+                                List.of(),
+                                List.of(
+                                        new NicFacts.Port(
+                                                "mlx5_bond_0:1", true, 4096, List.of("fe80::1"))),
+                                new NicFacts.Trial("cuda:0", "", "", "", "", "not mapped"))),
                 List.of(),
                 List.of(List.of(PciDistance.NODE), List.of(PciDistance.PIX)),
                 new GpuFacts(
@@ -91,6 +104,12 @@ class DoctorPrinterTest {
                                 l.matches(
                                         "\\| mlx5_bond_0:1 \\| 0000:74:00.0 \\| RoCE \\| +400 \\| +1 "
                                                 + "\\| bond0 802.3ad \\| gpu0, gpu1 \\|"))
+                .anyMatch(
+                        l ->
+                                l.matches(
+                                        "\\| mlx5_bond_0 \\| 28.43 +\\| +262144 \\| +32768 \\| yes +"
+                                                + "\\| mlx5_bond_0:1 active, MTU 4096, addresses 1 \\| cuda:0 +"
+                                                + "\\| yes +\\| yes +\\| yes +\\| no +\\|"))
                 .anyMatch(l -> l.matches("\\| cuda:1 \\| +18 \\| +0 \\|"))
                 .anyMatch(l -> l.matches("\\| cuda:0 \\| +2000 \\| +370 \\|"))
                 .noneMatch(l -> l.contains("What would help"));
@@ -115,12 +134,13 @@ class DoctorPrinterTest {
                         "host",
                         "gpus",
                         "nics",
-                        "nicLimits",
+                        "cards",
                         "excludedNics",
                         "pciDistances",
                         "cuda",
                         "findings",
                         "modes");
+        assertThat(json.at("/cards/0/trial/doorbells").asText()).isEqualTo("not mapped");
         assertThat(json.at("/gpus/1/hcaList").asText()).isEqualTo("mlx5_bond_0:1");
         assertThat(json.at("/nics/0/servesGpus").toString()).isEqualTo("[0,1]");
         assertThat(json.at("/pciDistances/1/0").asText()).isEqualTo("PIX");

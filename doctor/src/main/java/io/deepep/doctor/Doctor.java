@@ -1,7 +1,6 @@
 package io.deepep.doctor;
 
 import io.deepep.cuda.topology.HostTopology;
-import io.deepep.cuda.topology.NicLimits;
 import io.deepep.cuda.topology.NicMapping;
 import io.deepep.cuda.topology.NicOverride;
 import java.util.List;
@@ -16,7 +15,7 @@ public final class Doctor {
      * @param version of what is to run here, for the report
      * @param networkKernels whether this build has kernels over NVSHMEM
      * @param cuda what the driver says
-     * @param nics what NICs say
+     * @param cards what network cards say
      * @param nicMapping the user's mapping of NICs, see {@link NicOverride}; empty for none
      * @throws IllegalArgumentException if the mapping names what the machine has not
      */
@@ -25,10 +24,10 @@ public final class Doctor {
             String version,
             boolean networkKernels,
             GpuFacts cuda,
-            List<NicLimits> nics,
+            List<NicFacts> cards,
             String nicMapping) {
         HostTopology host = HostTopology.read(machine.path("sys"));
         NicMapping mapping = NicMapping.of(host, NicOverride.parse(nicMapping));
-        return DoctorReport.of(machine, version, networkKernels, host, mapping, cuda, nics);
+        return DoctorReport.of(machine, version, networkKernels, host, mapping, cuda, cards);
     }
 }

@@ -3,7 +3,6 @@ package io.deepep.doctor;
 import io.deepep.cuda.topology.ExcludedNic;
 import io.deepep.cuda.topology.HostTopology;
 import io.deepep.cuda.topology.NicAssignment;
-import io.deepep.cuda.topology.NicLimits;
 import io.deepep.cuda.topology.NicMapping;
 import io.deepep.cuda.topology.NicPort;
 import io.deepep.cuda.topology.PciDevice;
@@ -17,7 +16,7 @@ import java.util.stream.Stream;
  * @param host the machine and what runs
  * @param gpus the host's GPUs and the NICs that serve them, in order of their PCI addresses
  * @param nics ports that the GPUs share
- * @param nicLimits what all RDMA devices say of themselves
+ * @param cards what all RDMA devices say of themselves
  * @param excludedNics the others, with reasons
  * @param pciDistances what lies between the row's GPU and the column's NIC
  * @param cuda what the driver says
@@ -28,7 +27,7 @@ public record DoctorReport(
         HostFacts host,
         List<Gpu> gpus,
         List<Nic> nics,
-        List<NicLimits> nicLimits,
+        List<NicFacts> cards,
         List<ExcludedNic> excludedNics,
         List<List<PciDistance>> pciDistances,
         GpuFacts cuda,
@@ -76,13 +75,13 @@ public record DoctorReport(
             HostTopology host,
             NicMapping mapping,
             GpuFacts cuda,
-            List<NicLimits> limits) {
-        List<Finding> findings = findings(machine, networkKernels, host, mapping, cuda, limits);
+            List<NicFacts> cards) {
+        List<Finding> findings = findings(machine, networkKernels, host, mapping, cuda, cards);
         return new DoctorReport(
                 HostFacts.of(machine, version),
                 mapping.assignments().stream().map(a -> gpu(host, a, cuda)).toList(),
                 mapping.nics().stream().map(nic -> nic(mapping, nic)).toList(),
-                limits,
+                cards,
                 mapping.excluded(),
                 host.gpus().stream()
                         .map(
@@ -103,15 +102,16 @@ public record DoctorReport(
             HostTopology host,
             NicMapping mapping,
             GpuFacts cuda,
-            List<NicLimits> limits) {
+            List<NicFacts> cards) {
         if (DriverCheck.hasNoGpu(machine, host, cuda)) {
             return List.of(DriverCheck.noGpu());
         }
         return Stream.of(
                         DriverCheck.check(machine, cuda),
                         NicCheck.check(machine, host, mapping),
-                        QueueCheck.check(mapping.nics(), limits),
+                        QueueCheck.check(mapping.nics(), cards),
                         RdmaCheck.check(machine, cuda),
+                        IbgdaCheck.check(mapping.nics(), cards),
                         NvshmemCheck.check(machine, networkKernels))
                 .flatMap(List::stream)
                 .toList();

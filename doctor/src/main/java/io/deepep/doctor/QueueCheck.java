@@ -1,7 +1,6 @@
 package io.deepep.doctor;
 
 import io.deepep.Config;
-import io.deepep.cuda.topology.NicLimits;
 import io.deepep.cuda.topology.NicPort;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,17 +22,17 @@ final class QueueCheck {
 
     private QueueCheck() {}
 
-    static List<Finding> check(List<NicPort> nics, List<NicLimits> limits) {
+    static List<Finding> check(List<NicPort> nics, List<NicFacts> cards) {
         List<String> known = new ArrayList<>();
         List<String> few = new ArrayList<>();
         List<String> closed = new ArrayList<>();
         int numSms = Config.recommended(WANTED_NODES).numSms();
-        for (NicLimits nic : limits) {
+        for (NicFacts nic : cards) {
             if (nics.stream().noneMatch(port -> port.hca().equals(nic.hca()))) {
                 continue;
             }
             if (!nic.isKnown()) {
-                closed.add(nic.hca());
+                closed.add(nic.hca() + ": " + nic.problem());
                 continue;
             }
             known.add(
@@ -67,7 +66,7 @@ final class QueueCheck {
                     Finding.missing(
                             TOPIC,
                             "RDMA devices",
-                            "libibverbs cannot open " + String.join(", ", closed),
+                            "libibverbs cannot open " + String.join("; ", closed),
                             "ls -l /dev/infiniband (this user must read and write it), ulimit -l, ibv_devinfo"));
         }
         return findings;

@@ -8,9 +8,12 @@ import java.util.Optional;
 final class RdmaCheck {
     private static final String TOPIC = "GPUDirect";
     private static final String PARAMS = "proc/driver/nvidia/params";
-    private static final String DRIVER_OPTIONS_CURE =
+    static final String DRIVER_OPTIONS_CURE =
             "echo 'options nvidia NVreg_EnableStreamMemOPs=1 NVreg_RegistryDwords=\"PeerMappingOverride=1;\"'"
                     + " | sudo tee /etc/modprobe.d/nvidia-ibgda.conf && sudo update-initramfs -u && sudo reboot";
+
+    static final String CURE =
+            "sudo modprobe nvidia-peermem, or use the driver's open kernel modules (dma-buf, Linux 5.12 or later)";
 
     private RdmaCheck() {}
 
@@ -34,11 +37,7 @@ final class RdmaCheck {
             String ways = (dmaBuf ? "dma-buf" : "") + (dmaBuf && peerMem ? ", " : "");
             return Finding.ok(TOPIC, item, ways + (peerMem ? "nvidia-peermem" : ""));
         }
-        return Finding.missing(
-                TOPIC,
-                item,
-                "neither dma-buf nor nvidia-peermem",
-                "sudo modprobe nvidia-peermem, or use the driver's open kernel modules (dma-buf, Linux 5.12 or later)");
+        return Finding.missing(TOPIC, item, "neither dma-buf nor nvidia-peermem", CURE);
     }
 
     static Finding gdrCopy(Machine machine) {

@@ -4,13 +4,14 @@ import io.deepep.cuda.nvshmem.NvshmemTransport;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /** What a job may ask of a machine before it starts. */
 public enum Requirement {
     /** Both modes on the GPUs of one node. */
     CUDA,
 
-    /** Several nodes, over any transport that drives RDMA NICs. */
+    /** Several nodes, over any network that drives RDMA NICs. */
     RDMA,
 
     /** Several nodes, with GPUs that drive the NICs. */
@@ -29,11 +30,13 @@ public enum Requirement {
     private List<String> names() {
         return switch (this) {
             case CUDA -> List.of(Way.ONE_NODE);
-            case IBGDA -> List.of(Way.severalNodes(NvshmemTransport.IBGDA));
+            case IBGDA -> List.of(Way.severalNodes(NvshmemTransport.IBGDA), Way.OWN_IBGDA);
             case RDMA ->
-                    Arrays.stream(NvshmemTransport.values())
-                            .filter(NvshmemTransport::usesHcaList)
-                            .map(Way::severalNodes)
+                    Stream.concat(
+                                    Arrays.stream(NvshmemTransport.values())
+                                            .filter(NvshmemTransport::usesHcaList)
+                                            .map(Way::severalNodes),
+                                    Stream.of(Way.OWN_IBGDA))
                             .toList();
         };
     }

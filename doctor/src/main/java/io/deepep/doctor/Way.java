@@ -14,6 +14,17 @@ import java.util.List;
 public record Way(String name, boolean possible, String detail) {
     static final String ONE_NODE = "GPUs of one node";
     static final String VIRTUAL_NODES = "virtual nodes over NVSHMEM";
+    static final String OWN_IBGDA = "several nodes over IBGDA without NVSHMEM";
+
+    /** What RDMA needs, whoever drives the NICs. */
+    private static final String[] RDMA = {
+        "network/RDMA ports",
+        "network/GIDs",
+        "network/RDMA devices",
+        "network/RDMA libraries",
+        "network//dev/infiniband",
+        "GPUDirect/RDMA"
+    };
 
     private static final List<String> DRIVER_OPTIONS =
             List.of("EnableStreamMemOPs", "PeerMappingOverride");
@@ -53,6 +64,17 @@ public record Way(String name, boolean possible, String detail) {
                 ways.add(severalNodes(transport, nvshmem, findings));
             }
         }
+        ways.add(
+                mode(
+                        OWN_IBGDA,
+                        and(
+                                and(oneNode, missing(findings, RDMA)),
+                                missing(
+                                        findings,
+                                        "IBGDA/cards",
+                                        "IBGDA/ports",
+                                        "IBGDA/GPU memory")),
+                        "--network ibgda; mlx5 cards, the driver and rdma-core alone"));
         return List.copyOf(ways);
     }
 
@@ -64,17 +86,7 @@ public record Way(String name, boolean possible, String detail) {
             NvshmemTransport transport, List<String> nvshmem, List<Finding> findings) {
         List<String> missing = and(nvshmem, missing(findings, "NVSHMEM/" + transport.name()));
         if (transport.usesHcaList()) {
-            missing =
-                    and(
-                            missing,
-                            missing(
-                                    findings,
-                                    "network/RDMA ports",
-                                    "network/GIDs",
-                                    "network/RDMA devices",
-                                    "network/RDMA libraries",
-                                    "network//dev/infiniband",
-                                    "GPUDirect/RDMA"));
+            missing = and(missing, missing(findings, RDMA));
         }
         String detail =
                 switch (transport) {

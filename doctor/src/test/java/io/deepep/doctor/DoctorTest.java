@@ -4,11 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.cuda.nvshmem.NvshmemTransport;
-import io.deepep.cuda.topology.NicLimits;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -20,10 +18,7 @@ class DoctorTest {
     private static final String NVSHMEM_FOLDER =
             "usr/local/lib/python3.12/dist-packages/nvidia/nvshmem/lib/";
 
-    private static final List<NicLimits> LIMITS =
-            IntStream.range(0, 4)
-                    .mapToObj(i -> new NicLimits("mlx5_bond_" + i, "28.43", 262144, 32768))
-                    .toList();
+    private static final List<NicFacts> CARDS = FixtureMachine.cards();
 
     @TempDir private Path root;
     private FixtureMachine machine;
@@ -34,7 +29,7 @@ class DoctorTest {
     }
 
     private DoctorReport examine(GpuFacts gpus) {
-        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, LIMITS, "");
+        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, CARDS, "");
     }
 
     private static Finding finding(DoctorReport report, String topic, String item) {
@@ -67,7 +62,8 @@ class DoctorTest {
         assertThat(report.host().deepep()).isEqualTo("1 (abc)");
         assertThat(report.findings()).allMatch(Finding::isOk).allMatch(f -> f.cure().isEmpty());
         assertThat(report.modes()).allMatch(Way::possible);
-        assertThat(report.modes().getLast().detail()).isEqualTo("the GPUs drive the NICs");
+        assertThat(mode(report, Way.severalNodes(NvshmemTransport.IBGDA)).detail())
+                .isEqualTo("the GPUs drive the NICs");
         assertThat(finding(report, "GPU", "kernel module").detail()).isEqualTo("580.65.06, open");
         assertThat(finding(report, "network", "RDMA ports").detail())
                 .isEqualTo("4, 1600 Gb/s together");
@@ -126,7 +122,7 @@ class DoctorTest {
                 .filteredOn(cure -> cure.contains("modprobe.d"))
                 .as("one cure for both")
                 .hasSize(1);
-        assertThat(report.modes().getLast())
+        assertThat(mode(report, Way.severalNodes(NvshmemTransport.IBGDA)))
                 .isEqualTo(
                         new Way(
                                 "several nodes over IBGDA",
@@ -202,10 +198,11 @@ class DoctorTest {
     void aBuildWithoutKernelsOverNvshmemHasOneNodeOnly() {
         DoctorReport report =
                 Doctor.examine(
-                        machine.machine(), "1 (abc)", false, FixtureMachine.gpus(true), LIMITS, "");
+                        machine.machine(), "1 (abc)", false, FixtureMachine.gpus(true), CARDS, "");
         assertThat(finding(report, "NVSHMEM", "kernels").cure()).contains("NVSHMEM_HOME=");
         assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
-                .containsExactly("host backend, any number of ranks", "GPUs of one node");
+                .containsExactly(
+                        "host backend, any number of ranks", "GPUs of one node", Way.OWN_IBGDA);
         assertThat(mode(report, Way.VIRTUAL_NODES).detail()).isEqualTo("missing: NVSHMEM kernels");
     }
 
@@ -264,7 +261,7 @@ class DoctorTest {
                         "1 (abc)",
                         true,
                         FixtureMachine.gpus(true),
-                        LIMITS,
+                        CARDS,
                         "gpu0=mlx5_bond_3");
         assertThat(report.gpus().getFirst().hcaList()).isEqualTo("mlx5_bond_3:1");
         assertThatThrownBy(
@@ -274,7 +271,7 @@ class DoctorTest {
                                         "1 (abc)",
                                         true,
                                         FixtureMachine.gpus(true),
-                                        LIMITS,
+                                        CARDS,
                                         "gpu0=mlx5_9"))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith(
@@ -287,7 +284,7 @@ class DoctorTest {
         other.without("sys").without("proc/driver");
         other.file("sys/bus/pci/devices/0000:00:00.0/vendor", "0x8086");
         GpuFacts none = GpuFacts.unavailable("libcuda.so.1 cannot be loaded", "install the driver");
-        DoctorReport report = Doctor.examine(other.machine(), "1 (abc)", true, none, LIMITS, "");
+        DoctorReport report = Doctor.examine(other.machine(), "1 (abc)", true, none, CARDS, "");
         assertThat(report.findings())
                 .singleElement()
                 .satisfies(
@@ -309,8 +306,13 @@ class DoctorTest {
         DoctorReport withoutIbgda = examine(FixtureMachine.gpus(true));
         assertThat(Requirement.CUDA.unmet(withoutIbgda)).isEmpty();
         assertThat(Requirement.RDMA.unmet(withoutIbgda)).isEmpty();
-        assertThat(Requirement.IBGDA.unmet(withoutIbgda))
-                .hasValue("several nodes over IBGDA: missing: NVSHMEM IBGDA");
+        assertThat(Requirement.IBGDA.unmet(withoutIbgda)).as("our own").isEmpty();
+        machine.without("dev/infiniband");
+        DoctorReport withoutDevices = examine(FixtureMachine.gpus(true));
+        assertThat(Requirement.RDMA.unmet(withoutDevices)).isPresent();
+        assertThat(Requirement.IBGDA.unmet(withoutDevices))
+                .hasValue(
+                        "several nodes over IBGDA: missing: NVSHMEM IBGDA, network /dev/infiniband");
         GpuFacts none = GpuFacts.unavailable("libcuda.so.1 cannot be loaded", "install it");
         assertThat(Requirement.CUDA.unmet(examine(none)).orElseThrow())
                 .startsWith("GPUs of one node: missing: ");
@@ -348,10 +350,13 @@ class DoctorTest {
         "262144, 16384, WARN",
     })
     void fewQueuePairsAreNamed(int queuePairs, int entries, Finding.Status status) {
-        List<NicLimits> limits = new ArrayList<>(LIMITS);
-        limits.set(2, new NicLimits("mlx5_bond_2", "28.43", queuePairs, entries));
-        limits.add(new NicLimits("mlx5_9", "not of this host", 1, 1));
-        Finding pairs = finding(examine(limits), "network", "queue pairs");
+        List<NicFacts> cards = new ArrayList<>(CARDS);
+        cards.set(
+                2,
+                FixtureMachine.card(
+                        "mlx5_bond_2", queuePairs, entries, List.of(), FixtureMachine.TRIED));
+        cards.add(NicFacts.unknown("mlx5_9", "not of this host"));
+        Finding pairs = finding(examine(cards), "network", "queue pairs");
         assertThat(pairs.status()).isEqualTo(status);
         assertThat(pairs.detail())
                 .contains("mlx5_bond_2 " + queuePairs + " of " + entries + " entries");
@@ -360,14 +365,15 @@ class DoctorTest {
 
     @Test
     void aDeviceThatCannotBeOpenedIsMissing() {
-        DoctorReport report = examine(List.of(NicLimits.unknown("mlx5_bond_1")));
+        DoctorReport report =
+                examine(List.of(NicFacts.unknown("mlx5_bond_1", "Permission denied")));
         assertThat(finding(report, "network", "RDMA devices").detail())
-                .isEqualTo("libibverbs cannot open mlx5_bond_1");
+                .isEqualTo("libibverbs cannot open mlx5_bond_1: Permission denied");
         assertThat(possible(report)).containsExactly(true, true, false, false);
     }
 
-    private DoctorReport examine(List<NicLimits> limits) {
+    private DoctorReport examine(List<NicFacts> cards) {
         GpuFacts gpus = FixtureMachine.gpus(true);
-        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, limits, "");
+        return Doctor.examine(machine.machine(), "1 (abc)", true, gpus, cards, "");
     }
 }

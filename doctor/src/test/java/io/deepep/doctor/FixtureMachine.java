@@ -111,6 +111,29 @@ final class FixtureMachine {
                 "", "", "13.0", gpus, matrix(true, true), matrix(0, 18), matrix(2000.0, 370.0), "");
     }
 
+    /** The cards of the H20 host, as good as GPUs want them. */
+    static List<NicFacts> cards() {
+        return IntStream.range(0, 4)
+                .mapToObj(i -> card("mlx5_bond_" + i, 262144, 32768, List.of(), TRIED))
+                .toList();
+    }
+
+    static final NicFacts.Trial TRIED = new NicFacts.Trial("cuda:0", "", "", "", "", "");
+
+    static NicFacts card(
+            String hca, long queuePairs, long entries, List<String> lacks, NicFacts.Trial trial) {
+        return new NicFacts(
+                hca,
+                "",
+                "28.43",
+                queuePairs,
+                entries,
+                true,
+                lacks,
+                List.of(new NicFacts.Port(hca + ":1", true, 4096, List.of("fe80::1"))),
+                trial);
+    }
+
     static <T> List<List<T>> matrix(T own, T other) {
         return IntStream.range(0, 8)
                 .mapToObj(

@@ -169,9 +169,9 @@ final class IbgdaBuffer {
                                                 HostTopology.gidTypes(HostTopology.SYSFS, nic)))
                         .toList(),
                 new PathOptions(
-                        path.gidIndex(),
-                        path.trafficClass(),
-                        path.serviceLevel(),
+                        path.quality().gidIndex(),
+                        path.quality().trafficClass(),
+                        path.quality().serviceLevel(),
                         path.mtu(),
                         path.retries(),
                         path.ackTimeout(),

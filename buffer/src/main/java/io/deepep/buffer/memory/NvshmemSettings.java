@@ -81,13 +81,16 @@ public final class NvshmemSettings {
                 NvshmemOptions.builder(transport)
                         .nicHandler(nicHandler(network, user))
                         .quality(
-                                chosen(network.trafficClass(), user, "NVSHMEM_IB_TRAFFIC_CLASS"),
-                                chosen(network.serviceLevel(), user, "NVSHMEM_IB_SL"))
+                                chosen(
+                                        network.quality().trafficClass(),
+                                        user,
+                                        "NVSHMEM_IB_TRAFFIC_CLASS"),
+                                chosen(network.quality().serviceLevel(), user, "NVSHMEM_IB_SL"))
                         .numTeams(NUM_TEAMS)
                         .usePeerAccess(!network.pureRdma() && !user.flag("NVSHMEM_DISABLE_P2P"))
                         .bootstrapInterface(bootstrapInterface(communicator, network, user));
-        if (network.gidIndex() != Network.Nvshmem.FIND_GID) {
-            builder.gidIndex(network.gidIndex());
+        if (network.quality().gidIndex() != Network.Quality.FIND_GID) {
+            builder.gidIndex(network.quality().gidIndex());
         } else {
             user.number("NVSHMEM_IB_GID_INDEX").ifPresent(builder::gidIndex);
         }

@@ -148,7 +148,7 @@ class NvshmemSettingsTest {
     void addressAndQualityOfServiceAreTheUsersChoice() {
         Network.Nvshmem network = Network.nvshmem(Network.Transport.IBGDA);
         assertThat(settings(0, network).gidIndex()).isEmpty();
-        NvshmemOptions chosen = settings(0, network.withQuality(3, 106, 5));
+        NvshmemOptions chosen = settings(0, network.withQuality(new Network.Quality(3, 106, 5)));
         assertThat(chosen.gidIndex()).hasValue(3);
         assertThat(chosen.trafficClass()).isEqualTo(106);
         assertThat(chosen.serviceLevel()).isEqualTo(5);
@@ -192,7 +192,7 @@ class NvshmemSettingsTest {
                 Network.nvshmem(Network.Transport.IBGDA)
                         .withQpDepth(1024)
                         .withNicHandler(Network.NicHandler.GPU)
-                        .withQuality(1, 4, 5)
+                        .withQuality(new Network.Quality(1, 4, 5))
                         .withNicMapping("gpu0=mlx5_bond_2")
                         .withBootstrapInterface("eth0");
         NvshmemOptions own = settings(chosen, variables);

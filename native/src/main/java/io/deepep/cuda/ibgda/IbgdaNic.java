@@ -1,7 +1,6 @@
 package io.deepep.cuda.ibgda;
 
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.memory.DmaBuf;
 import io.deepep.cuda.rdma.Endpoint;
 import io.deepep.cuda.rdma.MemoryRegion;
 import io.deepep.cuda.rdma.RdmaDevice;
@@ -59,7 +58,6 @@ record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegio
         }
     }
 
-    /** By a dma-buf where the GPU's driver makes one, else through nvidia-peermem. */
     private static MemoryRegion register(
             CudaContext context,
             RdmaDevice device,
@@ -67,13 +65,14 @@ record IbgdaNic(RdmaDevice device, RdmaPort port, Endpoint endpoint, MemoryRegio
             IbgdaOptions options) {
         boolean relaxed = options.relaxedOrdering();
         try {
-            if (!DmaBuf.isSupported(context)) {
-                return device.register(memory.address(), memory.numBytes(), relaxed);
-            }
-            try (DmaBuf dmaBuf = DmaBuf.of(context, memory.address(), memory.numBytes())) {
-                return device.registerDmaBuf(
-                        memory.address(), memory.numBytes(), dmaBuf.descriptor(), relaxed);
-            }
+            return GpuReach.register(
+                    context,
+                    memory.address(),
+                    memory.numBytes(),
+                    descriptor ->
+                            device.registerDmaBuf(
+                                    memory.address(), memory.numBytes(), descriptor, relaxed),
+                    () -> device.register(memory.address(), memory.numBytes(), relaxed));
         } catch (NativeCallException e) {
             throw new DeepEpUnavailableException(
                     device.name()

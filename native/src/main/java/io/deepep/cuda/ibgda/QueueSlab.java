@@ -1,7 +1,6 @@
 package io.deepep.cuda.ibgda;
 
 import io.deepep.cuda.CudaContext;
-import io.deepep.cuda.memory.DmaBuf;
 import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.cuda.rdma.QueueMemory;
@@ -79,7 +78,8 @@ final class QueueSlab implements AutoCloseable {
         return register(context, numQueues, numBlocks, false, devices);
     }
 
-    private static QueueSlab register(
+    /** The same in one of the two memories alone. */
+    static QueueSlab register(
             CudaContext context,
             int numQueues,
             int numBlocks,
@@ -99,13 +99,15 @@ final class QueueSlab implements AutoCloseable {
     }
 
     private QueueMemory register(CudaContext context, RdmaDevice device) {
-        if (onGpu != null && DmaBuf.isSupported(context)) {
-            try (DmaBuf dmaBuf = DmaBuf.of(context, onGpu.address(), numBytes)) {
-                return QueueMemory.registerDmaBuf(device, dmaBuf.descriptor(), numBytes);
-            }
+        if (onGpu == null) {
+            return QueueMemory.register(device, hostMemory().address(), numBytes);
         }
-        long address = onGpu != null ? onGpu.address() : hostMemory().address();
-        return QueueMemory.register(device, address, numBytes);
+        return GpuReach.register(
+                context,
+                onGpu.address(),
+                numBytes,
+                descriptor -> QueueMemory.registerDmaBuf(device, descriptor, numBytes),
+                () -> QueueMemory.register(device, onGpu.address(), numBytes));
     }
 
     /** Of the device at that place in the list. */

@@ -1,5 +1,6 @@
 package io.deepep.cuda.rdma;
 
+import io.deepep.Network;
 import io.deepep.error.DeepEpUnavailableException;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
@@ -30,7 +31,7 @@ public record Endpoint(boolean ethernet, int lid, int mtu, Gid gid, boolean isVe
                     null);
         }
         Gid gid =
-                (options.gidIndex() == PathOptions.FIND_GID
+                (options.gidIndex() == Network.Quality.FIND_GID
                                 ? port.choose(typeOf)
                                 : port.gid(options.gidIndex()))
                         .orElseThrow(

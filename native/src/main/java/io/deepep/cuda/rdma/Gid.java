@@ -18,7 +18,8 @@ public record Gid(int idx, long high, long low) {
         return new Gid(idx, buffer.getLong(), buffer.getLong());
     }
 
-    boolean isEmpty() {
+    /** Whether its place in the table holds no address. */
+    public boolean isEmpty() {
         return high == 0 && low == 0;
     }
 

@@ -1,11 +1,12 @@
 package io.deepep.cuda.rdma;
 
+import io.deepep.Network;
 import io.deepep.error.DeepEpUnavailableException;
 
 /**
  * How packets of queue pairs travel.
  *
- * @param gidIndex address of a RoCE port; {@link #FIND_GID} to look for it
+ * @param gidIndex address of a RoCE port; {@link Network.Quality#FIND_GID} to look for it
  * @param trafficClass 0 to 255
  * @param serviceLevel 0 to 15; on RoCE the priority, 0 to 7
  * @param mtuBytes of packets, a power of two from 256 to 4096; 0 for what both ports have
@@ -21,9 +22,6 @@ public record PathOptions(
         int retries,
         int ackTimeout,
         boolean adaptiveRouting) {
-    /** Looks for the address of a RoCE port. */
-    public static final int FIND_GID = -1;
-
     private static final int MIN_MTU = 256;
     private static final int MAX_MTU = 4096;
     private static final int MAX_GID_INDEX = 255;
@@ -34,7 +32,7 @@ public record PathOptions(
      * @throws DeepEpUnavailableException if a value is outside its range
      */
     public PathOptions {
-        require("gidIndex", gidIndex, FIND_GID, MAX_GID_INDEX);
+        require("gidIndex", gidIndex, Network.Quality.FIND_GID, MAX_GID_INDEX);
         require("trafficClass", trafficClass, 0, 255);
         require("serviceLevel", serviceLevel, 0, 15);
         require("retries", retries, 0, 7);

@@ -10,8 +10,9 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * A network card of the family mlx5 that this process has opened, and one protection domain, which
- * everything made here belongs to. What was made here is closed before this is.
+ * A network card that this process has opened, and one protection domain, which everything made
+ * here belongs to. Queues need a card of the family mlx5; what was made here is closed before this
+ * is.
  */
 public final class RdmaDevice implements AutoCloseable {
     private static final int LOCAL_WRITE = 1;
@@ -22,26 +23,22 @@ public final class RdmaDevice implements AutoCloseable {
     private static final long DOMAIN_OBJECT = 1 << 6;
     private static final int GID_BYTES = 16;
 
+    /** {@code ENOSYS}: the kernel has no RDMA. */
+    private static final int NO_RDMA = 38;
+
     private final RdmaLibraries libraries = RdmaLibraries.get();
     private final String name;
     private final MemorySegment context;
     private final MemorySegment domain;
-    private final int domainNumber;
     private final RdmaFacts facts;
 
     private RdmaDevice(String name, MemorySegment context) {
         this.name = name;
         this.context = context;
-        MemorySegment made = null;
         try {
             this.facts = readFacts();
-            made = libraries.allocPd.make(name, context);
-            this.domain = made;
-            this.domainNumber = readDomainNumber();
+            this.domain = libraries.allocPd.make(name, context);
         } catch (RuntimeException e) {
-            if (made != null) {
-                libraries.deallocPd.call(made);
-            }
             libraries.closeDevice.call(context);
             throw e;
         }
@@ -89,9 +86,20 @@ public final class RdmaDevice implements AutoCloseable {
 
         DeviceList(RdmaLibraries libraries) {
             this.libraries = libraries;
-            list = libraries.getDeviceList.make("this host", MemorySegment.NULL);
-            for (int i = 0; device(i).address() != 0; i++) {
+            list = read();
+            for (int i = 0; !list.equals(MemorySegment.NULL) && device(i).address() != 0; i++) {
                 names.add(libraries.getDeviceName.make("this host", device(i)).getString(0));
+            }
+        }
+
+        private MemorySegment read() {
+            try {
+                return libraries.getDeviceList.make("this host", MemorySegment.NULL);
+            } catch (NativeCallException e) {
+                if (e.code() == NO_RDMA) {
+                    return MemorySegment.NULL;
+                }
+                throw e;
             }
         }
 
@@ -101,7 +109,9 @@ public final class RdmaDevice implements AutoCloseable {
 
         @Override
         public void close() {
-            libraries.freeDeviceList.call(list);
+            if (!list.equals(MemorySegment.NULL)) {
+                libraries.freeDeviceList.call(list);
+            }
         }
     }
 
@@ -109,8 +119,15 @@ public final class RdmaDevice implements AutoCloseable {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment device = arena.allocate(RdmaStructs.DEVICE_ATTR_BYTES, Long.BYTES);
             libraries.queryDevice.check(name, context, device);
-            Command general = query(Command.capabilities(arena, Command.Capabilities.GENERAL_NOW));
-            Command atomics = query(Command.capabilities(arena, Command.Capabilities.ATOMICS_NOW));
+            Command general = Command.capabilities(arena, Command.Capabilities.GENERAL_NOW);
+            Command atomics = Command.capabilities(arena, Command.Capabilities.ATOMICS_NOW);
+            String refusal = "";
+            try {
+                query(general);
+                query(atomics);
+            } catch (NativeCallException otherFamily) {
+                refusal = otherFamily.getMessage();
+            }
             boolean swaps =
                     (atomics.get(Command.Capabilities.ATOMIC_OPERATIONS)
                                             & Command.Capabilities.MASKED_SWAP)
@@ -126,9 +143,11 @@ public final class RdmaDevice implements AutoCloseable {
                     device.getString(RdmaStructs.DEVICE_FIRMWARE.at()),
                     RdmaStructs.DEVICE_MAX_QP.get(device),
                     RdmaStructs.DEVICE_MAX_QP_WR.get(device),
+                    (int) RdmaStructs.DEVICE_PORTS.get(device),
                     signed(RdmaStructs.DEVICE_MAX_MR_BYTES.get(device)),
                     (int) RdmaStructs.DEVICE_MAX_ATOMICS_SENT.get(device),
                     (int) RdmaStructs.DEVICE_MAX_ATOMICS.get(device),
+                    refusal,
                     swaps,
                     hostOrder,
                     general.get(Command.Capabilities.RELAXED_ORDERING_WRITE) != 0,
@@ -141,7 +160,7 @@ public final class RdmaDevice implements AutoCloseable {
         return unsigned < 0 ? Long.MAX_VALUE : unsigned;
     }
 
-    private Command query(Command command) {
+    private void query(Command command) {
         libraries.generalCommand.check(
                 name,
                 context,
@@ -149,10 +168,10 @@ public final class RdmaDevice implements AutoCloseable {
                 command.in().byteSize(),
                 command.out(),
                 command.out().byteSize());
-        return command;
     }
 
-    private int readDomainNumber() {
+    /** As the card's firmware knows the protection domain. */
+    int domainNumber() {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment object = arena.allocate(RdmaStructs.OBJECT_BYTES, Long.BYTES);
             MemorySegment out = arena.allocate(RdmaStructs.OBJECT_OUT_BYTES, Long.BYTES);
@@ -292,10 +311,6 @@ public final class RdmaDevice implements AutoCloseable {
 
     void destroy(MemorySegment object) {
         libraries.destroyObject.call(object);
-    }
-
-    int domainNumber() {
-        return domainNumber;
     }
 
     MemorySegment domain() {

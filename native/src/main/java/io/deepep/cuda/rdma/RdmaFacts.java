@@ -10,9 +10,12 @@ import java.util.List;
  * @param firmware its version
  * @param maxQueuePairs that it can have
  * @param maxEntries of a queue
+ * @param numPorts that it has
  * @param maxRegionBytes that one key can cover
  * @param maxAtomicsSent in flight from a queue pair
  * @param maxAtomicsTaken in flight to a queue pair
+ * @param refusal why its firmware takes no commands; empty if it does. Without them, nothing that
+ *     follows is known
  * @param swapsUnderMasks whether it has the atomic that signals use: 8 bytes, exchanged under masks
  * @param atomicsInHostOrder whether atomics read and write memory in this machine's byte order
  * @param relaxedOrdering whether writes may overtake each other on PCI, if memory is registered so
@@ -24,9 +27,11 @@ public record RdmaFacts(
         String firmware,
         long maxQueuePairs,
         long maxEntries,
+        int numPorts,
         long maxRegionBytes,
         int maxAtomicsSent,
         int maxAtomicsTaken,
+        String refusal,
         boolean swapsUnderMasks,
         boolean atomicsInHostOrder,
         boolean relaxedOrdering,
@@ -36,6 +41,9 @@ public record RdmaFacts(
 
     /** What kernels need and the card has not; empty if they can drive it. */
     public List<String> missing() {
+        if (!refusal.isEmpty()) {
+            return List.of("it takes no commands of the family mlx5: " + refusal);
+        }
         List<String> missing = new ArrayList<>();
         if (completionVersion != KNOWN_COMPLETIONS) {
             missing.add(

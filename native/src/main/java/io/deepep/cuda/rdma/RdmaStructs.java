@@ -17,6 +17,7 @@ final class RdmaStructs {
     static final Field DEVICE_MAX_ATOMICS = new Field("ibv_device_attr", "max_qp_rd_atom", 144, 4);
     static final Field DEVICE_MAX_ATOMICS_SENT =
             new Field("ibv_device_attr", "max_qp_init_rd_atom", 156, 4);
+    static final Field DEVICE_PORTS = new Field("ibv_device_attr", "phys_port_cnt", 227, 1);
 
     static final long PORT_ATTR_BYTES = 52;
     static final Field PORT_STATE = new Field("ibv_port_attr", "state", 0, 4);
