@@ -180,6 +180,8 @@ class DoctorTest {
             }
         }
         assertThat(mode(report, Way.VIRTUAL_NODES).possible()).isTrue();
+        assertThat(mode(report, Way.HOST).detail())
+                .endsWith("up to 2048 ranks, 8 per node; low-latency mode 2048, 8 per node");
     }
 
     /**
@@ -191,7 +193,7 @@ class DoctorTest {
         DoctorReport report = examine(FixtureMachine.gpus(true));
         assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
                 .containsExactly(
-                        "host backend, any number of ranks",
+                        Way.HOST,
                         "GPUs of one node",
                         "virtual nodes over NVSHMEM",
                         "several nodes over UCX",
@@ -205,7 +207,7 @@ class DoctorTest {
                         machine.machine(), "1 (abc)", false, FixtureMachine.gpus(true), LIMITS, "");
         assertThat(finding(report, "NVSHMEM", "kernels").cure()).contains("NVSHMEM_HOME=");
         assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
-                .containsExactly("host backend, any number of ranks", "GPUs of one node");
+                .containsExactly(Way.HOST, "GPUs of one node");
         assertThat(mode(report, Way.VIRTUAL_NODES).detail()).isEqualTo("missing: NVSHMEM kernels");
     }
 
