@@ -28,6 +28,27 @@ class SettingsTest {
     }
 
     @Test
+    void groups() {
+        for (Device.Kind kind : Device.Kind.values()) {
+            for (GroupLimits limits :
+                    List.of(GroupLimits.normal(kind), GroupLimits.lowLatency(kind))) {
+                int most = limits.maxRanks();
+                EpTopology largest = new EpTopology(0, most, limits.maxNvlRanks());
+                assertThat(limits.refusal(largest)).isEmpty();
+                limits.require(largest);
+                EpTopology larger = new EpTopology(0, most + 1, 1);
+                requireMessage(
+                        () -> limits.require(larger),
+                        limits.name() + " takes at most " + most + " ranks, 8 per node, not ");
+                assertThat(limits.refusal(larger).orElseThrow())
+                        .contains("not " + (most + 1) + ", 1 per node; use smaller groups");
+            }
+        }
+        assertThat(GroupLimits.lowLatency(Device.Kind.CUDA).refusal(new EpTopology(0, 4096, 8)))
+                .hasValueSatisfying(why -> assertThat(why).endsWith(", or normal mode"));
+    }
+
+    @Test
     void ranksNumberNodesFirst() {
         for (int numNvlRanks = 1; numNvlRanks <= EpTopology.MAX_NVL_RANKS; numNvlRanks++) {
             EpTopology topology = new EpTopology(0, 3 * numNvlRanks, numNvlRanks);

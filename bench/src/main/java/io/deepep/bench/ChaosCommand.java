@@ -1,5 +1,6 @@
 package io.deepep.bench;
 
+import io.deepep.GroupLimits;
 import io.deepep.bench.chaos.Action;
 import io.deepep.bench.chaos.ChaosOptions;
 import io.deepep.bench.chaos.ChaosReport;
@@ -138,10 +139,7 @@ final class ChaosCommand implements Callable<Integer> {
                 return new RankRun(placement(), numRanks, timeout());
             }
             UsageException.requireIn(
-                    "--ranks-per-node",
-                    ranksPerNode,
-                    1,
-                    Math.min(numRanks, GroupOptions.MOST_RANKS));
+                    "--ranks-per-node", ranksPerNode, 1, Math.min(numRanks, GroupLimits.MAX_RANKS));
             if (numRanks % ranksPerNode != 0) {
                 throw new UsageException(
                         "--ranks-per-node=%s does not divide the %s ranks"
@@ -194,7 +192,7 @@ final class ChaosCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        UsageException.requireIn("--ranks", numRanks, 2, GroupOptions.MOST_RANKS);
+        UsageException.requireIn("--ranks", numRanks, 2, GroupLimits.MAX_RANKS);
         UsageException.requireIn("--trials", trials, 1, MOST_TRIALS);
         UsageException.requireIn("--from", from, 0, MOST_TRIALS);
         if (minutes != null) {

@@ -1,5 +1,6 @@
 package io.deepep.bench;
 
+import io.deepep.GroupLimits;
 import io.deepep.bench.run.Placement;
 import io.deepep.bench.run.UsageException;
 import picocli.CommandLine.Option;
@@ -17,7 +18,7 @@ final class GpuOption {
     /** Ranks on the GPUs asked for. */
     Placement cuda() {
         if (numGpus != null) {
-            UsageException.requireIn("--gpus", numGpus, 1, GroupOptions.MOST_RANKS);
+            UsageException.requireIn("--gpus", numGpus, 1, GroupLimits.MAX_RANKS);
         }
         return Placement.cuda(numGpus == null ? 0 : numGpus);
     }

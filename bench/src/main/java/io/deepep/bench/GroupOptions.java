@@ -1,15 +1,13 @@
 package io.deepep.bench;
 
 import io.deepep.EpTopology;
+import io.deepep.GroupLimits;
 import io.deepep.bench.run.LaunchedGroup;
 import io.deepep.bench.run.UsageException;
 import picocli.CommandLine.Option;
 
 /** How many ranks there are, and on how many nodes. */
 interface GroupOptions {
-    /** Most ranks of a job. */
-    int MOST_RANKS = 2048;
-
     int nodes();
 
     int ranksPerNode();
@@ -22,10 +20,10 @@ interface GroupOptions {
      */
     default EpTopology topology() {
         long ranks = (long) nodes() * ranksPerNode();
-        if (nodes() > MOST_RANKS || ranks > MOST_RANKS) {
+        if (nodes() > GroupLimits.MAX_RANKS || ranks > GroupLimits.MAX_RANKS) {
             throw new UsageException(
                     "%s nodes x %s ranks are more than %s; lower --nodes or --ranks-per-node"
-                            .formatted(nodes(), ranksPerNode(), MOST_RANKS));
+                            .formatted(nodes(), ranksPerNode(), GroupLimits.MAX_RANKS));
         }
         if (nodes() < 1) {
             throw new UsageException("--nodes=" + nodes() + " must be at least 1");

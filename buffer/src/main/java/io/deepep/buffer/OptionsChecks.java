@@ -1,6 +1,8 @@
 package io.deepep.buffer;
 
 import io.deepep.BufferOptions;
+import io.deepep.Device;
+import io.deepep.GroupLimits;
 import io.deepep.Network;
 import io.deepep.Stream;
 import io.deepep.buffer.memory.NetworkChoice;
@@ -21,6 +23,7 @@ final class OptionsChecks {
 
     /** The options with the network that was chosen. */
     static BufferOptions resolve(BufferOptions options) {
+        requireSize(options);
         if (options.device().isHost()) {
             requireStream(options, HostStream.class);
             return options;
@@ -29,6 +32,16 @@ final class OptionsChecks {
         requireDevice(options.device().index());
         requireStream(options, CudaStream.class);
         return options.topology().isInternode() ? withNetwork(options) : options;
+    }
+
+    private static void requireSize(BufferOptions options) {
+        Device.Kind kind = options.device().kind();
+        if (options.normal() != null) {
+            GroupLimits.normal(kind).require(options.topology());
+        }
+        if (options.lowLatency() != null) {
+            GroupLimits.lowLatency(kind).require(options.topology());
+        }
     }
 
     /** Settings that cannot be are refused here, where the other ranks learn it at once. */

@@ -1,5 +1,7 @@
 package io.deepep.doctor;
 
+import io.deepep.Device;
+import io.deepep.GroupLimits;
 import io.deepep.cuda.nvshmem.NvshmemTransport;
 import java.util.ArrayList;
 import java.util.List;
@@ -12,6 +14,7 @@ import java.util.List;
  * @param detail what is missing, or what to know
  */
 public record Way(String name, boolean possible, String detail) {
+    static final String HOST = "host backend";
     static final String ONE_NODE = "GPUs of one node";
     static final String VIRTUAL_NODES = "virtual nodes over NVSHMEM";
     static final String OWN_IBGDA = "several nodes over IBGDA without NVSHMEM";
@@ -50,9 +53,10 @@ public record Way(String name, boolean possible, String detail) {
         List<Way> ways = new ArrayList<>();
         ways.add(
                 new Way(
-                        "host backend, any number of ranks",
+                        HOST,
                         true,
-                        "on the CPU, in one process or in several of this host"));
+                        "on the CPU, in one process or in several of this host; "
+                                + sizes(Device.Kind.HOST)));
         ways.add(mode(ONE_NODE, oneNode, oneNodeDetail(findings)));
         ways.add(
                 mode(
@@ -106,9 +110,22 @@ public record Way(String name, boolean possible, String detail) {
     }
 
     private static String oneNodeDetail(List<Finding> findings) {
-        return missing(findings, "GPU/peer access").isEmpty()
-                ? "virtual nodes too"
-                : "only ranks whose GPUs reach each other";
+        String reach =
+                missing(findings, "GPU/peer access").isEmpty()
+                        ? "virtual nodes too"
+                        : "only ranks whose GPUs reach each other";
+        return reach + "; " + sizes(Device.Kind.CUDA);
+    }
+
+    private static String sizes(Device.Kind kind) {
+        GroupLimits normal = GroupLimits.normal(kind);
+        GroupLimits lowLatency = GroupLimits.lowLatency(kind);
+        return "up to %s ranks, %s per node; low-latency mode %s, %s per node"
+                .formatted(
+                        normal.maxRanks(),
+                        normal.maxNvlRanks(),
+                        lowLatency.maxRanks(),
+                        lowLatency.maxNvlRanks());
     }
 
     private static String ibgdaDetail(List<Finding> findings) {

@@ -176,6 +176,8 @@ class DoctorTest {
             }
         }
         assertThat(mode(report, Way.VIRTUAL_NODES).possible()).isTrue();
+        assertThat(mode(report, Way.HOST).detail())
+                .endsWith("up to 2048 ranks, 8 per node; low-latency mode 2048, 8 per node");
     }
 
     /**
@@ -187,7 +189,7 @@ class DoctorTest {
         DoctorReport report = examine(FixtureMachine.gpus(true));
         assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
                 .containsExactly(
-                        "host backend, any number of ranks",
+                        Way.HOST,
                         "GPUs of one node",
                         "virtual nodes over NVSHMEM",
                         "several nodes over UCX",
@@ -201,8 +203,7 @@ class DoctorTest {
                         machine.machine(), "1 (abc)", false, FixtureMachine.gpus(true), CARDS, "");
         assertThat(finding(report, "NVSHMEM", "kernels").cure()).contains("NVSHMEM_HOME=");
         assertThat(report.modes().stream().filter(Way::possible).map(Way::name))
-                .containsExactly(
-                        "host backend, any number of ranks", "GPUs of one node", Way.OWN_IBGDA);
+                .containsExactly(Way.HOST, "GPUs of one node", Way.OWN_IBGDA);
         assertThat(mode(report, Way.VIRTUAL_NODES).detail()).isEqualTo("missing: NVSHMEM kernels");
     }
 

@@ -3,6 +3,7 @@ package io.deepep.bench.plan;
 import io.deepep.DType;
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
+import io.deepep.GroupLimits;
 import io.deepep.LowLatencyLimits;
 import io.deepep.bench.routing.RecordedRouting;
 import io.deepep.bench.run.UsageException;
@@ -47,7 +48,7 @@ final class PlanOptions {
     private static final int DEFAULT_HIDDEN = 7168;
     private static final int DEFAULT_TOPK = 8;
     private static final int DEFAULT_EXPERTS = 256;
-    private static final int LARGEST = 2048;
+    private static final int LARGEST = GroupLimits.MAX_RANKS;
     private static final int LARGEST_EXPERTS = 1 << 16;
     private static final double GIGA = 1e9;
 

@@ -1,5 +1,6 @@
 package io.deepep.bench.plan;
 
+import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.bench.run.Console;
 import io.deepep.bench.text.TextTable;
@@ -13,6 +14,7 @@ import io.deepep.planner.Shape;
 import java.math.BigDecimal;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** Plans as tables for people. */
@@ -78,6 +80,25 @@ final class PlanReport {
         } else {
             console.line("  buffers of a rank: RDMA %.2f GiB", buffers.rdma() / GIB);
         }
+        console.line("  runs on: %s%s", runsOn(plan), refusals(plan));
+    }
+
+    /** Devices that this version runs such a group on, separated by commas; "none" without any. */
+    static String runsOn(ModePlan plan) {
+        List<Device.Kind> kinds = plan.mode().runsOn(plan.cluster().topology());
+        return kinds.isEmpty()
+                ? "none"
+                : kinds.stream()
+                        .map(kind -> kind.name().toLowerCase(Locale.ROOT))
+                        .collect(Collectors.joining(", "));
+    }
+
+    private static String refusals(ModePlan plan) {
+        return Stream.of(Device.Kind.values())
+                .map(plan.mode()::limits)
+                .flatMap(limits -> limits.refusal(plan.cluster().topology()).stream())
+                .map(why -> "; " + why)
+                .collect(Collectors.joining());
     }
 
     private static String simulated(ModePlan plan) {
@@ -103,6 +124,7 @@ final class PlanReport {
                         .number("experts", "%.0f", line -> line.plan().shape().numExperts())
                         .number("tokens", "%.0f", line -> line.plan().shape().numTokens())
                         .number("simulated", "%.0f", line -> line.plan().sampledTokens())
+                        .text("runs on", line -> runsOn(line.plan()))
                         .text("operation", PlanReport::operation)
                         .number("NVL GiB", "%.2f", line -> buffers(line).nvl() / GIB)
                         .number("needed", "%.2f", line -> buffers(line).nvlForRouting() / GIB)

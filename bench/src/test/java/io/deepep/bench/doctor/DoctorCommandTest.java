@@ -26,7 +26,7 @@ class DoctorCommandTest {
         assertThat(outcome.err()).isEmpty();
         assertThat(outcome.out())
                 .contains("Checks", "GPU", "NVSHMEM")
-                .containsPattern("host backend, any number of ranks +\\| yes");
+                .containsPattern("host backend +\\| yes +\\| on the CPU");
     }
 
     @Test

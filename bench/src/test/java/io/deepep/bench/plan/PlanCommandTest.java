@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.deepep.Buffer;
+import io.deepep.Device;
 import io.deepep.EpTopology;
+import io.deepep.GroupLimits;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
 import io.deepep.bench.Main;
@@ -86,6 +88,20 @@ final class PlanCommandTest {
                 .anyMatch(line -> line.matches("\\| low-latency +\\| combine bf16 .*"));
     }
 
+    /** What buffers of such groups would say. */
+    @Test
+    void aWorldThatIsTooLargeForGpusIsSaidToBe() {
+        EpTopology large = new EpTopology(0, 2048, 8);
+        Outcome outcome = run("plan --nodes 256 --tokens 1 --hidden 128 --experts 2048 --topk 1");
+        assertThat(outcome.out())
+                .containsOnlyOnce("  runs on: host, cuda")
+                .containsOnlyOnce(
+                        "  runs on: host; "
+                                + GroupLimits.lowLatency(Device.Kind.CUDA)
+                                        .refusal(large)
+                                        .orElseThrow());
+    }
+
     @Test
     void theRecordHasThisForm(@TempDir Path folder) throws Exception {
         JsonNode records =
@@ -101,6 +117,7 @@ final class PlanCommandTest {
                                 Map.entry("dtype", "STRING"),
                                 Map.entry("ranks", "NUMBER"),
                                 Map.entry("nodes", "NUMBER"),
+                                Map.entry("runsOn", "STRING"),
                                 Map.entry("tokens", "NUMBER"),
                                 Map.entry("hidden", "NUMBER"),
                                 Map.entry("topk", "NUMBER"),
@@ -204,6 +221,14 @@ final class PlanCommandTest {
         assertThat(records.get(0).get("experts").asInt()).isEqualTo(16);
         assertThat(records.get(17).get("ranks").asInt()).isEqualTo(2048);
         assertThat(records.get(17).get("experts").asInt()).isEqualTo(2048);
+        GroupLimits onGpus = GroupLimits.lowLatency(Device.Kind.CUDA);
+        for (JsonNode record : records) {
+            assertThat(record.get("runsOn").asText())
+                    .isEqualTo(
+                            record.get("ranks").asInt() <= onGpus.maxRanks()
+                                    ? "host, cuda"
+                                    : "host");
+        }
         assertThat(Files.readString(plot))
                 .startsWith("<svg ")
                 .contains("low-latency dispatch", "low-latency combine", ">2,048<");

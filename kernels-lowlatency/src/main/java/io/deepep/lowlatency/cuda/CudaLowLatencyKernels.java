@@ -101,12 +101,6 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      */
     public CudaLowLatencyKernels(Place place, LowLatencyLimits limits, boolean maskTimedOutRanks) {
         int numRanks = place.topology().numRanks();
-        if (numRanks > LowLatencyStructs.MAX_RANKS) {
-            throw new IllegalArgumentException(
-                    ("low-latency mode on GPUs takes at most %s ranks, not %s; use smaller groups, or normal"
-                                    + " mode")
-                            .formatted(LowLatencyStructs.MAX_RANKS, numRanks));
-        }
         int numLocalExperts = limits.numLocalExperts(numRanks);
         if (numLocalExperts > LowLatencyStructs.MAX_LOCAL_EXPERTS) {
             throw new IllegalArgumentException(

@@ -1,8 +1,10 @@
 package io.deepep.lowlatency.cuda;
 
 import io.deepep.CombineFormat;
+import io.deepep.Device;
 import io.deepep.EpTopology;
 import io.deepep.Fp8E4m3;
+import io.deepep.GroupLimits;
 import io.deepep.LowLatencyCombinePlan;
 import io.deepep.LowLatencyLimits;
 import io.deepep.NormalLimits;
@@ -47,7 +49,7 @@ final class LowLatencyStructs {
     private static final int REDUCE_STAGE_BYTES = LowLatencyLayout.PART_CHANNELS * Short.BYTES;
 
     /** A rank has a bit in a word, and a lane of a warp. */
-    static final int MAX_RANKS = Integer.SIZE;
+    static final int MAX_RANKS = GroupLimits.lowLatency(Device.Kind.CUDA).maxRanks();
 
     /** Of an expert's row: below 32 ranks * 1024 tokens. */
     private static final int ROW_BITS = 15;

@@ -1,0 +1,70 @@
+package io.deepep;
+
+import java.util.Optional;
+
+/**
+ * The largest groups that this version runs in one mode on one kind of device. Buffers, plans and
+ * reports take them from here.
+ *
+ * @param name the mode and the device, as messages call them
+ * @param maxNvlRanks most ranks per node
+ * @param maxRanks most ranks of all nodes
+ * @param otherwise what else a larger group can do
+ */
+public record GroupLimits(String name, int maxNvlRanks, int maxRanks, String otherwise) {
+    /** Most ranks of any group: those that layouts and plans are made for. */
+    public static final int MAX_RANKS = 2048;
+
+    /** Most ranks of low-latency mode on GPUs, which have a bit each in the masks of kernels. */
+    private static final int MAX_LOW_LATENCY_RANKS_ON_GPUS = 32;
+
+    /** Those of normal mode. */
+    public static GroupLimits normal(Device.Kind kind) {
+        return new GroupLimits("normal mode" + on(kind), EpTopology.MAX_NVL_RANKS, MAX_RANKS, "");
+    }
+
+    /** Those of low-latency mode. */
+    public static GroupLimits lowLatency(Device.Kind kind) {
+        boolean host = kind == Device.Kind.HOST;
+        return new GroupLimits(
+                "low-latency mode" + on(kind),
+                EpTopology.MAX_NVL_RANKS,
+                host ? MAX_RANKS : MAX_LOW_LATENCY_RANKS_ON_GPUS,
+                host ? "" : ", or normal mode");
+    }
+
+    private static String on(Device.Kind kind) {
+        return kind == Device.Kind.HOST ? " on the host" : " on GPUs";
+    }
+
+    /**
+     * Why a group is refused: who is too many, how many may be, and what to do; empty if it is not.
+     */
+    public Optional<String> refusal(EpTopology topology) {
+        if (topology.numNvlRanks() <= maxNvlRanks && topology.numRanks() <= maxRanks) {
+            return Optional.empty();
+        }
+        return Optional.of(
+                "%s takes at most %s ranks, %s per node, not %s, %s per node; use smaller groups%s"
+                        .formatted(
+                                name,
+                                maxRanks,
+                                maxNvlRanks,
+                                topology.numRanks(),
+                                topology.numNvlRanks(),
+                                otherwise));
+    }
+
+    /**
+     * Refuses a group that is too large.
+     *
+     * @throws IllegalArgumentException if it is
+     */
+    public void require(EpTopology topology) {
+        refusal(topology)
+                .ifPresent(
+                        why -> {
+                            throw new IllegalArgumentException(why);
+                        });
+    }
+}

@@ -1,0 +1,136 @@
+package io.deepep.testkit.conformance.lowlatency;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import io.deepep.Buffer;
+import io.deepep.CombineFormat;
+import io.deepep.GroupLimits;
+import io.deepep.LowLatencyDispatchPlan;
+import io.deepep.LowLatencyFormat;
+import io.deepep.Tensor;
+import io.deepep.error.RoutingException;
+import io.deepep.testkit.TestBackend;
+import io.deepep.testkit.conformance.BackendSuite;
+import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Groups of more ranks than a word has bits. */
+@BackendSuite
+public record LowLatencyLargeConformance(TestBackend backend) implements LowLatencySuite {
+    private static final String LARGE =
+            "io.deepep.testkit.conformance.lowlatency.LowLatencyLargeConformance#large";
+    private static final String LARGEST =
+            "io.deepep.testkit.conformance.lowlatency.LowLatencyLargeConformance#largest";
+    private static final String SMALLEST =
+            "io.deepep.testkit.conformance.lowlatency.LowLatencyLargeConformance#smallest";
+
+    /** Two experts of each rank, so that tokens can name two of one. */
+    private static LowLatencyShape shape(int nodes, int ranksPerNode) {
+        return new LowLatencyShape(nodes, ranksPerNode, 3, 128, 6, 2 * nodes * ranksPerNode);
+    }
+
+    /** Shapes that the backend has groups for, and that this version runs on it. */
+    static Stream<LowLatencyShape> large(TestBackend backend) {
+        return fitting(backend, shape(5, 7), shape(8, 8));
+    }
+
+    private static Stream<LowLatencyShape> fitting(TestBackend backend, LowLatencyShape... shapes) {
+        return Stream.of(shapes)
+                .filter(shape -> Ranks.fit(backend, shape.topology()))
+                .filter(
+                        shape ->
+                                GroupLimits.lowLatency(backend.kind())
+                                        .refusal(shape.topology())
+                                        .isEmpty());
+    }
+
+    static Stream<LowLatencyShape> largest(TestBackend backend) {
+        return fitting(backend, shape(32, 8));
+    }
+
+    static Stream<LowLatencyShape> smallest(TestBackend backend) {
+        return large(backend).limit(1);
+    }
+
+    @Cases
+    @MethodSource(LARGE)
+    public void roundTrips(LowLatencyShape shape, RankContext context) {
+        LowLatencyRank rank = shape.raggedRank(context);
+        rank.roundTrip(LowLatencyFormat.FP8);
+        rank.combine(rank.dispatch(LowLatencyFormat.BF16).handle(), CombineFormat.FP8);
+        rank.combinePreReduced(rank.dispatchWeighted(LowLatencyFormat.FP8).handle());
+    }
+
+    @Tag("slow")
+    @Cases
+    @MethodSource(LARGEST)
+    @Timeout(300)
+    public void roundTripsOfTheLargest(LowLatencyShape shape, RankContext context) {
+        roundTrips(shape, context);
+    }
+
+    /** The last rank is masked by hand, then back. */
+    @Cases
+    @MethodSource(SMALLEST)
+    public void maskedRank(LowLatencyShape shape, RankContext context) {
+        LowLatencyMaskConformance.leaveOutTheLast(
+                shape, context, rank -> rank.roundTrip(LowLatencyFormat.FP8));
+    }
+
+    /** The last rank stops; the others find out, mask it, and go on. */
+    @Tag("slow")
+    @Cases
+    @MethodSource(SMALLEST)
+    @Timeout(300)
+    public void timedOutRankIsMasked(LowLatencyShape shape) {
+        int dead = shape.topology().numRanks() - 1;
+        LowLatencyWorld rest = LowLatencyWorld.without(Set.of(dead), shape.spec(), shape.limits());
+        Ranks.run(
+                backend,
+                shape.topology(),
+                builder -> builder.lowLatency(shape.limits()).maskTimedOutRanks(true),
+                context -> {
+                    LowLatencyRank rank = shape.rank(context);
+                    rank.roundTrip(LowLatencyFormat.BF16);
+                    Buffer buffer = context.buffer();
+                    if (context.rank() != dead) {
+                        new LowLatencyRank(context, rest).roundTrip(LowLatencyFormat.BF16);
+                        assertThat(buffer.queryMask()[dead]).isEqualTo(1);
+                        assertThat(buffer.queryMask()).containsOnlyOnce(1);
+                    }
+                    // The others come once they have given up.
+                    context.communicator().barrier(Ranks.TIMEOUT.multipliedBy(3));
+                    buffer.rejoin();
+                    rank.roundTrip(LowLatencyFormat.BF16);
+                });
+    }
+
+    /** Two ranks name experts that do not exist: all ranks learn of the first. */
+    @Cases
+    @MethodSource(SMALLEST)
+    public void expertOutOfRange(LowLatencyShape shape, RankContext context) {
+        int numRanks = shape.topology().numRanks();
+        LowLatencyRank rank = shape.rank(context);
+        Tensor idx = context.download(rank.topkIdx());
+        if (context.rank() >= numRanks - 2) {
+            idx.setLong(shape.experts() + context.rank(), 2, 1);
+        }
+        LowLatencyDispatchPlan plan =
+                LowLatencyDispatchPlan.builder(rank.x(), context.upload(idx)).build();
+        for (int i = 0; i < 2; i++) {
+            RoutingException error =
+                    catchThrowableOfType(RoutingException.class, () -> rank.call(plan));
+            assertThat(error).as("on every rank").isNotNull();
+            assertThat(error.rank()).isEqualTo(numRanks - 2);
+            assertThat(error).hasMessageContaining("=" + (shape.experts() + numRanks - 2));
+        }
+        rank.roundTrip(LowLatencyFormat.FP8);
+    }
+}
