@@ -44,17 +44,7 @@ public final class Charts {
         double most = values.stream().mapToDouble(Double::doubleValue).max().orElse(0);
         Scale x = Scale.upTo(Math.max(most, ceiling.orElse(0)), STEPS, left, WIDTH - 84.0);
         double bottom = (double) height - FOOT;
-        for (double tick : x.ticks(STEPS)) {
-            svg.line(x.at(tick), HEAD, x.at(tick), bottom, Svg.GRID, false);
-            svg.text(
-                    x.at(tick),
-                    bottom + 18,
-                    Anchor.MIDDLE,
-                    12,
-                    false,
-                    Svg.SOFT,
-                    Scale.number(tick));
-        }
+        gridOfX(svg, x, x.ticks(STEPS), HEAD, bottom);
         svg.text((left + WIDTH - 84) / 2, bottom + 38, Anchor.MIDDLE, TEXT, false, Svg.INK, unit);
         ceiling.ifPresent(
                 limit -> svg.line(x.at(limit), HEAD - 6.0, x.at(limit), bottom, RED, true));
@@ -71,6 +61,22 @@ public final class Charts {
         return svg.toString();
     }
 
+    private static void gridOfX(Svg svg, Scale x, List<Double> ticks, double top, double bottom) {
+        for (double tick : ticks) {
+            double at = x.at(tick);
+            svg.line(at, top, at, bottom, Svg.GRID, false);
+            svg.text(at, bottom + 18, Anchor.MIDDLE, 12, false, Svg.SOFT, Scale.number(tick));
+        }
+    }
+
+    private static void gridOfY(Svg svg, Scale y, List<Double> ticks, double left, double right) {
+        for (double tick : ticks) {
+            double at = y.at(tick);
+            svg.line(left, at, right, at, Svg.GRID, false);
+            svg.text(left - 8, at + 4, Anchor.END, 12, false, Svg.SOFT, Scale.number(tick));
+        }
+    }
+
     /** A bar for each index from 0 on, as the load of experts; the highest have their numbers. */
     public static String loads(String title, String what, String unit, long[] values) {
         int height = 360;
@@ -81,10 +87,7 @@ public final class Charts {
         double mean = Arrays.stream(values).average().orElse(0);
         double most = Arrays.stream(values).asDoubleStream().max().orElse(0);
         Scale y = Scale.upTo(most, 6, bottom, HEAD + 22.0);
-        for (double tick : y.ticks(6)) {
-            svg.line(left, y.at(tick), right, y.at(tick), Svg.GRID, false);
-            svg.text(left - 8, y.at(tick) + 4, Anchor.END, 12, false, Svg.SOFT, Scale.number(tick));
-        }
+        gridOfY(svg, y, y.ticks(6), left, right);
         double step = (right - left) / values.length;
         int apart = Math.max(1, (int) Math.ceil(30 / step));
         List<Integer> hottest =
@@ -187,21 +190,8 @@ public final class Charts {
         double right = WIDTH - 24.0;
         Scale x = over(lines, true, 2, left, right);
         Scale y = over(lines, false, 10, bottom, top);
-        for (double tick : x.powers(2)) {
-            svg.line(x.at(tick), top, x.at(tick), bottom, Svg.GRID, false);
-            svg.text(
-                    x.at(tick),
-                    bottom + 18,
-                    Anchor.MIDDLE,
-                    12,
-                    false,
-                    Svg.SOFT,
-                    Scale.number(tick));
-        }
-        for (double tick : y.powers(10)) {
-            svg.line(left, y.at(tick), right, y.at(tick), Svg.GRID, false);
-            svg.text(left - 8, y.at(tick) + 4, Anchor.END, 12, false, Svg.SOFT, Scale.number(tick));
-        }
+        gridOfX(svg, x, x.powers(2), top, bottom);
+        gridOfY(svg, y, y.powers(10), left, right);
         int number = 0;
         for (Map.Entry<String, Line> each : lines.entrySet()) {
             String stroke = LINES.get(number % LINES.size());
