@@ -10,12 +10,18 @@ import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /** {@code deepep report readme}: tables and plots of the documentation, from records. */
 @Command(
@@ -46,15 +52,31 @@ final class ReadmeCommand implements Callable<Integer> {
                     "Changes nothing; complains, with exit code 1, about what is out of date.")
     private boolean check;
 
+    @Option(
+            names = "--measure",
+            paramLabel = "NAME",
+            description =
+                    "First measures what the pages show (those of the archive left out) again into"
+                            + " docs/measurements/NAME, and shows these records from now on. Records of GPUs stay as"
+                            + " they were where not all of them can be measured.")
+    private String measure;
+
+    @Spec private CommandSpec spec;
+
     private final List<Path> stale = new ArrayList<>();
-    private String commitOfReadme = "";
+
+    /** Of each backend, that of the records on README. */
+    private final Map<String, String> commits = new HashMap<>();
 
     ReadmeCommand(Console console) {
         this.console = console;
     }
 
     @Override
-    public Integer call() {
+    public Integer call() throws IOException {
+        if (measure != null) {
+            measure();
+        }
         for (Path file : markdownFiles()) {
             if (update(file)) {
                 stale.add(file);
@@ -66,6 +88,41 @@ final class ReadmeCommand implements Callable<Integer> {
                                 check ? "%s is out of date: ./deepep report readme" : "%s updated",
                                 root.relativize(file)));
         return check && !stale.isEmpty() ? 1 : 0;
+    }
+
+    private void measure() throws IOException {
+        if (check) {
+            throw new UsageException("--measure changes what --check only looks at; give one");
+        }
+        List<Path> pages =
+                markdownFiles().stream()
+                        .filter(page -> !page.startsWith(root.resolve(RECORDS).resolve("archive")))
+                        .toList();
+        Set<String> shown = new LinkedHashSet<>();
+        for (Path page : pages) {
+            MarkdownBlocks.update(
+                    Files.readString(page),
+                    request -> {
+                        if (!request.view().equals("jmh") && !request.view().equals("shapes")) {
+                            shown.add(request.option("records"));
+                        }
+                        return "";
+                    });
+        }
+        Map<String, String> fresh =
+                new FreshRecords(spec.root().commandLine(), console, root.resolve(RECORDS), measure)
+                        .measure(shown);
+        for (Path page : pages) {
+            String text = Files.readString(page);
+            for (Map.Entry<String, String> each : fresh.entrySet()) {
+                text =
+                        text.replace(
+                                " records=" + each.getKey() + " ",
+                                " records=" + each.getValue() + " ");
+            }
+            Files.writeString(page, text);
+        }
+        console.line("the text around the tables, and tables without records, are yours to check");
     }
 
     private List<Path> markdownFiles() {
@@ -137,7 +194,7 @@ final class ReadmeCommand implements Callable<Integer> {
     }
 
     /**
-     * The figures of GPUs in README stand side by side: they must be of the same kernels.
+     * Figures of one backend on README stand side by side: they must be of the same code.
      *
      * @throws UsageException if they are of several commits
      */
@@ -148,17 +205,15 @@ final class ReadmeCommand implements Callable<Integer> {
         }
         for (JsonNode each : JsonRecords.parse(records)) {
             String commit = each.path("commit").asText();
-            if (each.hasNonNull("gpu") && commitOfReadme.isEmpty()) {
-                commitOfReadme = commit;
-            }
-            if (each.hasNonNull("gpu") && !commit.equals(commitOfReadme)) {
+            String other = commits.putIfAbsent(each.path("backend").asText(), commit);
+            if (other != null && !commit.equals(other)) {
                 throw new UsageException(
                         request.option("records")
                                 + " is of commit "
                                 + commit
                                 + ", but other records on this page are of "
-                                + commitOfReadme
-                                + "; measure again, all in one run");
+                                + other
+                                + "; measure again, all in one run: deepep report readme --measure NAME");
             }
         }
     }
