@@ -9,6 +9,7 @@ import io.deepep.CombinePlan;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
+import io.deepep.EpTopology;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
@@ -22,6 +23,8 @@ import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Ranks that are masked, by hand or because they did not come, and that come back. */
 @BackendSuite
@@ -111,6 +114,31 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                     }
                     buffer.rejoin();
                     calls(rank);
+                });
+    }
+
+    static Stream<EpTopology> groupsOverNetworks(TestBackend backend) {
+        return Stream.of(Ranks.topology(2, 2))
+                .filter(group -> Ranks.fit(backend, group) && !backend.masksAcrossNodes());
+    }
+
+    /** Where a network connects the nodes, nobody can be left out, and calls go on. */
+    @Cases
+    @MethodSource("groupsOverNetworks")
+    public void refusedOverNetworks(EpTopology topology) {
+        NormalWorld whole =
+                new NormalShape(2, 2, 20, 256, DType.BF16, 4, 4 * topology.numRanks()).world();
+        Ranks.run(
+                backend,
+                topology,
+                builder -> builder.normal(whole.limits()),
+                context -> {
+                    int other = (context.rank() + 1) % topology.numRanks();
+                    assertThatThrownBy(() -> context.buffer().updateMask(other, true))
+                            .isInstanceOf(UnsupportedOperationException.class)
+                            .hasMessageContaining("where a network connects the nodes");
+                    requireMasked(context, -1);
+                    calls(new NormalRank(context, whole));
                 });
     }
 
