@@ -15,8 +15,8 @@
 //
 // Launch: an even number of blocks up to 256, all of them resident together, kThreads threads each; num_channels is
 // half the blocks times num_copy_warps. Dynamic shared memory: u32 [num_experts]; at bases_offset kRingStateBytes for
-// each cell of rows and copy warp; at stages_offset num_copy_warps * 3 * row_stride. Outputs topk_idx and topk_weights are
-// 16-byte aligned.
+// each cell of rows and copy warp; at stages_offset num_copy_warps * 3 * row_stride. Outputs topk_idx and topk_weights
+// are 16-byte aligned.
 #pragma once
 
 #include "deepep/block.cuh"
@@ -89,7 +89,8 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
     }
     if (arrive_last(&state->exit_arrivals)) {
         uint32_t code = finish_everywhere(nodes, epoch, ok);
-        if (threadIdx.x == 0 && !p.cached) *at<uint64_t>(p.handle_epoch) = code == kOk ? pack_word(epoch, Routes<Net>::word(b.network)) : 0;
+        if (threadIdx.x == 0 && !p.cached)
+            *at<uint64_t>(p.handle_epoch) = code == kOk ? pack_word(epoch, Routes<Net>::word(b.network)) : 0;
     }
 }
 

@@ -1,9 +1,9 @@
 // The header exchange across nodes, and the end of a call.
 //
 // A rank's header goes over the network to its contacts, its peer on every node, which relay it to the ranks there, so
-// that every rank finds the words of all ranks in its heap, as on one node. One block of a rank, the leader, does this and judges;
-// the others wait for its verdict. Once all ranks have announced a call they have all entered it: rings are empty, and
-// what the call before received may be overwritten. Counts of rings begin at 0 with each epoch.
+// that every rank finds the words of all ranks in its heap, as on one node. One block of a rank, the leader, does this
+// and judges; the others wait for its verdict. Once all ranks have announced a call they have all entered it: rings are
+// empty, and what the call before received may be overwritten. Counts of rings begin at 0 with each epoch.
 #pragma once
 
 #include "../shared/exchange.cuh"
@@ -244,9 +244,9 @@ __device__ inline bool await_verdict(const Internode& b, const Group& g, uint32_
     return ok;
 }
 
-// Where some rank takes only so many expanded rows, all nodes learn whether they all fit: contacts tell each other before
-// the ranks of each node do. A rank that has given up tells its contacts in any case, and waits for nobody. All threads
-// of the block that leaves last.
+// Where some rank takes only so many expanded rows, all nodes learn whether they all fit: contacts tell each other
+// before the ranks of each node do. A rank that has given up tells its contacts in any case, and waits for nobody. All
+// threads of the block that leaves last.
 template <class Net>
 __device__ inline void exchange_endings(const Nodes<Net>& nodes, uint32_t epoch) {
     const Group& g = nodes.g;

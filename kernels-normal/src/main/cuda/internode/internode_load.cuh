@@ -36,7 +36,8 @@ __device__ inline bool await_parts(const Nodes<Net>& nodes, uint32_t epoch, int 
     if (!__any_sync(~0u, looks)) return true;
     if (looks) {
         auto word = at<const uint64_t>(incoming(b.network, b.tails, node)) + channel;
-        head.put = await_count<Forwarders<Net>>(nodes, epoch, node, word, head.taken);  // acquire; pairs with tell_peers
+        // acquire; pairs with tell_peers
+        head.put = await_count<Forwarders<Net>>(nodes, epoch, node, word, head.taken);
         arrived = head.put != head.taken;
     }
     arrived = __all_sync(~0u, arrived);

@@ -1,6 +1,6 @@
-// Peer memory while ranks may be masked: who serves whom stands in a table that the host writes between calls (RailTable,
-// from Rails), so that captured graphs go on with other masks. Without any masked rank it names the peers alone, and
-// ranks that run these kernels understand those that run the others.
+// Peer memory while ranks may be masked: who serves whom stands in a table that the host writes between calls
+// (RailTable, from Rails), so that captured graphs go on with other masks. Without any masked rank it names the peers
+// alone, and ranks that run these kernels understand those that run the others.
 #pragma once
 
 #include "internode_routes.cuh"

@@ -19,7 +19,7 @@ struct Peers : Net {
     static __device__ __forceinline__ int size(const Network& net) { return net.num_nodes; }
     // A turn i < end_turn() is that of the i-th place from the own node on, in either direction.
     static __device__ __forceinline__ int end_turn(const Network& net) { return net.num_nodes; }
-    static __device__ __forceinline__ bool is_used(const Network& net, int place) { return place != net.node; }
+    static __device__ __forceinline__ bool is_used(const Network& net, const int& place) { return place != net.node; }
     static __device__ __forceinline__ int rank(const Group& g, const Network&, int place) { return peer_on(g, place); }
 };
 

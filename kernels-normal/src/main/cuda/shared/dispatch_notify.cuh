@@ -64,9 +64,9 @@ struct NobodyElse {
     __device__ bool operator()(int) const { return false; }
 };
 
-// Holds the counts that a layout claims against counts of rows [num_ranks] and hist, but for those of rows to ranks that
-// are left out, of which there are none: one node's masked ones, as bits, and others. The outcome goes into words, in
-// shared memory. All threads of the announcing block.
+// Holds the counts that a layout claims against counts of rows [num_ranks] and hist, but for those of rows to ranks
+// that are left out, of which there are none: one node's masked ones, as bits, and others. The outcome goes into words,
+// in shared memory. All threads of the announcing block.
 template <class LeftOut>
 __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int32_t* words, const int32_t* counts,
                                     const uint32_t* hist, uint32_t masked, LeftOut is_left_out) {
