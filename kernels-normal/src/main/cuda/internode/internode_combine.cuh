@@ -19,7 +19,7 @@
 // is a multiple of 32, at least 192 and at least chunk_bytes / 32 (fp8: 16); warp 0 loads, warp 1 tells peers of rows,
 // warp 2 of a home block sums weights, that of a summing block puts sums into rings, the others sum rows.
 // Dynamic shared memory: num_slots * slot_bytes of the wire, of which summing blocks use the last three slots for
-// sums; at rings_offset kRingStateBytes for each node and channel of a block.
+// sums; at rings_offset kRingStateBytes for each cell of rows and channel of a block.
 #pragma once
 
 #include "deepep/block.cuh"
@@ -29,7 +29,7 @@
 namespace deepep::normal {
 
 // What this rank says of a combine. All threads of the leader.
-template <class Wire>
+template <class Net, class Wire>
 __device__ inline void combine_words(const InternodeCombineParams& params, int32_t* words) {
     const CombineParams& p = params.local;
     if (threadIdx.x < kHeaderWords) {
@@ -43,7 +43,9 @@ __device__ inline void combine_words(const InternodeCombineParams& params, int32
             default: value = offer_word(p, threadIdx.x);
         }
         if (Wire::kScaled && threadIdx.x == kNumScales) value = p.hidden / kFp8ScaleChannels;
-        words[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, 0);
+        uint32_t masked = Routes<Net>::word(params.between.network);
+        if (Routes<Net>::kMaskable && threadIdx.x == kMasked) value = masked;
+        words[threadIdx.x] = handle_word(p.handle_epoch, threadIdx.x, value, masked);
     }
     fence_sys();  // x, written by earlier launches, comes before the words that offer it
     __syncthreads();
@@ -70,14 +72,15 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         barrier_init_fence();
     }
     uint8_t* rings = slots + p.rings_offset;
-    for (int i = threadIdx.x; i < block_rings.num_sets * b.network.num_nodes * kRingStateBytes / 4; i += blockDim.x)
+    int num_rings = for_owners ? Homes<Net>::size(b.network) : Forwarders<Net>::size(b.network);  // of a set
+    for (int i = threadIdx.x; i < block_rings.num_sets * num_rings * kRingStateBytes / 4; i += blockDim.x)
         reinterpret_cast<uint32_t*>(rings)[i] = 0;
     if (threadIdx.x == 0) shared.state = 0;
     if (blockIdx.x == 0) {
         __shared__ int32_t words[kHeaderWords];
-        combine_words<Wire>(params, words);
+        combine_words<Net, Wire>(params, words);
         announce<Net>(b, g, epoch, words, nullptr);
-        if (threadIdx.x == 0) plan_of(b)->ends_together = 0;
+        if (threadIdx.x == 0) plan_of(b)->ends_together = Routes<Net>::ends_together(b.network);
         give_verdict(b, epoch, open_call(Nodes<Net>{g, b}, epoch).code);
     }
     bool ok = await_verdict(b, g, epoch);
@@ -97,14 +100,14 @@ __device__ inline void internode_combine(const InternodeCombineParams& params) {
         fence_async_proxy();  // rows that peers wrote by ordinary stores, now loaded by the copy engine
         SlotWriter<Wire> writer{p, shared, slots, num_slots};
         if (for_owners)
-            load_for_peers(params, epoch, writer);
+            load_for_peers<Net>(params, epoch, writer);
         else
             OwnLoader<Net, Wire>{params, writer, heads, epoch}.run();
     } else if (ok && warp == 1) {
         if (for_owners)
-            tell_peers<Net, true>(b, epoch, block_rings, rings, &shared.state, 1);
+            tell_peers<Homes<Net>, true>(b, epoch, block_rings, rings, &shared.state, 1);
         else
-            tell_peers<Net, false>(b, epoch, block_rings, rings, &shared.state, 1);
+            tell_peers<Forwarders<Net>, false>(b, epoch, block_rings, rings, &shared.state, 1);
     } else if (ok && warp == 2) {
         if (for_owners)
             put_sums<Net, Wire>(params, epoch, shared, stages, reinterpret_cast<RingTail*>(rings));

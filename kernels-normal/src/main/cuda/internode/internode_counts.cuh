@@ -88,19 +88,35 @@ __device__ inline void order_tokens(CountShared& shared, uint32_t mask, NodeRows
     __syncthreads();
 }
 
+// The ranks of nodes first_node .. first_node + 3 that tokens of this rank get to, as a mask of the same form.
+template <class Net>
+__device__ inline uint32_t reached_mask(const InternodeDispatchParams& params, int first_node) {
+    if (!Routes<Net>::kMaskable) return ~0u;
+    int num_nvl = params.local.group.num_ranks;
+    uint32_t mask = 0;
+    for (int i = 0; i < kNodesAtOnce && first_node + i < params.between.network.num_nodes; ++i)
+        for (int r = 0; r < num_nvl; ++r)
+            mask |= static_cast<uint32_t>(Routes<Net>::reaches(params.between.network, (first_node + i) * num_nvl + r))
+                    << (i * kMaxRanks + r);
+    return mask;
+}
+
 // Writes token_order of this block's tokens, counted from the block's first, and block_counts; adds to expert_hist.
 // hist: num_experts words of shared memory. All threads of the block.
+template <class Net>
 __device__ inline void count_tokens(const InternodeDispatchParams& params, CountShared& shared, uint32_t* hist) {
     const DispatchParams& p = params.local;
     int num_nodes = params.between.network.num_nodes;
     TokenRange tokens = block_tokens(p.num_tokens);
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
     for (int first_node = 0; first_node < num_nodes; first_node += kNodesAtOnce) {
+        uint32_t reached = reached_mask<Net>(params, first_node);
         if (threadIdx.x < 32) shared.running[threadIdx.x] = 0;
         __syncthreads();
         for (int first = tokens.begin; first < tokens.end; first += kThreads) {
             int t = first + threadIdx.x;
             uint32_t mask = t < tokens.end ? node_mask(params, t, first_node, first_node == 0 ? hist : nullptr) : 0;
+            mask &= reached;
             NodeRows order[kNodesAtOnce];
             order_tokens(shared, mask, order);
 #pragma unroll
@@ -120,10 +136,11 @@ __device__ inline void count_tokens(const InternodeDispatchParams& params, Count
 }
 
 // What this rank says of a new or cached dispatch. All threads of the leader.
+template <class Net>
 __device__ inline void announce_words(const InternodeDispatchParams& params, int32_t* words) {
     const DispatchParams& p = params.local;
     if (threadIdx.x < 32) {
-        int32_t value = dispatch_word(p, params.between.num_ranks, 0);
+        int32_t value = dispatch_word(p, params.between.num_ranks, Routes<Net>::word(params.between.network));
         switch (threadIdx.x) {
             case kNumBlocks: value = gridDim.x; break;
             case kNumSlots: value = params.between.num_slots; break;
@@ -168,8 +185,10 @@ __device__ inline Fault place_all_rows(const Nodes<Net>& nodes, uint32_t epoch) 
     int me = my_rank(g);
     for (int d = threadIdx.x; d < b.num_ranks; d += blockDim.x) {
         int64_t rows = 0, before = 0;
+        if (!nodes.is_source(d)) continue;
 #pragma unroll 8
         for (int s = 0; s < b.num_ranks; ++s) {
+            if (!nodes.is_source(s)) continue;
             int32_t count = header_word(g, s, kHeaderWords + d, epoch);
             rows += count;
             if (s < me) before += count;
@@ -180,19 +199,31 @@ __device__ inline Fault place_all_rows(const Nodes<Net>& nodes, uint32_t epoch) 
         int place = d / g.num_ranks * kMaxRanks + d % g.num_ranks;
         place_blocks_at(b, place, static_cast<int32_t>(before));
     }
-    for (int n = threadIdx.x; n < b.network.num_nodes; n += blockDim.x)
-        at<int32_t>(b.source_tokens)[n] = header_word(g, n * g.num_ranks + g.rank, kNumTokens, epoch);
+    for (int n = threadIdx.x; n < Homes<Net>::size(b.network); n += blockDim.x) {
+        bool sends = !Routes<Net>::kMaskable || Homes<Net>::is_used(b.network, n);
+        at<int32_t>(b.source_tokens)[n] =
+            sends ? header_word(g, Homes<Net>::rank(g, b.network, n), kNumTokens, epoch) : 0;
+    }
     limited = __syncthreads_or(limited);
-    if (threadIdx.x == 0) plan_of(b)->ends_together = limited;
+    if (threadIdx.x == 0 && !Routes<Net>::ends_together(b.network)) plan_of(b)->ends_together = limited;
     fault.code = kOk;
     if (first_full == INT32_MAX) return fault;
     fault.code = kTooManyRows;
     fault.rank = first_full;
     fault.expected = header_word(g, first_full, kRowLimit, epoch);
-    for (int s = 0; s < b.num_ranks; ++s) fault.seen += header_word(g, s, kHeaderWords + first_full, epoch);
+    for (int s = 0; s < b.num_ranks; ++s)
+        if (nodes.is_source(s)) fault.seen += header_word(g, s, kHeaderWords + first_full, epoch);
     if (threadIdx.x == 0) record_fault(g, epoch, fault);
     return fault;
 }
+
+// The ranks that no tokens of this rank get to.
+template <class Net>
+struct Unreached {
+    const Network& net;
+
+    __device__ bool operator()(int rank) const { return !Routes<Net>::reaches(net, rank); }
+};
 
 // The leader, from its announcement to its verdict. All threads.
 template <class Net>
@@ -201,13 +232,24 @@ __device__ inline void lead_dispatch(const InternodeDispatchParams& params, uint
     const Internode& b = params.between;
     __shared__ int32_t words[kHeaderWords];
     auto hist = at<uint32_t>(p.expert_hist);
-    if (!p.cached) sum_counts(b, p.group, epoch);
-    announce_words(params, words);
-    if (!p.cached) check_layout(p, b.num_ranks, words, header_image(b, b.network.node, epoch) + kHeaderWords, hist, 0);
+    if (!p.cached) sum_counts<Net>(b, p.group, epoch);
+    announce_words<Net>(params, words);
+    if (!p.cached)
+        check_layout(p, b.num_ranks, words, own_header<Net>(p.group, b, epoch) + kHeaderWords, hist, 0,
+                     Unreached<Net>{b.network});
+    if (Routes<Net>::kMaskable && !p.cached) {
+        __syncthreads();
+        for (int e = threadIdx.x; e < p.num_experts; e += blockDim.x)
+            if (!Routes<Net>::reaches(b.network, e / (p.num_experts / b.num_ranks))) hist[e] = 0;
+        __syncthreads();
+    }
     announce<Net>(b, p.group, epoch, words, hist);
     if (!p.cached)
         for (int e = threadIdx.x; e < p.num_experts; e += blockDim.x) hist[e] = 0;
-    if (threadIdx.x == 0) plan_of(b)->num_rows = plan_of(b)->ends_together = 0;
+    if (threadIdx.x == 0) {
+        plan_of(b)->ends_together = Routes<Net>::ends_together(b.network);
+        plan_of(b)->num_rows = 0;
+    }
     __syncthreads();
     Nodes<Net> nodes{p.group, b};
     Fault fault = open_call(nodes, epoch);

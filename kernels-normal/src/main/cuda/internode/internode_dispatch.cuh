@@ -11,10 +11,12 @@
 // are complete: in order of source rank and token, at the same place on every run.
 // After a fault seen by all ranks (bad expert, headers that differ, too many rows) no row has been written anywhere.
 //
+// While ranks are masked, others take the places of peers: see internode_routes.cuh.
+//
 // Launch: an even number of blocks up to 256, all of them resident together, kThreads threads each; num_channels is
 // half the blocks times num_copy_warps. Dynamic shared memory: u32 [num_experts]; at bases_offset kRingStateBytes for
-// each node and copy warp; at stages_offset num_copy_warps * 3 * row_stride. Outputs topk_idx and topk_weights are
-// 16-byte aligned.
+// each cell of rows and copy warp; at stages_offset num_copy_warps * 3 * row_stride. Outputs topk_idx and topk_weights
+// are 16-byte aligned.
 #pragma once
 
 #include "deepep/block.cuh"
@@ -35,12 +37,14 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
     Nodes<Net> nodes{g, b};
     LocalState* state = state_of(g);
     uint32_t epoch = epoch_after(state->epoch);
-    int warp = threadIdx.x / 32, num_nodes = b.network.num_nodes;
+    int warp = threadIdx.x / 32;
     int meta_warp = warp - p.num_copy_warps - 1, num_meta_warps = kWarps - p.num_copy_warps - 1;  // warp -1 tells
     bool copies = meta_warp < -1;
     uint8_t* stages = dynamic + p.stages_offset + (copies ? warp : 0) * kRowStages * p.row_stride;
     uint8_t* rings = dynamic + p.bases_offset;
-    for (int i = threadIdx.x; i < p.num_copy_warps * num_nodes * kRingStateBytes / 4; i += kThreads)
+    // By node where they are filled, by home where they are emptied.
+    int num_rings = is_sending_block() ? Forwarders<Net>::size(b.network) : Homes<Net>::size(b.network);
+    for (int i = threadIdx.x; i < p.num_copy_warps * num_rings * kRingStateBytes / 4; i += kThreads)
         reinterpret_cast<uint32_t*>(rings)[i] = 0;
     if (threadIdx.x < kWarps) states[threadIdx.x] = 0;
     if (copies)
@@ -48,14 +52,14 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
 
     bool leads = p.cached && blockIdx.x == 0;
     if (!p.cached) {
-        count_tokens(params, counts, reinterpret_cast<uint32_t*>(dynamic));
+        count_tokens<Net>(params, counts, reinterpret_cast<uint32_t*>(dynamic));
         leads = arrive_last(&state->layout_arrivals);
     }
     if (leads) lead_dispatch<Net>(params, epoch);
     bool ok = await_verdict(b, g, epoch);
 
     if (copies) {
-        uint8_t* mine = rings + warp * num_nodes * kRingStateBytes;
+        uint8_t* mine = rings + warp * num_rings * kRingStateBytes;
         if (is_sending_block())
             send_tokens<Net>(params, epoch, ok, reinterpret_cast<RingTail*>(mine), &states[warp], stages,
                              barriers[warp]);
@@ -66,9 +70,9 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
     } else if (meta_warp < 0 && ok) {
         BlockRings block_rings{static_cast<int>(blockIdx.x / 2), static_cast<int>(gridDim.x / 2), p.num_copy_warps};
         if (is_sending_block())
-            tell_peers<Net, true>(b, epoch, block_rings, rings, states, p.num_copy_warps);
+            tell_peers<Forwarders<Net>, true>(b, epoch, block_rings, rings, states, p.num_copy_warps);
         else
-            tell_peers<Net, false>(b, epoch, block_rings, rings, states, p.num_copy_warps);
+            tell_peers<Homes<Net>, false>(b, epoch, block_rings, rings, states, p.num_copy_warps);
     } else if (meta_warp >= 0 && !p.cached) {
         if (leads && meta_warp == num_meta_warps - 1)
             report_counts(p, nodes, epoch, word_value(plan_of(b)->verdict), plan_of(b)->num_rows,
@@ -85,7 +89,8 @@ __device__ inline void internode_dispatch(const InternodeDispatchParams& params)
     }
     if (arrive_last(&state->exit_arrivals)) {
         uint32_t code = finish_everywhere(nodes, epoch, ok);
-        if (threadIdx.x == 0 && !p.cached) *at<uint64_t>(p.handle_epoch) = code == kOk ? epoch : 0;
+        if (threadIdx.x == 0 && !p.cached)
+            *at<uint64_t>(p.handle_epoch) = code == kOk ? pack_word(epoch, Routes<Net>::word(b.network)) : 0;
     }
 }
 

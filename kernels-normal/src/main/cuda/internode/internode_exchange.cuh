@@ -1,9 +1,9 @@
 // The header exchange across nodes, and the end of a call.
 //
-// A rank's header goes over the network to its peer on every node, which relays it to the ranks there, so that every
-// rank finds the words of all ranks in its heap, as on one node. One block of a rank, the leader, does this and judges;
-// the others wait for its verdict. Once all ranks have announced a call they have all entered it: rings are empty, and
-// what the call before received may be overwritten. Counts of rings begin at 0 with each epoch.
+// A rank's header goes over the network to its contacts, its peer on every node, which relay it to the ranks there, so
+// that every rank finds the words of all ranks in its heap, as on one node. One block of a rank, the leader, does this
+// and judges; the others wait for its verdict. Once all ranks have announced a call they have all entered it: rings are
+// empty, and what the call before received may be overwritten. Counts of rings begin at 0 with each epoch.
 #pragma once
 
 #include "../shared/exchange.cuh"
@@ -14,8 +14,15 @@ namespace deepep::normal {
 
 __device__ __forceinline__ Plan* plan_of(const Internode& b) { return at<Plan>(b.plan); }
 
-__device__ __forceinline__ int32_t* header_image(const Internode& b, int node, uint32_t epoch) {
-    return at<int32_t>(incoming(b.network, b.headers, node), (epoch & 1) * b.header_bytes);
+// The header of the contact at a place.
+template <class Net>
+__device__ __forceinline__ int32_t* header_image(const Group& g, const Internode& b, int place, uint32_t epoch) {
+    return at<int32_t>(Contacts<Net>::cell(g, b.network, b.headers, place), (epoch & 1) * b.header_bytes);
+}
+
+template <class Net>
+__device__ __forceinline__ int32_t* own_header(const Group& g, const Internode& b, uint32_t epoch) {
+    return header_image<Net>(g, b, Contacts<Net>::own(g, b.network), epoch);
 }
 
 // A word of a rank's header that has arrived.
@@ -29,8 +36,9 @@ __device__ __forceinline__ int num_counted(const Internode& b, int32_t op) {
 }
 
 // Counts per rank, summed over the blocks, into this rank's own header. All threads of the leader.
+template <class Net>
 __device__ inline void sum_counts(const Internode& b, const Group& g, uint32_t epoch) {
-    int32_t* counts = header_image(b, b.network.node, epoch) + kHeaderWords;
+    int32_t* counts = own_header<Net>(g, b, epoch) + kHeaderWords;
     int num_places = b.network.num_nodes * kMaxRanks;
     for (int rank = threadIdx.x; rank < b.num_ranks; rank += blockDim.x) {
         int place = rank / g.num_ranks * kMaxRanks + rank % g.num_ranks;
@@ -43,21 +51,24 @@ __device__ inline void sum_counts(const Internode& b, const Group& g, uint32_t e
     __syncthreads();
 }
 
-// Sends `words` to all nodes; in a new dispatch also the counts of sum_counts, and each node's expert counts.
+// Sends `words` to all contacts; in a new dispatch also the counts of sum_counts, and the expert counts of their node.
 // All threads of the leader.
 template <class Net>
 __device__ inline void announce(const Internode& b, const Group& g, uint32_t epoch, const int32_t* words,
                                 const uint32_t* expert_counts) {
+    using To = Contacts<Net>;
     const Network& net = b.network;
     int num_words = num_counted(b, words[kOp]), experts_per_node = words[kNumExperts] / net.num_nodes;
     if (num_words == kHeaderWords) experts_per_node = 0;
-    int32_t* own = header_image(b, net.node, epoch);
+    int32_t* own = own_header<Net>(g, b, epoch);
     if (threadIdx.x < kHeaderWords) own[threadIdx.x] = words[threadIdx.x];
     __syncthreads();
-    for (int node = 0; node < net.num_nodes; ++node) {
+    for (int place = 0; place < To::size(net); ++place) {
         int32_t* image = own;
-        if (node != net.node) {
-            image = at<int32_t>(Net::outgoing(net, b.headers, node), (epoch & 1) * b.header_bytes);
+        int node = To::node(g, place);
+        if (!To::has_header(net, place)) continue;
+        if (place != To::own(g, net)) {
+            image = at<int32_t>(To::outgoing(net, b.headers, place), (epoch & 1) * b.header_bytes);
             for (int i = threadIdx.x; i < num_words; i += blockDim.x) image[i] = own[i];
         }
         for (int e = threadIdx.x; e < experts_per_node; e += blockDim.x)
@@ -67,22 +78,23 @@ __device__ inline void announce(const Internode& b, const Group& g, uint32_t epo
     __syncthreads();
     if (threadIdx.x >= 32) return;
     uint64_t offset = (epoch & 1) * b.header_bytes, num_bytes = (num_words + experts_per_node) * sizeof(int32_t);
-    for (int first = 0; first < net.num_nodes; first += 32) {
-        int node = first + threadIdx.x;
+    for (int first = 0; first < To::size(net); first += 32) {
+        int place = first + threadIdx.x;
         // release; pairs with the acquire in relay_header
-        Net::put_signal(net, node < net.num_nodes && node != net.node, node, b.headers, offset, num_bytes,
-                        b.header_flags, (epoch & 1) * sizeof(uint64_t), epoch);
+        To::put_signal(net, place < To::size(net) && To::is_used(net, place), place, b.headers, offset, num_bytes,
+                       b.header_flags, (epoch & 1) * sizeof(uint64_t), epoch);
     }
 }
 
-// Hands the header of the peer on `node` to the ranks of this node, each with the counts of its own experts. One warp.
+// Hands the header at a place to the ranks of this node, each with the counts of its own experts. One warp.
 template <class Net>
-__device__ inline bool relay_header(const Nodes<Net>& nodes, uint32_t epoch, int node) {
+__device__ inline bool relay_header(const Nodes<Net>& nodes, uint32_t epoch, int place) {
+    using From = Contacts<Net>;
     const Group& g = nodes.g;
     const Internode& b = nodes.b;
-    int lane = threadIdx.x % 32, source = peer_on(g, node);
-    if (node != b.network.node) {
-        auto flag = at<const uint64_t>(incoming(b.network, b.header_flags, node)) + (epoch & 1);
+    int lane = threadIdx.x % 32, source = From::rank(g, b.network, place);
+    if (place != From::own(g, b.network)) {
+        auto flag = at<const uint64_t>(From::cell(g, b.network, b.header_flags, place)) + (epoch & 1);
         uint64_t seen, begin = wait_begin(g);
         // acquire; pairs with announce
         bool arrived = await_word(nodes, epoch, source, kPhaseHeader, flag, seen, true);
@@ -90,11 +102,12 @@ __device__ inline bool relay_header(const Nodes<Net>& nodes, uint32_t epoch, int
         // A lane alone may have given up just before the header came: all go on, or none.
         if (!__all_sync(~0u, arrived)) return false;
     }
-    const int32_t* image = header_image(b, node, epoch);
+    const int32_t* image = header_image<Net>(g, b, place, epoch);
     int num_words = num_counted(b, image[kOp]);
     int num_experts = num_words == kHeaderWords ? 0 : image[kNumExperts] / b.num_ranks;
     for (int i = 0; i < g.num_ranks; ++i) {
         int rank = (g.rank + i) % g.num_ranks;
+        if (!nodes.takes_part(rank)) continue;
         uint64_t* there = header_slot(g, rank, source, epoch);
         for (int w = lane; w < num_words; w += 32)  // pairs with await in await_words
             store_relaxed_sys(there + w, pack_word(epoch, image[w]));
@@ -110,12 +123,12 @@ __device__ inline int absent_rank(const Group& g, int rank, uint32_t epoch) {
     return word_epoch(load_relaxed_sys(header_slot(g, g.rank, relay, epoch))) == epoch ? rank : relay;
 }
 
-// Waits for words first .. first + count - 1 of all ranks. All threads of the leader.
+// Waits for words first .. first + count - 1 of all ranks that take part. All threads of the leader.
 template <class Net>
 __device__ inline bool await_words(const Nodes<Net>& nodes, uint32_t epoch, int first, int count) {
     const Group& g = nodes.g;
     bool arrived = true;
-    if (threadIdx.x < g.num_ranks && threadIdx.x != g.rank) {
+    if (threadIdx.x < g.num_ranks && threadIdx.x != g.rank && nodes.takes_part(threadIdx.x)) {
         // A neighbour that gave up on us has left this epoch: its header stands, but its flag says so.
         Fault fault;
         arrived = !neighbour_left(g, epoch, kPhaseHeader, threadIdx.x, fault);
@@ -124,6 +137,7 @@ __device__ inline bool await_words(const Nodes<Net>& nodes, uint32_t epoch, int 
     if (!__syncthreads_and(arrived)) return false;
     for (int i = threadIdx.x; i < nodes.b.num_ranks * count && arrived; i += blockDim.x) {
         int rank = i / count, word = first + i % count;
+        if (!nodes.is_source(rank)) continue;
         const uint64_t* here = header_slot(g, g.rank, rank, epoch) + word;
         auto look = [=](uint64_t& seen) {
             seen = load_acquire_sys(here);
@@ -131,25 +145,44 @@ __device__ inline bool await_words(const Nodes<Net>& nodes, uint32_t epoch, int 
         };
         const Group* group = &g;
         uint64_t begin = wait_begin(g);
-        arrived = await(nodes, epoch, look, [=] {
-                      return Wait{absent_rank(*group, rank, epoch), kPhaseHeader, epoch, word < kHeaderWords};
-                  }) != 0;
-        // Of the peers, relay_header tells.
-        if (word == 0 && rank % g.num_ranks != g.rank) tell_wait(g, kWaitForHeader, rank, begin);
+        auto relayed = [=] {
+            return Wait{absent_rank(*group, rank, epoch), kPhaseHeader, epoch, word < kHeaderWords};
+        };
+        // While ranks are masked, all are contacts or neighbours, and nobody else is to blame.
+        auto direct = [=] { return Wait{rank, kPhaseHeader, epoch, word < kHeaderWords}; };
+        arrived = (Routes<Net>::word(nodes.b.network) != 0 ? await(nodes, epoch, look, direct)
+                                                           : await(nodes, epoch, look, relayed)) != 0;
+        // Of the contacts, relay_header tells.
+        if (word == 0 && !Contacts<Net>::includes(g, nodes.b.network, rank)) tell_wait(g, kWaitForHeader, rank, begin);
     }
     return __syncthreads_and(arrived);
 }
 
-// What all ranks conclude alike: a rank's own status first, then words that differ from rank 0's. All threads; the
-// result is the same in all of them.
-__device__ inline Fault judge_words(const Internode& b, const Group& g, uint32_t epoch) {
+// In shared memory: the first rank that reports a fault, and the first word that differs, counted over all ranks.
+struct Judgement {
+    int32_t &first_bad, &first_different;
+};
+
+__device__ inline Judgement judgement() {
     __shared__ int32_t first_bad, first_different;
+    return {first_bad, first_different};
+}
+
+// What all ranks conclude alike: a rank's own status first, then words that differ from those of the first rank. All
+// threads; the result is the same in all of them.
+template <class Net>
+__device__ inline Fault judge_words(const Nodes<Net>& nodes, uint32_t epoch) {
+    const Group& g = nodes.g;
+    const Internode& b = nodes.b;
+    int first = Routes<Net>::first(b.network);
+    auto [first_bad, first_different] = judgement();
     if (threadIdx.x == 0) first_bad = first_different = INT32_MAX;
     __syncthreads();
     for (int r = threadIdx.x; r < b.num_ranks; r += blockDim.x)
-        if (header_word(g, r, kStatus, epoch) != kOk) atomicMin(&first_bad, r);
+        if (nodes.is_source(r) && header_word(g, r, kStatus, epoch) != kOk) atomicMin(&first_bad, r);
     for (int i = threadIdx.x; i < b.num_ranks * kNumCompared; i += blockDim.x)
-        if (header_word(g, i / kNumCompared, i % kNumCompared, epoch) != header_word(g, 0, i % kNumCompared, epoch))
+        if (nodes.is_source(i / kNumCompared) && header_word(g, i / kNumCompared, i % kNumCompared, epoch) !=
+                                                     header_word(g, first, i % kNumCompared, epoch))
             atomicMin(&first_different, i);
     __syncthreads();
     Fault fault;
@@ -164,9 +197,9 @@ __device__ inline Fault judge_words(const Internode& b, const Group& g, uint32_t
     } else if (first_different != INT32_MAX) {
         fault.code = kHeaderMismatch;
         fault.rank = first_different / kNumCompared;
-        fault.peer = 0;
+        fault.peer = first;
         fault.k = first_different % kNumCompared;
-        fault.expected = header_word(g, 0, fault.k, epoch);
+        fault.expected = header_word(g, first, fault.k, epoch);
         fault.seen = header_word(g, fault.rank, fault.k, epoch);
     }
     return fault;
@@ -178,12 +211,13 @@ __device__ inline Fault open_call(const Nodes<Net>& nodes, uint32_t epoch) {
     const Group& g = nodes.g;
     const Internode& b = nodes.b;
     bool ok = true;
-    for (int node = threadIdx.x / 32; node < b.network.num_nodes && ok; node += blockDim.x / 32)
-        ok = relay_header(nodes, epoch, node);
+    using From = Contacts<Net>;
+    for (int place = threadIdx.x / 32; place < From::size(b.network) && ok; place += blockDim.x / 32)
+        if (From::has_header(b.network, place)) ok = relay_header(nodes, epoch, place);
     Fault fault;
     fault.code = kTimeout;
     if (!__syncthreads_and(ok) || !await_words(nodes, epoch, 0, kHeaderWords)) return fault;
-    fault = judge_words(b, g, epoch);
+    fault = judge_words(nodes, epoch);
     if (threadIdx.x == 0 && fault.code != kOk) record_fault(g, epoch, fault);
     return fault;
 }
@@ -210,31 +244,32 @@ __device__ inline bool await_verdict(const Internode& b, const Group& g, uint32_
     return ok;
 }
 
-// Where some rank takes only so many expanded rows, all nodes learn whether they all fit: peers tell each other before
-// the ranks of each node do. A rank that has given up tells its peers in any case, and waits for nobody. All threads of
-// the block that leaves last.
+// Where some rank takes only so many expanded rows, all nodes learn whether they all fit: contacts tell each other
+// before the ranks of each node do. A rank that has given up tells its contacts in any case, and waits for nobody. All
+// threads of the block that leaves last.
 template <class Net>
 __device__ inline void exchange_endings(const Nodes<Net>& nodes, uint32_t epoch) {
     const Group& g = nodes.g;
     const Internode& b = nodes.b;
+    using To = Contacts<Net>;
     const Network& net = b.network;
     uint32_t code = told_code(g, epoch);
-    for (int first = 0; first < net.num_nodes && threadIdx.x < 32; first += 32) {
-        int node = first + threadIdx.x;
-        bool sends = node < net.num_nodes && node != net.node;
-        if (sends) tell_more(g, at<uint64_t>(Net::outgoing(net, b.endings, node)));
+    for (int first = 0; first < To::size(net) && threadIdx.x < 32; first += 32) {
+        int place = first + threadIdx.x;
+        bool sends = place < To::size(net) && To::is_used(net, place);
+        if (sends) tell_more(g, at<uint64_t>(To::outgoing(net, b.endings, place)));
         // release; pairs with the acquires below and in Nodes::somebody_left
-        Net::put_signal(net, sends, node, b.endings, sizeof(uint64_t), 2 * sizeof(uint64_t), b.endings, 0,
-                        pack_word(epoch, code));
+        To::put_signal(net, sends, place, b.endings, sizeof(uint64_t), 2 * sizeof(uint64_t), b.endings, 0,
+                       pack_word(epoch, code));
     }
-    for (int node = threadIdx.x; node < net.num_nodes && !is_abort(code); node += blockDim.x) {
-        if (node == net.node) continue;
-        int peer = peer_on(g, node);
+    for (int place = threadIdx.x; place < To::size(net) && !is_abort(code); place += blockDim.x) {
+        if (!To::is_used(net, place)) continue;
+        int peer = To::rank(g, net, place);
         uint64_t seen, begin = wait_begin(g);
-        bool ended = await_word(nodes, epoch, peer, kPhaseDone, ending_of(b, node), seen);  // acquire
+        bool ended = await_word(nodes, epoch, peer, kPhaseDone, ending_of<Net>(g, b, place), seen);  // acquire
         tell_wait(g, kWaitForEnd, peer, begin);
         if (ended && word_value(seen) != kOk)
-            record_fault(g, epoch, told_fault(g, seen, ending_of(b, node), kPhaseDone, peer));
+            record_fault(g, epoch, told_fault(g, seen, ending_of<Net>(g, b, place), kPhaseDone, peer));
     }
     __syncthreads();
 }

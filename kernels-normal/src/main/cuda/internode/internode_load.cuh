@@ -36,7 +36,8 @@ __device__ inline bool await_parts(const Nodes<Net>& nodes, uint32_t epoch, int 
     if (!__any_sync(~0u, looks)) return true;
     if (looks) {
         auto word = at<const uint64_t>(incoming(b.network, b.tails, node)) + channel;
-        head.put = await_count(nodes, epoch, node, word, head.taken);  // acquire; pairs with tell_peers
+        // acquire; pairs with tell_peers
+        head.put = await_count<Forwarders<Net>>(nodes, epoch, node, word, head.taken);
         arrived = head.put != head.taken;
     }
     arrived = __all_sync(~0u, arrived);
@@ -115,39 +116,41 @@ struct OwnLoader {
     }
 };
 
-// This lane's row of the token t of a peer, or -1: four owners at a time, from n0, eight lanes for each.
+// This lane's row of the token t of a home, or -1: four owners at a time, from n0, eight lanes for each.
+template <class Net>
 __device__ __forceinline__ int32_t owner_row(const InternodeCombineParams& params, int t, int n0) {
     const Group& g = params.local.group;
     const Internode& b = params.between;
-    int lane = threadIdx.x % 32, node = n0 + lane / kMaxRanks, rank = lane % kMaxRanks;
-    if (node >= b.network.num_nodes || node == b.network.node || rank >= g.num_ranks) return -1;
-    if (t >= at<const int32_t>(b.source_tokens)[node]) return -1;
-    return node_rows(b.forward_rows, b.max_tokens, node, t)->row[rank];
+    int lane = threadIdx.x % 32, place = n0 + lane / kMaxRanks, rank = lane % kMaxRanks;
+    if (place >= Homes<Net>::size(b.network) || !Homes<Net>::is_used(b.network, place) || rank >= g.num_ranks)
+        return -1;
+    if (t >= at<const int32_t>(b.source_tokens)[place]) return -1;
+    return node_rows(b.forward_rows, b.max_tokens, place, t)->row[rank];
 }
 
-// Warp 0 of a summing block: rows of its tokens of all peers, by token and then by owner.
-template <class Wire>
+// Warp 0 of a summing block: rows of its tokens of all homes, by token and then by owner.
+template <class Net, class Wire>
 __device__ inline void load_for_peers(const InternodeCombineParams& params, uint32_t epoch, SlotWriter<Wire>& writer) {
     const CombineParams& p = params.local;
     const Internode& b = params.between;
     BlockRings rings = combine_rings(b);
-    int lane = threadIdx.x % 32, num_nodes = b.network.num_nodes, most = 0, set = 0;
-    for (int n = lane; n < num_nodes; n += 32)
-        if (n != b.network.node) most = max(most, at<const int32_t>(b.source_tokens)[n]);
+    int lane = threadIdx.x % 32, num_homes = Homes<Net>::size(b.network), most = 0, set = 0;
+    for (int n = lane; n < num_homes; n += 32)
+        if (Homes<Net>::is_used(b.network, n)) most = max(most, at<const int32_t>(b.source_tokens)[n]);
     most = __reduce_max_sync(~0u, most);
-    int32_t next_row = owner_row(params, rings.first, 0);
+    int32_t next_row = owner_row<Net>(params, rings.first, 0);
     for (int t = rings.first, n0 = 0; t < most;) {
         int next_n0 = n0 + 32 / kMaxRanks, next_t = t;
-        if (next_n0 >= num_nodes) next_n0 = 0, next_t += rings.step;
+        if (next_n0 >= num_homes) next_n0 = 0, next_t += rings.step;
         int32_t row = next_row;
         if (row >= 0) row = checked_row(p.group, writer.shared.peers, epoch, t, lane % kMaxRanks, row);
-        next_row = owner_row(params, next_t, next_n0);
+        next_row = owner_row<Net>(params, next_t, next_n0);
         uint32_t rows = __ballot_sync(~0u, row >= 0);
         for (int i = 0; i < 32 / kMaxRanks; ++i) {
             uint32_t of_owner = rows & 0xffu << (i * kMaxRanks);
             if (of_owner == 0) continue;
             for (int chunk = 0; chunk < p.num_chunks; ++chunk) {
-                SlotInfo info{set * num_nodes + n0 + i, static_cast<int16_t>(chunk),
+                SlotInfo info{set * num_homes + n0 + i, static_cast<int16_t>(chunk),
                               static_cast<int16_t>(__popc(of_owner))};
                 const uint8_t* from =
                     row >= 0 ? peer_chunk(writer.shared, lane % kMaxRanks, row, chunk * p.chunk_bytes) : nullptr;

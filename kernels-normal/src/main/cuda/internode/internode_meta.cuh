@@ -15,8 +15,8 @@ namespace deepep::normal {
 
 constexpr int kRecordHead = sizeof(NodeRows) / sizeof(int32_t);
 
-__device__ __forceinline__ const int32_t* incoming_record(const Internode& b, int node, int t) {
-    return at<const int32_t>(incoming(b.network, b.records, node), static_cast<uint64_t>(t) * b.record_bytes);
+__device__ __forceinline__ const int32_t* incoming_record(const Internode& b, int place, int t) {
+    return at<const int32_t>(incoming(b.network, b.records, place), static_cast<uint64_t>(t) * b.record_bytes);
 }
 
 // The selections of a peer, from its records.
@@ -32,15 +32,16 @@ struct PeerSelections {
     __device__ float weight(int t, int k) const { return __int_as_float(of(t)[topk + k]); }
 };
 
-// Numbers the rows of tokens first .. first + 31 on one node, and composes their records if it is another. One warp.
+// Numbers the rows of tokens first .. first + 31 on one node, and composes their records if it has a forwarder. One
+// warp.
 template <class Net>
 __device__ inline void number_rows(const InternodeDispatchParams& params, int first, int end, int node) {
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
     int lane = threadIdx.x % 32, place = lane % kMaxRanks;
-    bool remote = node != b.network.node;
+    bool remote = Forwarders<Net>::is_used(b.network, node);
     const int32_t* bases = at<const int32_t>(b.block_bases) + blockIdx.x * b.network.num_nodes * kMaxRanks;
-    uint64_t records = remote ? Net::outgoing(b.network, b.records, node) : 0;
+    uint64_t records = remote ? Forwarders<Net>::outgoing(b.network, b.records, node) : 0;
     constexpr int kTokensAtOnce = 32 / kMaxRanks;  // a lane for each token and rank
     int32_t order[kMaxRanks];
 #pragma unroll
@@ -117,19 +118,19 @@ __device__ inline void send_records(const InternodeDispatchParams& params, uint3
     if (meta_warp == 0)
         for (int n0 = 0; n0 < net.num_nodes; n0 += 32) {
             int node = n0 + threadIdx.x % 32, num_tokens = tokens.end - tokens.begin;
-            bool sends = node < net.num_nodes && node != net.node;
+            bool sends = node < net.num_nodes && Forwarders<Net>::is_used(net, node);
             // release; pairs with the acquire in await_record
-            Net::put_signal(net, sends && num_tokens > 0, node, b.records,
-                            static_cast<uint64_t>(tokens.begin) * b.record_bytes,
-                            static_cast<uint64_t>(num_tokens) * b.record_bytes, b.record_flags,
-                            blockIdx.x * sizeof(uint64_t), epoch);
+            Forwarders<Net>::put_signal(net, sends && num_tokens > 0, node, b.records,
+                                        static_cast<uint64_t>(tokens.begin) * b.record_bytes,
+                                        static_cast<uint64_t>(num_tokens) * b.record_bytes, b.record_flags,
+                                        blockIdx.x * sizeof(uint64_t), epoch);
         }
     for (int first = tokens.begin + meta_warp * 32; first < tokens.end; first += num_meta_warps * 32)
         spread_run(params, node_rows(b.own_rows, p.num_tokens, net.node, 0), sizeof(NodeRows), first, tokens.end, list,
                    own_selections(p));
 }
 
-// The metadata of the peers' tokens to the ranks of this node; ends early after a fault. All meta warps of the block.
+// The metadata of the homes' tokens to the ranks of this node; ends early after a fault. All meta warps of the block.
 template <class Net>
 __device__ inline void forward_records(const InternodeDispatchParams& params, uint32_t epoch, uint8_t* list,
                                        int meta_warp, int num_meta_warps) {
@@ -137,20 +138,21 @@ __device__ inline void forward_records(const InternodeDispatchParams& params, ui
     const Network& net = b.network;
     Nodes<Net> nodes{params.local.group, b};
     int lane = threadIdx.x % 32;
-    for (int i = 1; i < net.num_nodes; ++i) {
-        int node = (net.node + net.num_nodes - i) % net.num_nodes;
-        TokenRange tokens = block_tokens(at<const int32_t>(b.source_tokens)[node]);
+    using From = Homes<Net>;
+    for (int i = 1; i < From::end_turn(net); ++i) {
+        int place = (net.node + From::size(net) - i) % From::size(net);
+        TokenRange tokens = block_tokens(at<const int32_t>(b.source_tokens)[place]);
         if (tokens.begin + meta_warp * 32 >= tokens.end) continue;
         // A lane alone may have given up just before the records came: all go on, or none.
-        if (!__all_sync(~0u, await_record(nodes, epoch, node, blockIdx.x))) return;
-        uint64_t records = incoming(net, b.records, node);
+        if (!__all_sync(~0u, await_record<From>(nodes, epoch, place, blockIdx.x))) return;
+        uint64_t records = incoming(net, b.records, place);
         PeerSelections selections{records, b.record_bytes, params.local.topk};
         for (int first = tokens.begin + meta_warp * 32; first < tokens.end; first += num_meta_warps * 32) {
             for (int j = lane; j < 32 * kMaxRanks; j += 32) {
                 int t = first + j / kMaxRanks;
                 if (t < tokens.end)
-                    node_rows(b.forward_rows, b.max_tokens, node, t)->row[j % kMaxRanks] =
-                        incoming_record(b, node, t)[j % kMaxRanks];
+                    node_rows(b.forward_rows, b.max_tokens, place, t)->row[j % kMaxRanks] =
+                        incoming_record(b, place, t)[j % kMaxRanks];
             }
             spread_run(params, at<const NodeRows>(records), b.record_bytes, first, tokens.end, list, selections);
         }

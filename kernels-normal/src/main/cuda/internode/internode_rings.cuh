@@ -40,8 +40,8 @@ constexpr uint32_t kFinished = 1u << 16;
 
 constexpr uint32_t kTellerNapNs = 200;
 
-// The rings that a block fills or empties: those of channels first, first + step, ... to every node, num_sets channels
-// in all. Their states lie as [set][node].
+// The rings that a block fills or empties: those of channels first, first + step, ... to every place, num_sets channels
+// in all. Their states lie as [set][place].
 struct BlockRings {
     int first, step, num_sets;
 
@@ -73,26 +73,27 @@ __device__ __forceinline__ bool has_room(const Internode& b, const RingTail& tai
     return tail.put - tail.taken < static_cast<uint32_t>(b.num_slots);
 }
 
-// Waits for a free slot in the ring at `node`. The lane that stores, after it has noted all rows that it put there.
-template <class Net>
-__device__ inline bool await_room(const Nodes<Net>& nodes, uint32_t epoch, int channel, int node, RingTail& tail,
+// Waits for a free slot in the ring at a place of Ends. The lane that stores, after it has noted all rows that it put
+// there.
+template <class Ends, class Net>
+__device__ inline bool await_room(const Nodes<Net>& nodes, uint32_t epoch, int channel, int place, RingTail& tail,
                                   uint32_t* state) {
     const Internode& b = nodes.b;
     uint32_t full = tail.put - b.num_slots;  // rows taken when there is no room
-    auto word = at<const uint64_t>(incoming(b.network, b.heads, node)) + channel;
+    auto word = at<const uint64_t>(incoming(b.network, b.heads, place)) + channel;
     note_more(state, 1);
-    tail.taken = await_count(nodes, epoch, node, word, full);  // acquire; pairs with the signal in tell_peers
+    tail.taken = await_count<Ends>(nodes, epoch, place, word, full);  // acquire; pairs with the signal in tell_peers
     note_more(state, ~0u);
     return tail.taken != full;
 }
 
 // The warp of a block that tells the peers of the rings which the block's other warps fill (kTails) or empty. Until all
 // of these have finished, and the peers know of all rows. states: of the warp of each set, or of one warp for all.
-template <class Net, bool kTails>
+template <class Ends, bool kTails>
 __device__ inline void tell_peers(const Internode& b, uint32_t epoch, BlockRings block_rings, uint8_t* rings,
                                   uint32_t* states, int num_states) {
     const Network& net = b.network;
-    int num_rings = block_rings.num_sets * net.num_nodes;
+    int num_rings = block_rings.num_sets * Ends::size(net);
     for (bool all_told = false, any_due = true; !all_told;) {
         if (!any_due) __nanosleep(kTellerNapNs);  // leaves the multiprocessor to those that move rows
         any_due = false;
@@ -100,13 +101,13 @@ __device__ inline void tell_peers(const Internode& b, uint32_t epoch, BlockRings
         for (int first = 0; first < num_rings; first += 32) {
             int ring = min(first + static_cast<int>(threadIdx.x) % 32, num_rings - 1);
             bool mine = first + static_cast<int>(threadIdx.x) % 32 < num_rings;
-            int set = ring / net.num_nodes, node = ring % net.num_nodes;
+            int set = ring / Ends::size(net), place = ring % Ends::size(net);
             auto progress = reinterpret_cast<RingTail*>(rings) + ring;
             uint32_t state =
                 noted(&states[min(set, num_states - 1)]);  // before done: a warp that has finished adds nothing
             uint32_t done = noted(&progress->done), told = mine ? progress->told : done;
             bool urgent = kTails && state != 0;
-            bool due = node != net.node && done - told >= (urgent ? 1u : static_cast<uint32_t>(b.send_chunk));
+            bool due = Ends::is_used(net, place) && done - told >= (urgent ? 1u : static_cast<uint32_t>(b.send_chunk));
             all_told &= __all_sync(~0u, state >= kFinished && (!due || !kTails));
             if (!__any_sync(~0u, due)) continue;
             any_due = true;
@@ -115,13 +116,13 @@ __device__ inline void tell_peers(const Internode& b, uint32_t epoch, BlockRings
                 // One range of memory at a time: not past the end of the ring.
                 uint32_t next = min(done, told + b.num_slots - told % b.num_slots);
                 // release; pairs with the acquires in pick_ring and await_parts
-                Net::put_signal(net, due, node, b.slots, slot_offset(b, channel, told),
+                Ends::put_signal(net, due, place, b.slots, slot_offset(b, channel, told),
                                 static_cast<uint64_t>(next - told) * b.slot_bytes, b.tails, channel * sizeof(uint64_t),
                                 pack_word(epoch, next));
                 if (due) progress->told = next;
             } else if (due) {
                 // release; pairs with the acquire in await_room
-                Net::signal(net, node, b.heads, channel * sizeof(uint64_t), pack_word(epoch, done));
+                Ends::signal(net, place, b.heads, channel * sizeof(uint64_t), pack_word(epoch, done));
                 progress->told = done;
             }
         }

@@ -50,6 +50,7 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
                                    uint32_t* state, uint8_t* stages, uint64_t* barriers) {
     const DispatchParams& p = params.local;
     const Internode& b = params.between;
+    using To = Forwarders<Net>;
     const Network& net = b.network;
     int lane = threadIdx.x % 32, channel = channel_of_warp(), t = channel;
     if (!ok) {
@@ -58,7 +59,7 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
     }
     RowSource source = row_source(p);
     uint64_t heap = lane < p.group.num_ranks ? p.group.heap[lane] + p.recv_offset : 0;
-    uint64_t ring = lane < net.num_nodes && lane != net.node ? Net::outgoing(net, b.slots, lane) : 0;
+    uint64_t ring = lane < net.num_nodes && To::is_used(net, lane) ? To::outgoing(net, b.slots, lane) : 0;
     int32_t order = local_order(params, t), base = local_base(params, t);
     LoadedRows crosses = crossing(params, t, lane);
     uint32_t stage = 0, phase = 0;
@@ -83,10 +84,10 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
             if (!has_room(b, tail)) {
                 bulk_wait_written();
                 note(&tail.done, tail.put);
-                ok = await_room(Nodes<Net>{p.group, b}, epoch, channel, n, tail, state);
+                ok = await_room<To>(Nodes<Net>{p.group, b}, epoch, channel, n, tail, state);
                 if (!ok) break;
             }
-            uint64_t slot = (n < 32 ? ring : Net::outgoing(net, b.slots, n)) + slot_offset(b, channel, tail.put++);
+            uint64_t slot = (n < 32 ? ring : To::outgoing(net, b.slots, n)) + slot_offset(b, channel, tail.put++);
             bulk_store(at<uint8_t>(slot), row_stage, p.row_stride);
         }
         bulk_commit();
@@ -107,27 +108,27 @@ __device__ inline void send_tokens(const InternodeDispatchParams& params, uint32
     fence_async_proxy();
 }
 
-// Where a peer's token t goes on this node.
-__device__ __forceinline__ const NodeRows* forwarded(const InternodeDispatchParams& params, int node, int t) {
+// Where token t of the home at a place goes on this node.
+__device__ __forceinline__ const NodeRows* forwarded(const InternodeDispatchParams& params, int place, int t) {
     const Internode& b = params.between;
-    return params.local.cached ? node_rows(b.forward_rows, b.max_tokens, node, t)
-                               : reinterpret_cast<const NodeRows*>(incoming_record(b, node, t));
+    return params.local.cached ? node_rows(b.forward_rows, b.max_tokens, place, t)
+                               : reinterpret_cast<const NodeRows*>(incoming_record(b, place, t));
 }
 
-// Looks for the next tokens of a peer that come here. All lanes; false after a fault.
+// Looks for the next tokens of a home that come here. All lanes; false after a fault.
 template <class Net>
-__device__ inline bool refill_window(const InternodeDispatchParams& params, uint32_t epoch, RingHead& ring, int node) {
+__device__ inline bool refill_window(const InternodeDispatchParams& params, uint32_t epoch, RingHead& ring, int place) {
     const Internode& b = params.between;
-    int num_tokens = at<const int32_t>(b.source_tokens)[node], per_block = tokens_per_block(num_tokens);
+    int num_tokens = at<const int32_t>(b.source_tokens)[place], per_block = tokens_per_block(num_tokens);
     int first = ring.next, lane = threadIdx.x % 32;
     uint32_t window = 0;
     for (; window == 0 && first < num_tokens; first += 32 * b.num_channels) {
         int t = first + lane * b.num_channels;
         bool known = t < num_tokens, comes = false;
         if (known && !params.local.cached) {
-            known = await_record(Nodes<Net>{params.local.group, b}, epoch, node, t / per_block);
+            known = await_record<Homes<Net>>(Nodes<Net>{params.local.group, b}, epoch, place, t / per_block);
         }
-        if (known) comes = load_rows(forwarded(params, node, t)).go_anywhere();
+        if (known) comes = load_rows(forwarded(params, place, t)).go_anywhere();
         if (!__all_sync(~0u, known || t >= num_tokens)) return false;
         window = __ballot_sync(~0u, comes);
     }
@@ -144,24 +145,27 @@ __device__ inline bool refill_window(const InternodeDispatchParams& params, uint
 // Whether a ring has no row as yet that is to come.
 __device__ __forceinline__ bool lacks_row(const RingHead& ring) { return ring.window != 0 && ring.put == ring.taken; }
 
-// The slow path of pick_ring, by one lane: go_on. To blame is the first peer from `late` on that has to send a row and
+// The slow path of pick_ring, by one lane: go_on. To blame is the first home from `late` on that has to send a row and
 // does not say that it waits itself.
 template <class Net>
 __device__ __noinline__ int go_on_for_row(Nodes<Net> nodes, uint32_t epoch, const RingHead* rings, int late,
                                           uint64_t begin, int gone) {
+    using From = Homes<Net>;
+    const Network& net = nodes.b.network;
     int missing = late;
-    for (int n = nodes.b.network.num_nodes - 1; n >= late; --n)
-        if (n != nodes.b.network.node && lacks_row(rings[n]) && nodes.is_silent(epoch, peer_on(nodes.g, n)))
+    for (int n = From::size(net) - 1; n >= late; --n)
+        if (From::is_used(net, n) && lacks_row(rings[n]) && nodes.is_silent(epoch, From::rank(nodes.g, net, n)))
             missing = n;
     uint32_t taken = rings[missing].taken;
-    Wait wait{peer_on(nodes.g, missing), kPhaseRows, taken + 1ll, false, true};
+    Wait wait{From::rank(nodes.g, net, missing), kPhaseRows, taken + 1ll, false, true};
     return go_on(nodes, epoch, wait, begin, pack_word(epoch, taken), gone);
 }
 
-// A peer of whose ring a row can be taken, after `last` in turn; kNoneReady only if it must not wait. All lanes.
+// A home of whose ring a row can be taken, after `last` in turn; kNoneReady only if it must not wait. All lanes.
 template <class Net>
 __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t epoch, int channel, RingHead* rings,
                                 int last, bool waits) {
+    using From = Homes<Net>;
     const Internode& b = params.between;
     const Network& net = b.network;
     int lane = threadIdx.x % 32;
@@ -169,15 +173,15 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
     int gone = 0;
     for (uint32_t spins = 1;; ++spins) {
         bool looked = false;
-        int late = -1, before = -1, after = -1;  // a peer that still has to send; ready ones up to, and past, the last
-        for (int n0 = 0; n0 < net.num_nodes; n0 += 32) {
+        int late = -1, before = -1, after = -1;  // one that still has to send; ready ones up to, and past, the last
+        for (int n0 = 0; n0 < From::size(net); n0 += 32) {
             int n = n0 + lane;
-            bool mine = n < net.num_nodes && n != net.node;
+            bool mine = n < From::size(net) && From::is_used(net, n);
             uint32_t empty = __ballot_sync(
                 ~0u, mine && rings[n].window == 0 && rings[n].next < at<const int32_t>(b.source_tokens)[n]);
             for (; empty != 0; empty &= empty - 1) {
-                int node = n0 + __ffs(empty) - 1;
-                if (!refill_window<Net>(params, epoch, rings[node], node)) return kGaveUp;
+                int place = n0 + __ffs(empty) - 1;
+                if (!refill_window<Net>(params, epoch, rings[place], place)) return kGaveUp;
             }
             bool pending = mine && rings[n].window != 0, looks = pending && rings[n].put == rings[n].taken;
             if (looks) {
@@ -212,14 +216,14 @@ __device__ inline void forward_tokens(const InternodeDispatchParams& params, uin
     const Internode& b = params.between;
     const Network& net = b.network;
     int lane = threadIdx.x % 32, channel = channel_of_warp();
-    for (int n = lane; n < net.num_nodes; n += 32) rings[n].next = channel;
+    for (int n = lane; n < Homes<Net>::size(net); n += 32) rings[n].next = channel;
     __syncwarp();
     uint64_t heap = lane < p.group.num_ranks ? p.group.heap[lane] + p.recv_offset : 0;
-    int node = kNoneReady, row = -1;  // of the row in flight
-    uint32_t stage = 0, phase = 0;    // of its copy in shared memory
+    int place = kNoneReady, row = -1;  // of the row in flight
+    uint32_t stage = 0, phase = 0;     // of its copy in shared memory
     for (;;) {
-        bool busy = node >= 0;
-        int next = pick_ring<Net>(params, epoch, channel, rings, max(node, 0), !busy), next_row = -1;
+        bool busy = place >= 0;
+        int next = pick_ring<Net>(params, epoch, channel, rings, max(place, 0), !busy), next_row = -1;
         if (next < 0 && !busy) break;
         if (next >= 0) {
             RingHead& ring = rings[next];
@@ -243,11 +247,11 @@ __device__ inline void forward_tokens(const InternodeDispatchParams& params, uin
                 bulk_store(at<uint8_t>(heap, static_cast<uint64_t>(row) * p.row_stride), stages + stage * p.row_stride,
                            p.row_stride);
             bulk_commit();
-            if (lane == 0) note(&rings[node].done, rings[node].done + 1);
+            if (lane == 0) note(&rings[place].done, rings[place].done + 1);
             if (++stage == kRowStages) stage = 0, phase ^= 1;
         }
         __syncwarp();
-        node = next;
+        place = next;
         row = next_row;
     }
     bulk_wait_written();

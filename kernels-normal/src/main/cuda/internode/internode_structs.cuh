@@ -26,8 +26,8 @@ struct Internode {
     uint64_t block_counts;              // i32 [blocks][num_nodes][8] workspace
     uint64_t block_bases;               // i32 [blocks][num_nodes][8] workspace
     uint64_t own_rows;                  // NodeRows [num_nodes][num_tokens]: written; read if cached
-    uint64_t forward_rows;              // NodeRows [num_nodes][max_tokens]: written; read if cached
-    uint64_t source_tokens;             // i32 [num_nodes]: tokens of each peer: written; read if cached
+    uint64_t forward_rows;              // NodeRows [cells][max_tokens]: written; read if cached
+    uint64_t source_tokens;             // i32 [cells]: tokens of each home: written; read if cached
     int32_t max_tokens;
     int32_t num_ranks;                  // of all nodes
     int32_t record_bytes;               // a multiple of 16
@@ -92,9 +92,62 @@ static_assert(sizeof(InternodeCombineParams) == 616);
 static_assert(offsetof(InternodeCombineParams, local) == 0);
 static_assert(offsetof(InternodeCombineParams, between) == 352);
 
+// A rank that rows are exchanged with; see Rails.Ends.
+struct RailEnd {
+    uint64_t memory;                    // its network memory as mapped here
+    int32_t rank;                       // -1: none
+    int32_t cell;                       // of that memory, in which this rank writes
+};
+static_assert(sizeof(RailEnd) == 16);
+static_assert(offsetof(RailEnd, memory) == 0);
+static_assert(offsetof(RailEnd, rank) == 8);
+static_assert(offsetof(RailEnd, cell) == 12);
+
+// A rank; see Masks and Rails.
+struct RailRank {
+    uint64_t memory;                    // its network memory as mapped here
+    int32_t is_masked;
+    int32_t is_reached;                 // by tokens of this rank
+    int32_t is_contact;                 // of another node, and headers and endings are exchanged
+    int32_t reserved;
+};
+static_assert(sizeof(RailRank) == 24);
+static_assert(offsetof(RailRank, memory) == 0);
+static_assert(offsetof(RailRank, is_masked) == 8);
+static_assert(offsetof(RailRank, is_reached) == 12);
+static_assert(offsetof(RailRank, is_contact) == 16);
+static_assert(offsetof(RailRank, reserved) == 20);
+
+// Who serves whom while ranks may be masked.
+struct RailTable {
+    uint64_t forwarders;                // RailEnd [num_nodes]
+    uint64_t homes;                     // RailEnd [num_cells]
+    uint64_t ranks;                     // RailRank [num_ranks]
+    int32_t num_nodes;
+    int32_t num_cells;                  // of rows in a rank's network memory
+    int32_t num_ranks;                  // of all nodes
+    int32_t own;                        // this rank
+    int32_t first;                      // the lowest rank that is not masked
+    int32_t ends_together;              // all nodes tell each other how each call ended
+    int32_t word;                       // Masks.word
+    int32_t neighbours;                 // bit r: rank r of this node is masked
+};
+static_assert(sizeof(RailTable) == 56);
+static_assert(offsetof(RailTable, forwarders) == 0);
+static_assert(offsetof(RailTable, homes) == 8);
+static_assert(offsetof(RailTable, ranks) == 16);
+static_assert(offsetof(RailTable, num_nodes) == 24);
+static_assert(offsetof(RailTable, num_cells) == 28);
+static_assert(offsetof(RailTable, num_ranks) == 32);
+static_assert(offsetof(RailTable, own) == 36);
+static_assert(offsetof(RailTable, first) == 40);
+static_assert(offsetof(RailTable, ends_together) == 44);
+static_assert(offsetof(RailTable, word) == 48);
+static_assert(offsetof(RailTable, neighbours) == 52);
+
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_internode_structs = 0x5299e60316bf99fc;
+__device__ uint64_t deepep_internode_structs = 0xa48b76e9a3c556a1;
 }
 
 }  // namespace deepep::normal

@@ -11,8 +11,9 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
                                 const uint8_t* stages, RingTail* tails) {
     const CombineParams& p = params.local;
     const Internode& b = params.between;
+    using To = Homes<Net>;
     BlockRings rings = combine_rings(b);
-    int num_nodes = b.network.num_nodes;
+    int size = To::size(b.network);
     int pending[kPutsPending];  // of the latest stores, the newest first: the ring, if a row ends with it
     bool ok = true;
 #pragma unroll
@@ -20,7 +21,7 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
     if (threadIdx.x % 32 != 0) return;
     auto note_all = [&] {
         bulk_wait_written();
-        for (int r = 0; r < rings.num_sets * num_nodes; ++r) note(&tails[r].done, tails[r].put);
+        for (int r = 0; r < rings.num_sets * size; ++r) note(&tails[r].done, tails[r].put);
 #pragma unroll
         for (int j = 0; j < kPutsPending; ++j) pending[j] = -1;
     };
@@ -29,14 +30,14 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
         barrier_wait(&shared.sum_full[stage], i / kSumStages & 1);  // acquire; pairs with RingSink
         int ring = shared.sum_ring[stage], chunk = shared.sum_chunk[stage];
         if (ring < 0) break;
-        int node = ring % num_nodes, channel = rings.channel(ring / num_nodes);
+        int place = ring % size, channel = rings.channel(ring / size);
         RingTail& tail = tails[ring];
         if (ok && chunk == 0 && !has_room(b, tail)) {
             note_all();
-            ok = await_room(Nodes<Net>{p.group, b}, epoch, channel, node, tail, &shared.state);
+            ok = await_room<To>(Nodes<Net>{p.group, b}, epoch, channel, place, tail, &shared.state);
         }
         if (ok) {
-            uint64_t slot = Net::outgoing(b.network, b.slots, node) + slot_offset(b, channel, tail.put);
+            uint64_t slot = To::outgoing(b.network, b.slots, place) + slot_offset(b, channel, tail.put);
             Wire::store(p, slot, stages + stage * Wire::slot_bytes(p), chunk);
         }
         bulk_commit();
@@ -56,7 +57,7 @@ __device__ inline void put_sums(const InternodeCombineParams& params, uint32_t e
 
 constexpr int kWeightBatch = 4;
 
-// Warp 2 of a home block: weights of a share of the peers' tokens to them, then weights of a share of its own tokens.
+// Warp 2 of a home block: weights of a share of the homes' tokens to them, then weights of a share of its own tokens.
 template <class Net>
 __device__ inline void combine_weights(const InternodeCombineParams& params, uint32_t epoch,
                                        const InternodeCombineShared& shared) {
@@ -80,14 +81,15 @@ __device__ inline void combine_weights(const InternodeCombineParams& params, uin
             sum[i] = shared.peers.sum_weights(rows[j / p.topk].row, num_ranks, j % p.topk);
         }
     };
-    for (int i = 1; i < net.num_nodes; ++i) {
-        int node = (net.node + i) % net.num_nodes;
-        Share tokens = share(at<const int32_t>(b.source_tokens)[node]);
+    using To = Homes<Net>;
+    for (int i = 1; i < To::end_turn(net); ++i) {
+        int place = (net.node + i) % To::size(net);
+        Share tokens = share(at<const int32_t>(b.source_tokens)[place]);
         if (tokens.begin == tokens.end) continue;
-        auto sums = at<float>(Net::outgoing(net, b.records, node));
+        auto sums = at<float>(To::outgoing(net, b.records, place));
         for (int j = tokens.begin * p.topk + lane; j < tokens.end * p.topk; j += 32 * kWeightBatch) {
             float sum[kWeightBatch];
-            sum_batch(node_rows(b.forward_rows, b.max_tokens, node, 0), j, tokens.end * p.topk, sum);
+            sum_batch(node_rows(b.forward_rows, b.max_tokens, place, 0), j, tokens.end * p.topk, sum);
 #pragma unroll
             for (int v = 0; v < kWeightBatch; ++v)
                 if (j + v * 32 < tokens.end * p.topk) sums[j + v * 32] = sum[v];
@@ -95,21 +97,22 @@ __device__ inline void combine_weights(const InternodeCombineParams& params, uin
         fence_sys();
         __syncwarp();
         // release; pairs with the acquire below
-        Net::put_signal(net, lane == 0, node, b.records, static_cast<uint64_t>(tokens.begin) * p.topk * sizeof(float),
-                        static_cast<uint64_t>(tokens.end - tokens.begin) * p.topk * sizeof(float), b.record_flags,
-                        blockIdx.x * sizeof(uint64_t), epoch);
+        To::put_signal(net, lane == 0, place, b.records, static_cast<uint64_t>(tokens.begin) * p.topk * sizeof(float),
+                       static_cast<uint64_t>(tokens.end - tokens.begin) * p.topk * sizeof(float), b.record_flags,
+                       blockIdx.x * sizeof(uint64_t), epoch);
     }
     Share tokens = share(p.num_tokens);
     bool ok = true;
     for (int n = lane; n < net.num_nodes && tokens.begin < tokens.end; n += 32)
-        if (n != net.node) ok = ok && await_record(Nodes<Net>{p.group, b}, epoch, n, blockIdx.x);
+        if (Forwarders<Net>::is_used(net, n))
+            ok = ok && await_record<Forwarders<Net>>(Nodes<Net>{p.group, b}, epoch, n, blockIdx.x);
     if (!__all_sync(~0u, ok)) return;
     __syncwarp();  // each lane has acquired the sums of some nodes, all lanes read those of every node
     for (int j = tokens.begin * p.topk + lane; j < tokens.end * p.topk; j += 32 * kWeightBatch) {
         float sum[kWeightBatch];
         sum_batch(node_rows(b.own_rows, p.num_tokens, net.node, 0), j, tokens.end * p.topk, sum);
         for (int n = 0; n < net.num_nodes; ++n) {
-            if (n == net.node) continue;
+            if (!Forwarders<Net>::is_used(net, n)) continue;
 #pragma unroll
             for (int v = 0; v < kWeightBatch; ++v) {
                 int i = min(j + v * 32, tokens.end * p.topk - 1);

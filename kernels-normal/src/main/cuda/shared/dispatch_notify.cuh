@@ -53,11 +53,24 @@ __device__ inline void fill_dispatch_header(const DispatchParams& p, HeaderTable
     __syncthreads();
 }
 
-// Holds the counts that a layout claims against counts of rows [num_ranks] and hist, but for those of rows to masked
-// ranks, of which there are none; the outcome goes into words, in shared memory. All threads of the announcing block.
+// In shared memory: an expert whose count is wrong, or num_experts + a rank.
+__device__ inline int& first_wrong_count() {
+    __shared__ int first_wrong;
+    return first_wrong;
+}
+
+// The ranks beyond one node that are left out: none.
+struct NobodyElse {
+    __device__ bool operator()(int) const { return false; }
+};
+
+// Holds the counts that a layout claims against counts of rows [num_ranks] and hist, but for those of rows to ranks
+// that are left out, of which there are none: one node's masked ones, as bits, and others. The outcome goes into words,
+// in shared memory. All threads of the announcing block.
+template <class LeftOut>
 __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int32_t* words, const int32_t* counts,
-                                    const uint32_t* hist, uint32_t masked) {
-    __shared__ int first_wrong;  // an expert, or num_experts + a rank
+                                    const uint32_t* hist, uint32_t masked, LeftOut is_left_out) {
+    int& first_wrong = first_wrong_count();
     if (p.tokens_per_rank == 0) return;
     auto per_rank = at<const int32_t>(p.tokens_per_rank), per_expert = at<const int32_t>(p.tokens_per_expert);
     int num_checks = p.num_experts + num_ranks;
@@ -66,7 +79,7 @@ __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int3
     for (int i = threadIdx.x; i < num_checks; i += kThreads) {
         int rank = i - p.num_experts;
         bool good =
-            rank >= 0 ? per_rank[rank] == counts[rank] || (rank < kMaxRanks && masked >> rank & 1)
+            rank >= 0 ? per_rank[rank] == counts[rank] || (rank < kMaxRanks && masked >> rank & 1) || is_left_out(rank)
                       : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
         if (!good) atomicMin(&first_wrong, i);
     }
@@ -89,7 +102,7 @@ __device__ inline void announce_dispatch(const DispatchParams& p, const OneNode&
                                          HeaderTable& table) {
     auto hist = at<uint32_t>(p.expert_hist);
     fill_dispatch_header(p, table, node.masked);
-    check_layout(p, p.group.num_ranks, table.mine, table.mine + kHeaderCounts, hist, node.masked);
+    check_layout(p, p.group.num_ranks, table.mine, table.mine + kHeaderCounts, hist, node.masked, NobodyElse{});
     send_header(node, epoch, table, hist, p.num_experts / p.group.num_ranks);
     __syncthreads();
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads) hist[e] = 0;
@@ -156,7 +169,7 @@ __device__ inline void report_counts(const DispatchParams& p, const Others& othe
     for (int e = lane; e < words.num_experts; e += 32) {
         int32_t count = 0;
         for (int s = 0; s < words.num_sources && ok; ++s) {
-            if (!others.takes_part(s)) continue;
+            if (!others.is_source(s)) continue;
             const uint64_t* word = header_slot(g, g.rank, s, epoch) + words.first_expert + e;
             uint64_t seen;
             int peer = words.of_node ? g.first_rank + s : s;
@@ -171,7 +184,7 @@ __device__ inline void report_counts(const DispatchParams& p, const Others& othe
     expanded = __reduce_add_sync(~0u, expanded);
     for (int s0 = 0, before = 0; s0 <= words.num_sources && p.out_source_rows; s0 += 32) {
         int s = s0 + lane;
-        bool sends = s < words.num_sources && ok && others.takes_part(s);
+        bool sends = s < words.num_sources && ok && others.is_source(s);
         int32_t rows = sends ? word_value(header_slot(g, g.rank, s, epoch)[words.rows]) : 0;
         int32_t end = before + inclusive_sum(rows);
         if (s <= words.num_sources) at<int32_t>(p.out_source_rows)[s] = end - rows;
@@ -181,7 +194,7 @@ __device__ inline void report_counts(const DispatchParams& p, const Others& othe
         auto sent = at<int32_t>(p.out_source_rows) + words.num_sources + 1 + lane * 2;
         sent[0] = 0;
         for (int i = 0; i < g.rank; ++i)
-            if (others.takes_part(i))
+            if (others.is_source(i))
                 sent[0] += word_value(header_slot(g, g.rank, i, epoch)[kHeaderCounts + lane]);
         sent[1] = word_value(header_slot(g, g.rank, g.rank, epoch)[kHeaderCounts + lane]);
     }

@@ -48,7 +48,7 @@ enum HeaderWord : int {
     kHandleEpoch = 7,         // cached dispatch and combine: the call whose routing is used
     kNumBlocks = 8,           // several nodes
     kNumSlots = 9,            // several nodes: of a ring
-    kMasked = 10,             // one node: bit r for rank r
+    kMasked = 10,             // bit r for rank r, or a hash: see Masks
     kStatus = 11,             // the words before this one must agree on all ranks
     kStatusToken = 12,
     kStatusK = 13,

@@ -121,6 +121,9 @@ struct OneNode {
     // Whether a rank of this node is in the call.
     __device__ bool takes_part(int rank) const { return !(masked >> rank & 1); }
 
+    // Whether a source of a dispatch is. These are the ranks of this node; where there are others, those of all nodes.
+    __device__ bool is_source(int rank) const { return takes_part(rank); }
+
     // Whether some rank has told that it gave up, or is in a later call.
     __device__ bool somebody_left(uint32_t epoch, Phase phase, Fault& fault) const {
         for (int i = 0; i < g.num_ranks; ++i)

@@ -125,8 +125,8 @@ public interface Buffer extends AutoCloseable {
      * dispatches whose handle is of a dispatch with other masks: dispatch its plan again. This
      * method waits for calls under way. Across nodes, a token whose forwarder is masked goes by
      * another rank of the node; if several ranks of one node are masked, there may be none for some
-     * tokens, whose selections on that node then count as absent too. On GPUs, normal mode masks
-     * ranks on one node only.
+     * tokens, whose selections on that node then count as absent too. On GPUs of several nodes,
+     * normal mode masks ranks only where all GPUs reach each other's memory, not over a network.
      *
      * <p><b>Low-latency mode.</b> Each rank may mask others at any time. A rank that kept making
      * the same calls while it was masked can be unmasked at any time.
@@ -142,7 +142,7 @@ public interface Buffer extends AutoCloseable {
      * {@link #rejoin}.
      *
      * @throws UnsupportedOperationException if the buffer has only normal mode, on GPUs of several
-     *     nodes
+     *     nodes that a network connects
      */
     void updateMask(int rank, boolean masked);
 

@@ -21,7 +21,7 @@ struct Network {
     uint64_t base;                      // this rank's network memory
     uint64_t peers;                     // u64 [num_nodes]: the peers' as mapped here; 0: not mapped
     uint64_t outbox;                    // not mapped: bytes from a cell to where it is composed
-    uint64_t queues;                    // IbgdaQueues, for the policy Ibgda
+    uint64_t queues;                    // for policies that keep more: IbgdaQueues; RailTable
     int32_t node;                       // of this rank
     int32_t num_nodes;
     int32_t first_pe;                   // not mapped: the library's number of the peer on node 0

@@ -121,6 +121,7 @@ final class CudaResources implements Resources {
                         options.communicator().isInProcess(),
                         sharing.mostRanksPerGpu(),
                         gone.deviceAddress(),
+                        options.maskTimedOutRanks(),
                         options.timeout().toNanos()),
                 options.normal(),
                 options.dispatchConfig(),

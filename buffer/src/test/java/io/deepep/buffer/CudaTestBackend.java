@@ -123,6 +123,11 @@ final class CudaTestBackend implements TestBackend {
     }
 
     @Override
+    public boolean masksAcrossNodes() {
+        return !(network instanceof Network.Nvshmem || network instanceof Network.Ibgda);
+    }
+
+    @Override
     public boolean supports(EpTopology topology) {
         return topology.isInternode() == internode;
     }

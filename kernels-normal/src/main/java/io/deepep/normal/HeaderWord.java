@@ -37,7 +37,7 @@ public enum HeaderWord implements KernelEnum {
     /** Slots of a ring between nodes. */
     NUM_SLOTS("slots of a ring (rdmaRecvChunk)", "several nodes: of a ring"),
     /** The ranks that are left out. */
-    MASKED("masked ranks", "one node: bit r for rank r"),
+    MASKED("masked ranks", "bit r for rank r, or a hash: see Masks"),
     /** What is wrong with the rank's routing, a {@link io.deepep.spi.FaultCode}. */
     STATUS("", "the words before this one must agree on all ranks"),
     /** The token that the status is about. */

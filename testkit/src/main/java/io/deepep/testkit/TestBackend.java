@@ -68,6 +68,11 @@ public interface TestBackend {
         return Network.auto();
     }
 
+    /** Whether ranks of several nodes can be masked in normal mode. */
+    default boolean masksAcrossNodes() {
+        return true;
+    }
+
     /** Whether the backend has what such a group needs, on whatever machine. */
     default boolean supports(EpTopology topology) {
         return true;

@@ -5,6 +5,7 @@ import io.deepep.DType;
 import io.deepep.Fp8E4m3;
 import io.deepep.cuda.CudaFunction;
 import io.deepep.normal.CombineRoles;
+import io.deepep.normal.Rails;
 import io.deepep.normal.cuda.kernels.InternodeKernels;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.Layout;
@@ -14,11 +15,13 @@ import io.deepep.spi.RowFormat;
  * The kernel of a combine, and how it cuts rows into chunks and its shared memory into slots for
  * them.
  *
+ * @param maskedKernel takes its place where {@link CudaNormalState#looksAtMasks}; or null
  * @param roles several nodes: what blocks do; otherwise null
  * @param ringsOffset several nodes: where the states of rings begin in shared memory
  */
 record CombineShape(
         CudaFunction kernel,
+        CudaFunction maskedKernel,
         CombineRoles roles,
         int numThreads,
         int chunkBytes,
@@ -44,6 +47,8 @@ record CombineShape(
         boolean internode = state.internode != null;
         boolean fp8 = format.dtype() == DType.FP8_E4M3;
         CudaFunction kernel = kernel(state, fp8);
+        InternodeKernels masked = internode ? state.internode.maskedKernels : null;
+        CudaFunction maskedKernel = masked == null ? null : masked.combine(fp8);
         int rowBytes = (int) format.elementBytes();
         int bytesPerConsumer = KernelConstants.VECTOR_BYTES * (fp8 ? 1 : KernelConstants.VECTORS);
         CombineRoles roles = internode ? CombineRoles.of(config.numSms(), state.topology) : null;
@@ -51,7 +56,7 @@ record CombineShape(
                 internode
                         ? KernelConstants.RING_STATE_BYTES
                                 * roles.mostChannels()
-                                * state.topology.numRdmaRanks()
+                                * Rails.numCells(state.topology)
                         : 0;
         int fewest = Math.ceilDiv(rowBytes, KernelConstants.MAX_CONSUMERS * bytesPerConsumer);
         int unit = KernelConstants.VECTOR_BYTES;
@@ -82,9 +87,13 @@ record CombineShape(
         int numThreads = serviceWarps * warp + Math.max(MIN_CONSUMERS, consumers);
         int ringsOffset = numSlots * slotBytes;
         int sharedBytes = ringsOffset + ringBytes;
+        if (maskedKernel != null) {
+            state.requireResident(maskedKernel, config.numSms(), numThreads, sharedBytes);
+        }
         state.requireResident(kernel, config.numSms(), numThreads, sharedBytes);
         return new CombineShape(
                 kernel,
+                maskedKernel,
                 roles,
                 numThreads,
                 chunkBytes,
@@ -98,7 +107,11 @@ record CombineShape(
         if (state.internode == null) {
             return fp8 ? state.kernels.combineFp8 : state.kernels.combine;
         }
-        InternodeKernels kernels = state.internode.kernels;
-        return fp8 ? kernels.combineFp8() : kernels.combine();
+        return state.internode.kernels.combine(fp8);
+    }
+
+    /** The kernel of the next launch. */
+    CudaFunction kernel(CudaNormalState state) {
+        return state.looksAtMasks() ? maskedKernel : kernel;
     }
 }

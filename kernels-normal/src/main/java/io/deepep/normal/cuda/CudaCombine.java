@@ -193,9 +193,6 @@ final class CudaCombine implements CudaOperation<CombineResult> {
                 .set("expanded_rows", handle.expanded() ? handle.expandedRows.address() : 0)
                 .set("weights", weights ? plan.topkWeights().address() : 0)
                 .set("out_weights", state.heap() + nvl.combineWeights().offset())
-                .set(
-                        "source_rows",
-                        access == RowsAccess.STAGED_FOR_PEERS ? handle.sourceRows.address() : 0)
                 .setInt("hidden", handle.hidden())
                 .setInt("topk", handle.numTopk())
                 .setInt("num_sources", state.topology.numRanks())
@@ -230,7 +227,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         }
         stage();
         waits.begin();
-        shape.kernel().launch(launch, params.memory(), state.stream);
+        shape.kernel(state).launch(launch, params.memory(), state.stream);
         event.record();
     }
 
@@ -239,6 +236,9 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         if (cast) {
             state.kernels.cast.launch(stageLaunch, stageParams.memory(), state.stream);
         } else if (access == RowsAccess.STAGED || access == RowsAccess.STAGED_FOR_PEERS) {
+            // With masks, stand-ins pull rows of this rank's rail: all are copied.
+            boolean some = access == RowsAccess.STAGED_FOR_PEERS && !state.looksAtMasks();
+            stageParams.set("source_rows", some ? handle.sourceRows.address() : 0);
             state.kernels.stage.launch(stageLaunch, stageParams.memory(), state.stream);
             return;
         }

@@ -220,7 +220,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
             handle.trace = trace;
         }
         waits.begin();
-        shape.kernel().launch(launch, params.memory(), state.stream);
+        shape.kernel(state).launch(launch, params.memory(), state.stream);
         if (trace != null) {
             trace.record();
         }

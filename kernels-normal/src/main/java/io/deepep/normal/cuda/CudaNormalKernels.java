@@ -46,6 +46,8 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
      * @param ranksOnDevice the most ranks that share a GPU; the same on all ranks
      * @param goneRanks address of i32 [R], in host memory that the GPU sees: 1 + the rank because
      *     of which one will not come, or 0
+     * @param masksTimedOut whether a rank that does not come is masked, so that a call without it
+     *     must fail on all others
      * @param timeoutNanos how long a kernel waits for a peer
      */
     public record RankSetup(
@@ -57,6 +59,7 @@ public final class CudaNormalKernels implements NormalKernels, AutoCloseable {
             boolean peersReachPlainMemory,
             int ranksOnDevice,
             long goneRanks,
+            boolean masksTimedOut,
             long timeoutNanos) {}
 
     private final CudaNormalState state;

@@ -52,6 +52,7 @@ final class CudaNormalState implements AutoCloseable {
 
     private final List<Long> heaps;
     private final int ranksOnDevice;
+    private final boolean masksTimedOut;
     private final PinnedSlots.Slot readSlot;
     private final DevicePool.Block localState;
 
@@ -65,6 +66,7 @@ final class CudaNormalState implements AutoCloseable {
         this.topology = setup.topology();
         this.limits = limits;
         this.ranksOnDevice = setup.ranksOnDevice();
+        this.masksTimedOut = setup.masksTimedOut();
         this.dispatchConfig = fit(dispatchConfig, Config.recommended(topology.numRanks()));
         this.combineConfig = fit(combineConfig, Config.recommended(topology.numRanks()));
         this.timeoutNanos = setup.timeoutNanos();
@@ -91,7 +93,9 @@ final class CudaNormalState implements AutoCloseable {
                                 setup.rdmaHeaps(),
                                 kernels,
                                 memory,
-                                stream)
+                                slots,
+                                stream,
+                                setup.masksTimedOut())
                         : null;
     }
 
@@ -202,20 +206,34 @@ final class CudaNormalState implements AutoCloseable {
         write(wordOfState("epoch"), epoch);
     }
 
-    /** Stand-ins for a masked rank's rail are not in the kernels across nodes. */
+    /** Over a network, a rank has queues to its peers alone, and none to stand-ins. */
     boolean canMask() {
-        return !topology.isInternode();
+        return internode == null || internode.rails != null;
+    }
+
+    /**
+     * Whether the next launch has to look at masks. Across nodes these are kernels of their own;
+     * graphs are given them, because ranks may be masked when they are replayed.
+     */
+    boolean looksAtMasks() {
+        return internode != null
+                && internode.rails != null
+                && (masksTimedOut || stream.isCapturing() || !masks.isEmpty());
     }
 
     void updateMask(int rank, boolean masked) {
         if (!canMask()) {
             throw new UnsupportedOperationException(
-                    "normal mode on GPUs masks ranks on one node only, and this group has "
+                    "normal mode masks no ranks where a network connects the nodes, and this group has "
                             + topology.numRdmaRanks()
-                            + " nodes; open a buffer over the ranks that are left");
+                            + "; open a buffer over the ranks that are left");
         }
         masks.update(rank, masked);
-        write(wordOfState("masked"), masks.word());
+        if (internode == null) {
+            write(wordOfState("masked"), masks.word());
+        } else {
+            internode.rails.write(masks);
+        }
     }
 
     long wordOfState(String field) {

@@ -3,6 +3,7 @@ package io.deepep.normal.cuda;
 import io.deepep.Config;
 import io.deepep.EpTopology;
 import io.deepep.cuda.CudaFunction;
+import io.deepep.normal.Rails;
 import io.deepep.normal.RingShape;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 import io.deepep.spi.Layout;
@@ -10,12 +11,18 @@ import io.deepep.spi.Layout;
 /**
  * The kernel of a dispatch and how its shared memory is divided.
  *
+ * @param maskedKernel takes its place where {@link CudaNormalState#looksAtMasks}; or null
  * @param numCopyWarps warps of a block that copy rows
  * @param basesOffset where the rows of blocks begin (several nodes: where the states of rings do)
  * @param stagesOffset where rows are staged
  */
 record DispatchShape(
-        CudaFunction kernel, int numCopyWarps, int basesOffset, int stagesOffset, int sharedBytes) {
+        CudaFunction kernel,
+        CudaFunction maskedKernel,
+        int numCopyWarps,
+        int basesOffset,
+        int stagesOffset,
+        int sharedBytes) {
     private static final int MAX_COPY_WARPS = 4;
 
     /** i32 for each rank of the node. */
@@ -35,6 +42,7 @@ record DispatchShape(
                 state,
                 config,
                 state.kernels.dispatch,
+                null,
                 new long[] {bases, stages, (long) KernelConstants.DISPATCH_STAGES * rowStride},
                 MAX_COPY_WARPS);
     }
@@ -43,11 +51,15 @@ record DispatchShape(
             CudaNormalState state, Config config, int rowStride, int numExperts) {
         int most = Math.min(RingShape.MOST_RINGS, RingShape.mostWarps(config));
         long bases = Layout.alignToLine(4L * numExperts);
-        long rings = (long) KernelConstants.RING_STATE_BYTES * most * state.topology.numRdmaRanks();
+        long rings =
+                (long) KernelConstants.RING_STATE_BYTES * most * Rails.numCells(state.topology);
         return fit(
                 state,
                 config,
                 state.internode.kernels.dispatch(),
+                state.internode.maskedKernels == null
+                        ? null
+                        : state.internode.maskedKernels.dispatch(),
                 new long[] {
                     bases,
                     bases + Layout.alignToLine(rings),
@@ -58,7 +70,12 @@ record DispatchShape(
 
     /** As many copy warps as fit; {@code offsets} are of bases, of stages, and a warp's bytes. */
     private static DispatchShape fit(
-            CudaNormalState state, Config config, CudaFunction kernel, long[] offsets, int most) {
+            CudaNormalState state,
+            Config config,
+            CudaFunction kernel,
+            CudaFunction maskedKernel,
+            long[] offsets,
+            int most) {
         int room = state.kernels.sharedBytes;
         long warps = Math.min(most, (room - offsets[1]) / offsets[2]);
         if (warps < 1) {
@@ -74,8 +91,17 @@ record DispatchShape(
                             + "; use a smaller hidden size, fewer experts or fewer nodes");
         }
         int sharedBytes = (int) (offsets[1] + warps * offsets[2]);
+        if (maskedKernel != null) {
+            state.requireResident(
+                    maskedKernel, config.numSms(), KernelConstants.THREADS, sharedBytes);
+        }
         state.requireResident(kernel, config.numSms(), KernelConstants.THREADS, sharedBytes);
         return new DispatchShape(
-                kernel, (int) warps, (int) offsets[0], (int) offsets[1], sharedBytes);
+                kernel, maskedKernel, (int) warps, (int) offsets[0], (int) offsets[1], sharedBytes);
+    }
+
+    /** The kernel of the next launch. */
+    CudaFunction kernel(CudaNormalState state) {
+        return state.looksAtMasks() ? maskedKernel : kernel;
     }
 }

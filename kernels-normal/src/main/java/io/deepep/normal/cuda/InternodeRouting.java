@@ -2,6 +2,7 @@ package io.deepep.normal.cuda;
 
 import io.deepep.EpTopology;
 import io.deepep.cuda.memory.DevicePool;
+import io.deepep.normal.Rails;
 import io.deepep.normal.cuda.kernels.KernelConstants;
 
 /**
@@ -9,23 +10,23 @@ import io.deepep.normal.cuda.kernels.KernelConstants;
  * where it does not go.
  *
  * @param ownRows [nodes][T] rows of this rank's tokens
- * @param forwardRows [nodes][maxTokens] rows, on this node, of the tokens of the rank with the same
- *     nvlRank on each node
- * @param sourceTokens i32 [nodes]: tokens of these ranks
+ * @param forwardRows [cells][maxTokens] rows, on this node, of the tokens that this rank forwards
+ * @param sourceTokens i32 [cells]: tokens of the ranks that these are of
  */
 record InternodeRouting(
         DevicePool.Block ownRows, DevicePool.Block forwardRows, DevicePool.Block sourceTokens) {
     static InternodeRouting allocate(
             DevicePool memory, EpTopology topology, int numTokens, int maxTokens) {
         long nodes = topology.numRdmaRanks();
+        long cells = Rails.numCells(topology);
         return new InternodeRouting(
                 memory.allocate(nodes * numTokens * KernelConstants.NODE_ROWS_BYTES),
-                memory.allocate(nodes * maxTokens * KernelConstants.NODE_ROWS_BYTES),
-                memory.allocate(4 * nodes));
+                memory.allocate(cells * maxTokens * KernelConstants.NODE_ROWS_BYTES),
+                memory.allocate(4 * cells));
     }
 
     /** Bytes of the routing of {@code maxTokens} tokens, and of the order of tokens, for a pool. */
     static long bytes(EpTopology topology, int maxTokens) {
-        return (long) topology.numRdmaRanks() * maxTokens * KernelConstants.NODE_ROWS_BYTES;
+        return (long) Rails.numCells(topology) * maxTokens * KernelConstants.NODE_ROWS_BYTES;
     }
 }

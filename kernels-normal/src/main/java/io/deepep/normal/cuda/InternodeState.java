@@ -8,6 +8,7 @@ import io.deepep.cuda.KernelParams;
 import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.DevicePool;
+import io.deepep.cuda.memory.PinnedSlots;
 import io.deepep.cuda.memory.RdmaHeaps;
 import io.deepep.normal.NormalRdmaLayout;
 import io.deepep.normal.RingShape;
@@ -24,12 +25,19 @@ import java.lang.foreign.ValueLayout;
 final class InternodeState {
     final NormalRdmaLayout layout;
     final InternodeKernels kernels;
+
+    /** Those that look at {@link #rails}; null without them. */
+    final InternodeKernels maskedKernels;
+
     private final EpTopology topology;
     private final int maxTokens;
     private final RdmaHeaps heaps;
 
     /** Null where a network reaches the peers. */
     private final DevicePool.Block peers;
+
+    /** Who serves whom; null where a network reaches the peers, and no rank can be masked. */
+    final RailTable rails;
 
     private final DevicePool.Block plan;
     private final DevicePool.Block blockCounts;
@@ -40,6 +48,7 @@ final class InternodeState {
      *
      * @param heaps each a {@link NormalRdmaLayout}, zeroed
      * @param module of this GPU
+     * @param masksTimedOut whether a rank that does not come is masked
      */
     InternodeState(
             EpTopology topology,
@@ -48,7 +57,9 @@ final class InternodeState {
             RdmaHeaps heaps,
             NormalModule module,
             DevicePool memory,
-            CudaStream stream) {
+            PinnedSlots slots,
+            CudaStream stream,
+            boolean masksTimedOut) {
         this.topology = topology;
         this.layout = NormalRdmaLayout.of(envelope, limits, topology);
         this.maxTokens = limits.maxTokens();
@@ -58,6 +69,13 @@ final class InternodeState {
                 heaps.library().isPresent() || heaps.queues() != 0
                         ? null
                         : memory.allocate((long) Long.BYTES * topology.numRdmaRanks());
+        boolean maskable = peers != null && !heaps.addresses().contains(0L);
+        this.rails =
+                maskable
+                        ? new RailTable(
+                                topology, heaps.addresses(), masksTimedOut, memory, slots, stream)
+                        : null;
+        this.maskedKernels = maskable ? module.maskedOverPeerMemory : null;
         this.plan = memory.allocateZeroed(InternodeStructs.PLAN.numBytes());
         this.blockCounts = memory.allocate(placesBytes(topology));
         this.blockBases = memory.allocate(placesBytes(topology));
@@ -97,6 +115,7 @@ final class InternodeState {
     static long reservedBytes(EpTopology topology) {
         return 2 * placesBytes(topology)
                 + (long) Long.BYTES * topology.numRdmaRanks()
+                + RailTable.numBytes(topology)
                 + InternodeStructs.PLAN.numBytes();
     }
 
@@ -145,7 +164,7 @@ final class InternodeState {
         b.setNetwork("base", heaps.addresses().get(topology.rank()))
                 .setNetwork("peers", peers == null ? 0 : peers.address())
                 .setNetwork("outbox", layout.outbox().offset())
-                .setNetwork("queues", heaps.queues())
+                .setNetwork("queues", rails == null ? heaps.queues() : rails.address())
                 .setNetworkInt("node", topology.rdmaRank())
                 .setNetworkInt("num_nodes", topology.numRdmaRanks());
         heaps.library()

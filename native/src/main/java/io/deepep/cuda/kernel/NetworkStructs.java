@@ -18,7 +18,7 @@ public final class NetworkStructs {
                     .u64("base", "this rank's network memory")
                     .u64("peers", "u64 [num_nodes]: the peers' as mapped here; 0: not mapped")
                     .u64("outbox", "not mapped: bytes from a cell to where it is composed")
-                    .u64("queues", "IbgdaQueues, for the policy Ibgda")
+                    .u64("queues", "for policies that keep more: IbgdaQueues; RailTable")
                     .i32("node", "of this rank")
                     .i32("num_nodes", "")
                     .i32("first_pe", "not mapped: the library's number of the peer on node 0")

@@ -39,6 +39,11 @@ public record InternodeKernels(
                                 .withSharedBytes(sharedBytes));
     }
 
+    /** The combine whose rows travel in FP8, or in BF16. */
+    public CudaFunction combine(boolean fp8) {
+        return fp8 ? combineFp8 : combine;
+    }
+
     InternodeKernels withSharedBytes(int sharedBytes) {
         dispatch.setMaxDynamicSharedBytes(sharedBytes);
         combine.setMaxDynamicSharedBytes(sharedBytes);

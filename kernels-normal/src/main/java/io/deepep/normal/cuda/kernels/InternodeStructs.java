@@ -25,12 +25,10 @@ public final class InternodeStructs {
                     .u64("block_counts", "i32 [blocks][num_nodes][8] workspace")
                     .u64("block_bases", "i32 [blocks][num_nodes][8] workspace")
                     .u64("own_rows", "NodeRows [num_nodes][num_tokens]: written; read if cached")
-                    .u64(
-                            "forward_rows",
-                            "NodeRows [num_nodes][max_tokens]: written; read if cached")
+                    .u64("forward_rows", "NodeRows [cells][max_tokens]: written; read if cached")
                     .u64(
                             "source_tokens",
-                            "i32 [num_nodes]: tokens of each peer: written; read if cached")
+                            "i32 [cells]: tokens of each home: written; read if cached")
                     .i32("max_tokens", "")
                     .i32("num_ranks", "of all nodes")
                     .i32("record_bytes", "a multiple of 16")
@@ -60,6 +58,37 @@ public final class InternodeStructs {
                     .struct("between", INTERNODE)
                     .build();
 
+    public static final KernelStruct RAIL_END =
+            KernelStruct.builder("RailEnd", "A rank that rows are exchanged with; see Rails.Ends.")
+                    .u64("memory", "its network memory as mapped here")
+                    .i32("rank", "-1: none")
+                    .i32("cell", "of that memory, in which this rank writes")
+                    .build();
+
+    public static final KernelStruct RAIL_RANK =
+            KernelStruct.builder("RailRank", "A rank; see Masks and Rails.")
+                    .u64("memory", "its network memory as mapped here")
+                    .i32("is_masked", "")
+                    .i32("is_reached", "by tokens of this rank")
+                    .i32("is_contact", "of another node, and headers and endings are exchanged")
+                    .i32("reserved", "")
+                    .build();
+
+    public static final KernelStruct RAIL_TABLE =
+            KernelStruct.builder("RailTable", "Who serves whom while ranks may be masked.")
+                    .u64("forwarders", "RailEnd [num_nodes]")
+                    .u64("homes", "RailEnd [num_cells]")
+                    .u64("ranks", "RailRank [num_ranks]")
+                    .i32("num_nodes", "")
+                    .i32("num_cells", "of rows in a rank's network memory")
+                    .i32("num_ranks", "of all nodes")
+                    .i32("own", "this rank")
+                    .i32("first", "the lowest rank that is not masked")
+                    .i32("ends_together", "all nodes tell each other how each call ended")
+                    .i32("word", "Masks.word")
+                    .i32("neighbours", "bit r: rank r of this node is masked")
+                    .build();
+
     /** {@code internode_structs.cuh}. */
     public static final KernelHeader HEADER =
             new KernelHeader("deepep::normal", "deepep_internode_structs", InternodeStructs.class)
@@ -68,7 +97,10 @@ public final class InternodeStructs {
                     .struct(INTERNODE)
                     .struct(PLAN)
                     .struct(DISPATCH)
-                    .struct(COMBINE);
+                    .struct(COMBINE)
+                    .struct(RAIL_END)
+                    .struct(RAIL_RANK)
+                    .struct(RAIL_TABLE);
 
     private InternodeStructs() {}
 }

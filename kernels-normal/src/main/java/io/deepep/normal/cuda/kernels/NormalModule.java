@@ -24,6 +24,9 @@ public final class NormalModule {
     public final CudaFunction offsets;
     public final InternodeKernels overPeerMemory;
 
+    /** While ranks may be masked. */
+    public final InternodeKernels maskedOverPeerMemory;
+
     /** Dynamic shared memory a block can have. */
     public final int sharedBytes;
 
@@ -37,16 +40,20 @@ public final class NormalModule {
         cast = load(context, "normal_cast");
         layout = load(context, "normal_layout");
         offsets = load(context, "normal_offsets");
-        overPeerMemory =
-                new InternodeKernels(
-                                InternodeKernels.load(context, "internode_dispatch"),
-                                InternodeKernels.load(context, "internode_combine"),
-                                InternodeKernels.load(context, "internode_combine_fp8"))
-                        .withSharedBytes(sharedBytes);
+        overPeerMemory = acrossNodes(context, "internode_");
+        maskedOverPeerMemory = acrossNodes(context, "internode_masked_");
         dispatch.setMaxDynamicSharedBytes(sharedBytes);
         combine.setMaxDynamicSharedBytes(sharedBytes);
         combineFp8.setMaxDynamicSharedBytes(sharedBytes);
         expand.setMaxDynamicSharedBytes(sharedBytes);
+    }
+
+    private InternodeKernels acrossNodes(CudaContext context, String prefix) {
+        return new InternodeKernels(
+                        InternodeKernels.load(context, prefix + "dispatch"),
+                        InternodeKernels.load(context, prefix + "combine"),
+                        InternodeKernels.load(context, prefix + "combine_fp8"))
+                .withSharedBytes(sharedBytes);
     }
 
     private static CudaFunction load(CudaContext context, String name) {

@@ -18,7 +18,6 @@ import io.deepep.testkit.Recording;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.GroupSource;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.RankGroup;
 import io.deepep.testkit.conformance.Ranks;
@@ -208,11 +207,26 @@ public record NormalGraphConformance(TestBackend backend) implements NormalSuite
                 false);
     }
 
+    static List<EpTopology> maskableGroups(TestBackend backend) {
+        return List.of(Ranks.topology(1, 4), Ranks.topology(2, 2)).stream()
+                .filter(group -> Ranks.fit(backend, group))
+                .filter(group -> !group.isInternode() || backend.masksAcrossNodes())
+                .toList();
+    }
+
     /** Replays go on without a rank that is masked between them, and with it once all have met. */
     @Cases
-    @GroupSource("1, 4")
-    public void maskedBetweenReplays() {
-        NormalShape shape = new NormalShape(1, 4, 20, 256, DType.BF16, 4, 16);
+    @MethodSource("maskableGroups")
+    public void maskedBetweenReplays(EpTopology topology) {
+        NormalShape shape =
+                new NormalShape(
+                        topology.numRdmaRanks(),
+                        topology.numNvlRanks(),
+                        20,
+                        256,
+                        DType.BF16,
+                        4,
+                        16);
         int absent = 2;
         int rows = worstRows(shape);
         NormalWorld whole = shape.world();

@@ -6,9 +6,12 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.deepep.Buffer;
 import io.deepep.CombinePlan;
+import io.deepep.CombineResult;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
+import io.deepep.EpTopology;
+import io.deepep.Tensor;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
@@ -21,7 +24,10 @@ import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /** Ranks that are masked, by hand or because they did not come, and that come back. */
 @BackendSuite
@@ -37,12 +43,28 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
         NormalDispatchCheck check = rank.world().check();
         DispatchHandle handle = rank.dispatch(rank.plan(), check).handle();
         rank.combine(handle, check);
+        rank.combineFp8(handle, check);
         Buffer buffer = rank.context().buffer();
+        combineWeights(rank, handle);
         DispatchPlan cached = rank.bare().cached(handle).build();
         rank.combine(buffer.dispatch(cached).handle(), check);
         NormalDispatchCheck expanded = check.expanded(1);
         DispatchPlan.Builder plan = rank.plan().expanded(true);
         rank.combine(rank.dispatch(plan, expanded).handle(), expanded);
+    }
+
+    private static void combineWeights(NormalRank rank, DispatchHandle handle) {
+        NormalDispatchCheck check = rank.world().check();
+        RankContext context = rank.context();
+        List<Tensor> given = rank.world().weights(check);
+        Tensor own = context.upload(given.get(context.rank()));
+        CombinePlan plan =
+                CombinePlan.builder(rank.outputs(check), handle).topkWeights(own).build();
+        CombineResult combined = context.buffer().combine(plan);
+        rank.verify(combined, check);
+        rank.world()
+                .combineOracle(context.topology(), check)
+                .checkWeights(context.rank(), given, context.download(combined.topkWeights()));
     }
 
     private static void requireMasked(RankContext context, int masked) {
@@ -111,6 +133,31 @@ public record NormalMaskConformance(TestBackend backend) implements NormalSuite 
                     }
                     buffer.rejoin();
                     calls(rank);
+                });
+    }
+
+    static Stream<EpTopology> groupsOverNetworks(TestBackend backend) {
+        return Stream.of(Ranks.topology(2, 2))
+                .filter(group -> Ranks.fit(backend, group) && !backend.masksAcrossNodes());
+    }
+
+    /** Where a network connects the nodes, nobody can be left out, and calls go on. */
+    @Cases
+    @MethodSource("groupsOverNetworks")
+    public void refusedOverNetworks(EpTopology topology) {
+        NormalWorld whole =
+                new NormalShape(2, 2, 20, 256, DType.BF16, 4, 4 * topology.numRanks()).world();
+        Ranks.run(
+                backend,
+                topology,
+                builder -> builder.normal(whole.limits()),
+                context -> {
+                    int other = (context.rank() + 1) % topology.numRanks();
+                    assertThatThrownBy(() -> context.buffer().updateMask(other, true))
+                            .isInstanceOf(UnsupportedOperationException.class)
+                            .hasMessageContaining("where a network connects the nodes");
+                    requireMasked(context, -1);
+                    calls(new NormalRank(context, whole));
                 });
     }
 

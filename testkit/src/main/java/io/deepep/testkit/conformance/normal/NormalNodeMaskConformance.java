@@ -28,7 +28,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /** Ranks of several nodes that are masked: forwarders, several of a node, whole nodes. */
-@BackendSuite(only = "host")
+@BackendSuite(maskingAcrossNodes = true)
 public record NormalNodeMaskConformance(TestBackend backend) implements NormalSuite {
     private static final int ROUNDS = 2;
 
@@ -245,7 +245,7 @@ public record NormalNodeMaskConformance(TestBackend backend) implements NormalSu
                             NormalMaskConformance.calls(survivor);
                         }
                     }
-                    context.communicator().barrier(Ranks.TIMEOUT);
+                    context.communicator().barrier(PATIENCE);
                     comeBack(context, whole);
                 });
     }

@@ -1,0 +1,12 @@
+// Combine across virtual nodes while ranks may be masked. See internode_combine.cuh.
+#include "internode_combine.cuh"
+#include "internode_masks.cuh"
+
+namespace deepep::normal {
+
+extern "C" __global__ void __launch_bounds__(kInternodeServiceWarps * 32 + kMaxConsumers, 1)
+    deepep_internode_masked_combine(const __grid_constant__ InternodeCombineParams params) {
+    internode_combine<MaskedMemory, Bf16Wire>(params);
+}
+
+}  // namespace deepep::normal

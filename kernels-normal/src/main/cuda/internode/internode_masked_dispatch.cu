@@ -1,0 +1,12 @@
+// Dispatch across virtual nodes while ranks may be masked. See internode_dispatch.cuh.
+#include "internode_dispatch.cuh"
+#include "internode_masks.cuh"
+
+namespace deepep::normal {
+
+extern "C" __global__ void __launch_bounds__(kThreads, 1)
+    deepep_internode_masked_dispatch(const __grid_constant__ InternodeDispatchParams params) {
+    internode_dispatch<MaskedMemory>(params);
+}
+
+}  // namespace deepep::normal
