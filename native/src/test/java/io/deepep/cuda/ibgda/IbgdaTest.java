@@ -32,6 +32,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Host side and device code of IBGDA over the card in software, on a GPU or an emulated one. */
 class IbgdaTest {
@@ -342,9 +343,13 @@ class IbgdaTest {
         requireNoFailure();
     }
 
-    @Test
-    void aPortThatStaysDownFailsItsQueues() {
-        open(2, 1, options(LONG));
+    /** The first doorbell after mending has the same value as the last before it. */
+    @ParameterizedTest
+    @EnumSource(
+            value = IbgdaOptions.Doorbells.class,
+            names = {"GPU", "THREAD"})
+    void aPortThatStaysDownFailsItsQueues(IbgdaOptions.Doorbells doorbells) {
+        open(2, 1, options(doorbells, true, true, 1 << 30, LONG));
         card.faults("port down");
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
         command(NicCheckStructs.QUIET, 0);
