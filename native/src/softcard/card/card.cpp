@@ -107,6 +107,14 @@ void Card::remove_doorbell_page(uint32_t number) {
     pages_.erase(number);
 }
 
+void Card::forget_doorbells(uint32_t queue) {
+    for (auto& [number, page] : pages_) {
+        if (static_cast<uint32_t>(be64toh(page->last)) >> 8 != queue) continue;
+        page->last = 0;
+        __atomic_store_n(page->address, 0, __ATOMIC_RELEASE);
+    }
+}
+
 void Card::send_when_settled(const std::shared_ptr<Connection>& to, const Frame& frame, const uint8_t* data) {
     ready_.push_back({to, frame, {data, data + frame.num_bytes}});
 }

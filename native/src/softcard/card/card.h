@@ -60,6 +60,7 @@ class Card {
 
     DoorbellPage& add_doorbell_page();
     void remove_doorbell_page(uint32_t number);
+    void forget_doorbells(uint32_t queue);  // the next one may have the same value as the last
 
     // For queue pairs.
     Connection* reach(uint32_t queue) { return wire_.to(process_of(queue)); }

@@ -23,7 +23,10 @@ bool QueuePair::change(State to) {
     bool next = static_cast<int>(to) == static_cast<int>(state_) + 1 && to != State::kError;
     if (!next && to != State::kReset && to != State::kError) return false;
     state_ = to;
-    if (to == State::kReset) forget();
+    if (to == State::kReset) {
+        forget();
+        card_.forget_doorbells(setup_.number);
+    }
     if (to == State::kError && !pending_.empty()) fail(IBV_WC_WR_FLUSH_ERR);
     if (to == State::kReadyToReceive) {
         std::deque<Arrived> early;

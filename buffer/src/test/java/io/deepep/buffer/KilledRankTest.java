@@ -3,6 +3,7 @@ package io.deepep.buffer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.deepep.cuda.CudaDriver;
+import io.deepep.cuda.topology.HostTopology;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import io.deepep.testkit.conformance.lowlatency.KilledRank;
@@ -87,6 +88,7 @@ class KilledRankTest {
                         "-Xmx512m",
                         "--enable-native-access=ALL-UNNAMED",
                         "--add-modules=jdk.incubator.vector",
+                        "-Ddeepep.sysfs=" + HostTopology.SYSFS,
                         "-cp",
                         System.getProperty("java.class.path"),
                         KilledRankProgram.class.getName(),

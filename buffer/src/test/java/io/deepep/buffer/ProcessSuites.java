@@ -2,6 +2,7 @@ package io.deepep.buffer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.deepep.cuda.topology.HostTopology;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.TestBackends;
 import java.io.IOException;
@@ -67,6 +68,7 @@ record ProcessSuites(Path folder, List<String> options) {
                         "-Xmx512m",
                         "--enable-native-access=ALL-UNNAMED",
                         "--add-modules=jdk.incubator.vector",
+                        "-Ddeepep.sysfs=" + HostTopology.SYSFS,
                         "-Ddeepep.ranksPerProcess=" + ranksPerProcess,
                         "-D" + TestBackends.SELECT + "=" + backend.name(),
                         "-cp",

@@ -18,7 +18,6 @@ final class DoorbellThread implements AutoCloseable {
 
     private final MemorySegment words;
     private final List<MemorySegment> registers;
-    private final long[] rung;
     private final Thread thread;
     private volatile boolean stopped;
 
@@ -33,7 +32,6 @@ final class DoorbellThread implements AutoCloseable {
                 registers.stream()
                         .map(r -> MemorySegment.ofAddress(r.address()).reinterpret(Long.BYTES))
                         .toList();
-        this.rung = new long[registers.size()];
         this.thread = Thread.ofPlatform().daemon().name("deepep-doorbells").start(this::run);
     }
 
@@ -51,14 +49,16 @@ final class DoorbellThread implements AutoCloseable {
 
     private boolean ring() {
         boolean any = false;
-        for (int i = 0; i < rung.length; i++) {
-            // acquire; pairs with the kernel's release of the doorbell, after record and entries
-            long word = (long) LONG.getAcquire(words, (long) Long.BYTES * i);
-            if (word != rung[i]) {
-                rung[i] = word;
-                LONG.setRelease(registers.get(i), 0L, word);
-                any = true;
+        for (int i = 0; i < registers.size(); i++) {
+            long at = (long) Long.BYTES * i;
+            if ((long) LONG.getOpaque(words, at) == 0) {
+                continue;
             }
+            // acquire; pairs with the kernel's release of the doorbell, after record and entries.
+            // Taken away, because a queue pair that begins anew may ring with the same word.
+            long word = (long) LONG.getAndSetAcquire(words, at, 0L);
+            LONG.setRelease(registers.get(i), 0L, word);
+            any = true;
         }
         return any;
     }

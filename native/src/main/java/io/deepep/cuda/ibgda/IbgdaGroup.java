@@ -312,6 +312,7 @@ final class IbgdaGroup implements AutoCloseable {
         pairs.forEach(QueuePair::reset);
         slab.clear();
         QueueSlab.hostMemory(faults).fill((byte) 0);
+        QueueSlab.hostMemory(doorbellWords).fill((byte) 0);
     }
 
     @Override

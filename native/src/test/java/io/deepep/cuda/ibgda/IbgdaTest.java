@@ -32,6 +32,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /** Host side and device code of IBGDA over the card in software, on a GPU or an emulated one. */
 class IbgdaTest {
@@ -286,6 +287,78 @@ class IbgdaTest {
         ranks.onEach(rank -> ranks.memory(rank).fill((byte) 0));
         exchange(20);
         requireNoFailure();
+    }
+
+    /** Each ends, names peer, syndrome and entry, and is mended. */
+    @ParameterizedTest
+    @CsvSource({
+        "fail 1 retry-exceeded, TRANSPORT_RETRY_EXCEEDED",
+        "fail 1 receiver-not-ready, RECEIVER_NOT_READY_RETRY_EXCEEDED",
+        "fail 1 remote-access, REMOTE_ACCESS_ERROR",
+        "fail 1 remote-operation, REMOTE_OPERATION_ERROR",
+        "fail 1 remote-request, REMOTE_INVALID_REQUEST",
+        "fail 1 local-protection, LOCAL_PROTECTION_ERROR",
+        "fail 1 local-operation, LOCAL_QP_OPERATION_ERROR",
+        "fail 1 local-length, LOCAL_LENGTH_ERROR",
+        "wrong-key 1, REMOTE_ACCESS_ERROR",
+    })
+    void everyErrorOfTheCardIsReportedAndMended(String fault, String syndrome) {
+        open(2, 1, options(LONG));
+        card.faults(fault);
+        command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
+        command(NicCheckStructs.QUIET, 0);
+        command(NicCheckStructs.SIGNAL, 1).flag(8, 2);
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        assertThat(ranks.ibgda(0).failure())
+                .get()
+                .asString()
+                .contains("to rank 1: " + syndrome + ", vendor syndrome 0x0, at entry 2 (");
+        assertThat(ranks.ibgda(1).failure()).as("it has sent nothing").isEmpty();
+        assertThat(flag(1, 0)).isEqualTo(1);
+        assertThat(flag(1, 8)).isZero();
+        requireMended();
+    }
+
+    private void requireMended() {
+        card.faults("");
+        ranks.onEach(rank -> ranks.ibgda(rank).mend());
+        requireNoFailure();
+        command(NicCheckStructs.SIGNAL, 1).flag(16, 3);
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        assertThat(flag(1, 16)).isEqualTo(3);
+        requireNoFailure();
+    }
+
+    /** A port that comes back before the card gives up costs time and nothing else. */
+    @Test
+    void aPortThatIsDownForAMoment() {
+        open(2, 1, options(LONG));
+        card.faults("port-down 0 100");
+        command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        assertThat(flag(1, 0)).isEqualTo(1);
+        requireNoFailure();
+    }
+
+    /** The first doorbell after mending has the same value as the last before it. */
+    @ParameterizedTest
+    @EnumSource(
+            value = IbgdaOptions.Doorbells.class,
+            names = {"GPU", "THREAD"})
+    void aPortThatStaysDownFailsItsQueues(IbgdaOptions.Doorbells doorbells) {
+        open(2, 1, options(doorbells, true, true, 1 << 30, LONG));
+        card.faults("port down");
+        command(NicCheckStructs.SIGNAL, 1).flag(0, 1);
+        command(NicCheckStructs.QUIET, 0);
+        runCommands();
+        assertThat(ranks.ibgda(0).failure())
+                .get()
+                .asString()
+                .contains("to rank 1: TRANSPORT_RETRY_EXCEEDED");
+        requireMended();
     }
 
     /** Nothing is sent after it, and nobody waits for it. */

@@ -1,0 +1,242 @@
+package io.deepep.buffer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.deepep.Buffer;
+import io.deepep.DType;
+import io.deepep.DispatchHandle;
+import io.deepep.EpTopology;
+import io.deepep.LowLatencyFormat;
+import io.deepep.LowLatencyHandle;
+import io.deepep.buffer.CardBackends.Counts;
+import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
+import io.deepep.testkit.conformance.normal.NormalRank;
+import io.deepep.testkit.conformance.normal.NormalWorld;
+import io.deepep.testkit.routing.Routing;
+import io.deepep.testkit.routing.RoutingSpec;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.function.Consumer;
+import java.util.function.LongPredicate;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What kernels ask of the cards for a row, as the card in software counts it. */
+class IbgdaCountsTest {
+    private static final long PATIENCE_NANOS = 60_000_000_000L;
+    private static final LowLatencyShape SHAPE = new LowLatencyShape(2, 2, 16, 512, 8, 32);
+
+    private static final Path DOCUMENT = Path.of("../docs/ibgda.md");
+
+    private static Path folder;
+
+    @BeforeAll
+    static void requireCard() {
+        folder = CardBackends.requireCard();
+    }
+
+    private interface Calls {
+        Runnable prepare(RankContext context);
+    }
+
+    /** What the second part of {@code calls}, made by all ranks, adds to the counts. */
+    private static Counts count(
+            EpTopology topology,
+            Consumer<Buffer.Builder> limits,
+            Calls calls,
+            LongPredicate allAtomics) {
+        Counts[] counted = new Counts[1];
+        Ranks.run(
+                BufferTestBackends.CUDA_IBGDA,
+                topology,
+                limits,
+                context -> {
+                    Runnable measured = calls.prepare(context);
+                    context.meet();
+                    Counts before =
+                            context.rank() == 0 ? settled(new Counts(0, 0, 0, 0), n -> true) : null;
+                    context.meet();
+                    measured.run();
+                    context.meet();
+                    if (context.rank() == 0) {
+                        counted[0] = settled(before, allAtomics);
+                    }
+                    context.meet();
+                });
+        return counted[0];
+    }
+
+    /** The cards tell when they have been idle for a moment: what they tell twice is all. */
+    private static Counts settled(Counts before, LongPredicate allAtomics)
+            throws IOException, InterruptedException {
+        long deadline = System.nanoTime() + PATIENCE_NANOS;
+        Counts last = Counts.read(folder);
+        while (true) {
+            Thread.sleep(300);
+            Counts now = Counts.read(folder);
+            boolean same = now.equals(last) && allAtomics.test(now.minus(before).atomics());
+            if (same || System.nanoTime() > deadline) {
+                return now.minus(before);
+            }
+            last = now;
+        }
+    }
+
+    private static boolean isRemote(EpTopology topology, int rank, int peer) {
+        return topology.withRank(rank).rdmaRank() != topology.withRank(peer).rdmaRank();
+    }
+
+    /** Pairs of a token and a rank of another node that it goes to. */
+    private static long rowsSent(Routing routing, EpTopology topology) {
+        long rows = 0;
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            for (int token = 0; token < routing.numTokens(rank); token++) {
+                for (int peer = 0; peer < routing.numRanks(); peer++) {
+                    if (isRemote(topology, rank, peer) && routing.goesTo(rank, token, peer)) {
+                        rows++;
+                    }
+                }
+            }
+        }
+        return rows;
+    }
+
+    /** Pairs of a token and an expert of another node. */
+    private static long selections(Routing routing, EpTopology topology) {
+        long count = 0;
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            for (int token = 0; token < routing.numTokens(rank); token++) {
+                int from = rank;
+                int at = token;
+                count +=
+                        IntStream.range(0, routing.numTopk())
+                                .mapToLong(k -> routing.expert(from, at, k))
+                                .filter(expert -> expert >= 0)
+                                .filter(e -> isRemote(topology, from, routing.ownerOf(e)))
+                                .count();
+            }
+        }
+        return count;
+    }
+
+    /**
+     * DeepEP's low-latency calls: one entry for each selection, and one for each expert's count.
+     */
+    private static long entriesOfDeepEp(Routing routing, EpTopology topology) {
+        int remoteRanks = topology.numRanks() - topology.numNvlRanks();
+        long experts = (long) topology.numRanks() * remoteRanks * routing.numLocalExperts();
+        return selections(routing, topology) + experts;
+    }
+
+    /** Rows come in any order, but each has one write and one signal; headers are a few writes. */
+    private static void requireLowLatency(
+            String call, long rows, int headersOfAPair, Counts counts, String document) {
+        EpTopology topology = SHAPE.topology();
+        Routing routing = SHAPE.spec().generate();
+        int remoteRanks = topology.numRanks() - topology.numNvlRanks();
+        assertThat(counts.atomics()).isEqualTo(rows);
+        assertThat(counts.writes())
+                .isEqualTo(rows + (long) headersOfAPair * topology.numRanks() * remoteRanks);
+        // A submission asks for one completion, and rings at most once.
+        assertThat(counts.completions()).isBetween(1L, counts.writes());
+        assertThat(counts.doorbells()).isBetween(1L, counts.completions());
+        assertThat(document)
+                .contains(
+                        "| %s | %d | %d | %d | %d |"
+                                .formatted(
+                                        call,
+                                        rows,
+                                        counts.writes(),
+                                        counts.atomics(),
+                                        entriesOfDeepEp(routing, topology)));
+    }
+
+    @Test
+    void lowLatencyDispatch() throws IOException {
+        EpTopology topology = SHAPE.topology();
+        long rows = rowsSent(SHAPE.spec().generate(), topology);
+        Counts counts =
+                count(
+                        topology,
+                        SHAPE::limit,
+                        context -> {
+                            LowLatencyRank rank = rank(context);
+                            return () -> rank.dispatch(LowLatencyFormat.BF16);
+                        },
+                        atomics -> atomics >= rows);
+        requireLowLatency("dispatch", rows, 3, counts, Files.readString(DOCUMENT));
+    }
+
+    @Test
+    void lowLatencyCombine() throws IOException {
+        EpTopology topology = SHAPE.topology();
+        long rows = selections(SHAPE.spec().generate(), topology);
+        Counts counts =
+                count(
+                        topology,
+                        SHAPE::limit,
+                        context -> {
+                            LowLatencyRank rank = rank(context);
+                            LowLatencyHandle handle = rank.dispatch(LowLatencyFormat.BF16).handle();
+                            return () -> rank.combine(handle);
+                        },
+                        atomics -> atomics >= rows);
+        requireLowLatency("combine", rows, 2, counts, Files.readString(DOCUMENT));
+    }
+
+    private static LowLatencyRank rank(RankContext context) {
+        return new LowLatencyRank(context, SHAPE.world(SHAPE.spec()));
+    }
+
+    /** At most a write and a signal for each row that crosses, and a signal that it was taken. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void normal(boolean combine) {
+        EpTopology topology = Ranks.topology(2, 2);
+        NormalWorld world = NormalWorld.of(RoutingSpec.of(4, 512, 32, 8), 512, DType.BF16);
+        long rows = rowsAcross(world.routing(), topology);
+        Counts counts =
+                count(
+                        topology,
+                        builder -> builder.normal(world.limits()),
+                        context -> {
+                            NormalRank rank = new NormalRank(context, world);
+                            if (!combine) {
+                                return () -> rank.dispatch(rank.plan(), world.check());
+                            }
+                            DispatchHandle handle =
+                                    rank.dispatch(rank.plan(), world.check()).handle();
+                            return () -> rank.combine(handle, world.check());
+                        },
+                        atomics -> atomics > 0);
+        assertThat(counts.writes()).isBetween(1L, rows);
+        assertThat(counts.entries()).isLessThanOrEqualTo(3 * rows);
+        assertThat(counts.doorbells()).isBetween(1L, counts.completions());
+    }
+
+    /** Pairs of a token and another node that it goes to. */
+    private static long rowsAcross(Routing routing, EpTopology topology) {
+        long rows = 0;
+        for (int rank = 0; rank < routing.numRanks(); rank++) {
+            for (int token = 0; token < routing.numTokens(rank); token++) {
+                int from = rank;
+                int at = token;
+                rows +=
+                        IntStream.range(0, routing.numRanks())
+                                .filter(peer -> isRemote(topology, from, peer))
+                                .filter(peer -> routing.goesTo(from, at, peer))
+                                .map(peer -> topology.withRank(peer).rdmaRank())
+                                .distinct()
+                                .count();
+            }
+        }
+        return rows;
+    }
+}
