@@ -3,7 +3,6 @@ package io.deepep.testkit.conformance.lowlatency;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import io.deepep.Buffer;
 import io.deepep.CombineFormat;
 import io.deepep.GroupLimits;
 import io.deepep.LowLatencyDispatchPlan;
@@ -15,7 +14,6 @@ import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
-import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
@@ -82,34 +80,6 @@ public record LowLatencyLargeConformance(TestBackend backend) implements LowLate
     public void maskedRank(LowLatencyShape shape, RankContext context) {
         LowLatencyMaskConformance.leaveOutTheLast(
                 shape, context, rank -> rank.roundTrip(LowLatencyFormat.FP8));
-    }
-
-    /** The last rank stops; the others find out, mask it, and go on. */
-    @Tag("slow")
-    @Cases
-    @MethodSource(SMALLEST)
-    @Timeout(300)
-    public void timedOutRankIsMasked(LowLatencyShape shape) {
-        int dead = shape.topology().numRanks() - 1;
-        LowLatencyWorld rest = LowLatencyWorld.without(Set.of(dead), shape.spec(), shape.limits());
-        Ranks.run(
-                backend,
-                shape.topology(),
-                builder -> builder.lowLatency(shape.limits()).maskTimedOutRanks(true),
-                context -> {
-                    LowLatencyRank rank = shape.rank(context);
-                    rank.roundTrip(LowLatencyFormat.BF16);
-                    Buffer buffer = context.buffer();
-                    if (context.rank() != dead) {
-                        new LowLatencyRank(context, rest).roundTrip(LowLatencyFormat.BF16);
-                        assertThat(buffer.queryMask()[dead]).isEqualTo(1);
-                        assertThat(buffer.queryMask()).containsOnlyOnce(1);
-                    }
-                    // The others come once they have given up.
-                    context.communicator().barrier(Ranks.TIMEOUT.multipliedBy(3));
-                    buffer.rejoin();
-                    rank.roundTrip(LowLatencyFormat.BF16);
-                });
     }
 
     /** Two ranks name experts that do not exist: all ranks learn of the first. */
