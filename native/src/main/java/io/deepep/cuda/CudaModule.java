@@ -60,8 +60,8 @@ public final class CudaModule implements AutoCloseable {
         if (code == null) {
             throw new DeepEpUnavailableException(
                     "device code " + name + " is not on the class path",
-                    "depend on io.deepep:deepep with the classifier linux-x86_64-cuda13; in a checkout,"
-                            + " build with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc",
+                    "depend on io.deepep:deepep with the classifier %s; in a checkout, build with nvcc (CUDA 13), or give -Dnvcc=/path/to/nvcc"
+                            .formatted(classifier(System.getProperty("os.arch"))),
                     null);
         }
         try (InputStream in = code.openStream()) {
@@ -69,6 +69,11 @@ public final class CudaModule implements AutoCloseable {
         } catch (IOException e) {
             throw new UncheckedIOException("cannot read device code " + name, e);
         }
+    }
+
+    /** Of the artifact with device code for a processor, as Java names it. */
+    static String classifier(String processor) {
+        return "linux-" + (processor.equals("aarch64") ? processor : "x86_64") + "-cuda13";
     }
 
     /**
