@@ -26,7 +26,8 @@ final class NetworkOptions {
             paramLabel = "NAME",
             description =
                     "Between nodes on GPUs: peer-memory (virtual nodes of one host), nvshmem (a process per rank,"
-                            + " see deepep launch), ibgda (mlx5 cards that the GPUs drive) or auto (default: peer-memory on one host, else nvshmem).")
+                            + " see deepep launch), ibgda (mlx5 cards that the GPUs drive) or auto (default:"
+                            + " peer-memory on one host, else nvshmem).")
     private Name network = Name.AUTO;
 
     @Option(

@@ -39,8 +39,8 @@ final class FlightReport {
                         "Flight recording: time by operation",
                         "All ranks, without "
                                 + flight.skipped()
-                                + " warm-up calls (--warmups): the time that host threads spent in a call, waits for other ranks included, and the time of its kernels where"
-                                + " there are GPUs.");
+                                + " warm-up calls (--warmups): the time that host threads spent in a call, waits for other"
+                                + " ranks included, and the time of its kernels where there are GPUs.");
         Grid grid =
                 new Grid("Calls")
                         .text("operation")
