@@ -14,6 +14,7 @@
 #include "deepep/memory.cuh"
 #include "deepep/status.cuh"
 #include "lowlatency_params.cuh"
+#include "rank_set.cuh"
 #include "remote.cuh"
 
 namespace deepep::lowlatency {
@@ -24,15 +25,15 @@ constexpr int kSpinsPerLook = 128;  // between looks at the clock
 struct Call {
     uint32_t epoch;
     uint32_t next_other;  // of the other kind of call: the first that comes after this one
-    uint32_t masked;      // ranks left out, as of the launch's beginning
-    uint32_t reached;     // send half: ranks whose slots are free
+    RankSet masked;       // ranks left out, as of the launch's beginning
+    RankSet reached;      // send half: ranks whose slots are free
     uint64_t launch;      // the number of this launch, from 1: never the same again
     Kind kind;
 };
 
 __device__ __forceinline__ RankState* state_of(const Group& g) { return at<RankState>(g.state); }
 
-__device__ __forceinline__ uint32_t all_ranks(const Group& g) { return ~0u >> (32 - g.num_ranks); }
+__device__ __forceinline__ RankSet all_ranks(const Group& g) { return ranks_below(g.num_ranks); }
 
 // Epochs are kFirstEpoch = 2, 3, ..., 2^32 - 1, 2, 3, ...: never 0, which memory holds where nothing was stored yet,
 // and of one parity after the other. Before the very first call the last epoch is 0, and so are the acknowledgements:
@@ -164,11 +165,11 @@ __device__ __noinline__ bool decide(const Group& g, const Call& call, int peer, 
 // A peer is given up: it becomes masked, or that is a fault, of this launch and of all that follow.
 __device__ inline void give_up(const Group& g, const Call& call, Wait& wait, uint32_t expected, uint32_t seen) {
     if (g.mask_timed_out) {
-        atomicOr(&state_of(g)->masked, 1u << wait.peer);
+        atomicOr(&state_of(g)->masked[kIsWide ? wait.peer / 32 : 0], 1u << (kIsWide ? wait.peer % 32 : wait.peer));
         *(at<volatile int32_t>(g.timed_out) + wait.peer) = 1;
         return;
     }
-    atomicOr(&state_of(g)->lost, 1u << wait.peer);
+    atomicOr(&state_of(g)->lost[kIsWide ? wait.peer / 32 : 0], 1u << (kIsWide ? wait.peer % 32 : wait.peer));
     wait.lost = true;
     Fault fault;
     fault.code = wait.gone != 0 ? kPeerGone : wait.is_ahead(seen, expected) ? kOutOfStep : kTimeout;
@@ -191,11 +192,11 @@ __device__ inline int ask_host(const Group& g, const Wait& wait, uint64_t now) {
 }
 
 // A timeout of no phase: of a rank, the first, that an earlier launch has given up.
-__device__ __noinline__ void record_lost(const Group& g, const Call& call, uint32_t lost) {
+__device__ __noinline__ void record_lost(const Group& g, const Call& call, uint32_t lost, int word = 0) {
     Fault fault;
     fault.code = kTimeout;
     fault.rank = g.rank;
-    fault.peer = __ffs(lost) - 1;
+    fault.peer = word * 32 + __ffs(lost) - 1;
     fault.expected = call.epoch;
     record_fault(g, call, fault);
 }
@@ -222,7 +223,8 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
     if (wait.deadline == 0) wait.deadline = now + g.timeout_ns;
     bool failed = state->claimed == call.launch;
     if (failed) wait.lost = true;
-    if (failed || (state->masked | state->lost) >> wait.peer & 1) return true;
+    int word = word_of(wait.peer);
+    if (failed || (state->masked[word] | state->lost[word]) >> bit_of(wait.peer) & 1) return true;
     if (wait.decides()) {
         Kind other = static_cast<Kind>(1 - call.kind);
         const uint64_t* header = header_from(g, other, wait.peer, call.next_other);
@@ -268,9 +270,9 @@ __device__ __forceinline__ const uint32_t* acks_from(const Group& g, int source)
 // What the opening warp has asked for and not looked at yet.
 struct Opening {
     uint32_t epoch, other;  // of the last send halves, or of the run to be received and what comes after it
-    uint32_t masked, lost;
+    uint32_t masked, lost;  // in large groups, the lane's word
     uint64_t launch;  // the last
-    uint2 ack;        // of the lane's rank, by parity
+    uint2 ack;        // of the lane's rank, by parity; not in large groups
     uint4 received;   // kPublishWarp of the publishing block: as RankState has it
 };
 
@@ -291,6 +293,85 @@ __device__ inline void publish_received(const Group& g, uint32_t masked, uint4 r
     send_cell(g, tells, lane, acks_of(g), 0, sizeof(received));
 }
 
+// The same in rounds.
+__device__ inline void publish_received(const Group& g, const WideSet& masked, uint4 received) {
+#pragma unroll 1
+    for (int w = 0; w < kRankWords; ++w) {
+        int rank = rank_of_lane(w);
+        bool tells = rank < g.num_ranks && !(masked >> rank & 1);
+        if (tells) store_relaxed_sys_v4(at<uint32_t>(outgoing(g, acks_of(g), rank)), received);
+        send_cell(g, tells, rank, acks_of(g), 0, sizeof(received));
+    }
+}
+
+constexpr int kOpenWarp = kThreads / 32 - 1;
+constexpr int kPublishWarp = kOpenWarp - 1;
+
+// Asks for the state, early in the launch: the caller may have other loads under way. run: two words where the send
+// half leaves its epoch and next_other for a receive half of its own.
+__device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const uint32_t* run) {
+    Opening opening = {};
+    int lane = threadIdx.x % 32;
+    if (threadIdx.x / 32 != kOpenWarp) return opening;
+    const volatile RankState* state = state_of(g);
+    bool sends = g.phases & kSend;
+    opening.epoch = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[kind] : run);
+    opening.other = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[1 - kind] : run + 1);
+    opening.masked = state->masked[kIsWide ? lane % kRankWords : 0];
+    opening.lost = state->lost[kIsWide ? lane % kRankWords : 0];
+    opening.launch = state->launches;
+    if (!kIsWide && sends && lane < g.num_ranks) opening.ack = load_acquire_sys_v2(acks_from(g, lane) + kind * 2);
+    return opening;
+}
+
+#ifdef DEEPEP_LOWLATENCY_WIDE
+// A send half may write into the slots of its epoch's parity at a peer once that has received the epoch before the
+// last. One warp; a lane answers for its rank of each round.
+__device__ inline void await_free_slots(const Group& g, Call& call) {
+    uint32_t needed = epoch_before_last(call.epoch), waits = 0;  // bit by round
+    auto ack_of = [&](int w) { return acks_from(g, rank_of_lane(w)) + call.kind * 2 + (call.epoch & 1); };
+    auto is_open = [&](int w) { return rank_of_lane(w) < g.num_ranks && !(call.masked >> rank_of_lane(w) & 1); };
+#pragma unroll 1
+    for (int w = 0; w < kRankWords; ++w)
+        waits |= static_cast<uint32_t>(is_open(w) && !has_reached(load_acquire_sys(ack_of(w)), needed)) << w;
+    // As in small groups: a peer may wait for what the last launch here has received.
+    if (is_publishing_block() && __any_sync(~0u, waits != 0)) {
+        fence_sys();
+        publish_received(g, call.masked, load_received(g));
+    }
+#pragma unroll 1
+    for (int w = 0; w < kRankWords; ++w) {
+        bool is_free = is_open(w);
+        if (waits >> w & 1) {
+            Wait wait(rank_of_lane(w), kPhaseSlots);
+            is_free = await(g, call, wait, needed, [&] {
+                uint32_t seen = load_acquire_sys(ack_of(w));  // acquire; pairs with the release in publish_received
+                return has_reached(seen, needed) ? needed : seen;
+            });
+        }
+        uint32_t reached = __ballot_sync(~0u, is_free);
+        if (threadIdx.x % 32 == 0) call.reached.word[w] = reached;
+    }
+}
+
+// In rounds, one for each word of a set. What the call says lies in shared memory from the beginning.
+__device__ inline void open_call(const Group& g, Kind kind, const Opening& opening, Call& call) {
+    bool sends = g.phases & kSend;
+    int lane = threadIdx.x % 32;
+    uint32_t lost = __ballot_sync(~0u, lane < kRankWords && opening.lost != 0);
+    if (lane < kRankWords) call.masked.word[lane] = opening.masked | opening.lost, call.reached.word[lane] = 0;
+    if (lane == 0) {
+        call.epoch = sends ? epoch_after(opening.epoch) : opening.epoch;
+        call.next_other = sends ? epoch_after(opening.other) : opening.other;
+        call.launch = opening.launch + 1;
+        call.kind = kind;
+    }
+    __syncwarp();
+    if (lost != 0 && lane == __ffs(lost) - 1) record_lost(g, call, opening.lost, lane);
+    if (sends) await_free_slots(g, call);
+}
+
+#else
 // A send half may write into the slots of its epoch's parity at a peer once that has received the epoch before the
 // last. One warp; lane r answers for rank r, and has had its first look at the acknowledgement.
 __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, uint2 ack) {
@@ -319,25 +400,21 @@ __device__ inline uint32_t await_free_slots(const Group& g, const Call& call, ui
     return __ballot_sync(~0u, is_free);
 }
 
-constexpr int kOpenWarp = kThreads / 32 - 1;
-constexpr int kPublishWarp = kOpenWarp - 1;
-
-// Asks for the state, early in the launch: the caller may have other loads under way. run: two words where the send
-// half leaves its epoch and next_other for a receive half of its own.
-__device__ __forceinline__ Opening begin_open(const Group& g, Kind kind, const uint32_t* run) {
-    Opening opening = {};
-    int lane = threadIdx.x % 32;
-    if (threadIdx.x / 32 != kOpenWarp) return opening;
-    const volatile RankState* state = state_of(g);
+// The opening warp: what the block is told.
+__device__ __forceinline__ void open_call(const Group& g, Kind kind, const Opening& opening, Call& call) {
     bool sends = g.phases & kSend;
-    opening.epoch = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[kind] : run);
-    opening.other = *static_cast<const volatile uint32_t*>(sends ? &state->epoch[1 - kind] : run + 1);
-    opening.masked = state->masked;
-    opening.lost = state->lost;
-    opening.launch = state->launches;
-    if (sends && lane < g.num_ranks) opening.ack = load_acquire_sys_v2(acks_from(g, lane) + kind * 2);
-    return opening;
+    Call mine = {sends ? epoch_after(opening.epoch) : opening.epoch,
+                 sends ? epoch_after(opening.other) : opening.other,
+                 opening.masked | opening.lost,
+                 {},
+                 opening.launch + 1,
+                 kind};
+    if (opening.lost != 0) record_lost(g, mine, opening.lost);
+    if (sends) mine.reached = await_free_slots(g, mine, opening.ack);
+    if (threadIdx.x % 32 == 0) call = mine;
 }
+
+#endif
 
 // Waits for free slots if the launch sends, and tells the block. One warp, before __syncthreads(). Another one fences
 // what it will publish: later the fence would wait for all that the block has stored.
@@ -348,16 +425,7 @@ __device__ inline void finish_open(const Group& g, Kind kind, Opening& opening, 
         opening.received = load_received(g);
     }
     if (warp != kOpenWarp) return;
-    bool sends = g.phases & kSend;
-    Call mine = {sends ? epoch_after(opening.epoch) : opening.epoch,
-                 sends ? epoch_after(opening.other) : opening.other,
-                 opening.masked | opening.lost,
-                 0,
-                 opening.launch + 1,
-                 kind};
-    if (opening.lost != 0) record_lost(g, mine, opening.lost);
-    if (sends) mine.reached = await_free_slots(g, mine, opening.ack);
-    if (threadIdx.x % 32 == 0) call = mine;
+    open_call(g, kind, opening, call);
 }
 
 // kPublishWarp of the publishing block, as soon as the call is open: peers may wait for it with theirs.

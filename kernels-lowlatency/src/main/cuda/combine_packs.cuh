@@ -110,7 +110,7 @@ __device__ __forceinline__ void send_home(const CombineParams& p, const Call& ca
     } else {
         using Packs = PackSender<SentRows<kWire, kReduce, kUnitChunks>>;
         auto bank = at<const Bank>(p.bank);
-        uint32_t few = bank->few, all = bank->present;
+        uint32_t few = bank->few[0], all = bank->present[0];
         if (has_few_tokens(p)) {
             Packs packs(p);
             if (few == all) {
@@ -184,7 +184,7 @@ __device__ __forceinline__ void store_word(uint64_t to, uint32_t word) {
 
 // Sums what each lane's pack of a unit stands for, and stores it.
 template <bool kReduce>
-__device__ __forceinline__ void sum_pack(const CombineParams& p, const Call& call, uint32_t came, Selected mine,
+__device__ __forceinline__ void sum_pack(const CombineParams& p, const Call& call, RankSetIn came, Selected mine,
                                          int token, int pack) {
     const Group& g = p.group;
     int lane = threadIdx.x % 32, unit = pack / (kUnitChunks + 1), vector = pack % (kUnitChunks + 1);

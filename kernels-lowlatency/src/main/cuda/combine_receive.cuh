@@ -14,12 +14,12 @@ using CombineReceivers = Receivers<kCombineSenders>;
 
 struct CollectShared {
     uint64_t heard;  // mbarrier at which kCollectWarp arrives once, for warps that have sent: then the rest is final
-    uint32_t present;  // ranks whose tokens the dispatch brought
-    uint32_t came;     // ranks whose rows are to be summed
+    RankSet present;   // ranks whose tokens the dispatch brought
+    RankSet came;      // ranks whose rows are to be summed
     bool ok;
 
     // One thread, before the call is open.
-    __device__ void init(uint32_t present_in_dispatch) {
+    __device__ void init(RankSetIn present_in_dispatch) {
         barrier_init(&heard, 1);
         present = present_in_dispatch;
     }
@@ -33,7 +33,7 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
     const Group& g = p.group;
     uint64_t start = now_ns();
     int lane = threadIdx.x % 32, word = lane % kPairs * 2;
-    uint32_t ranks = 0;
+    RankSet ranks = {};
     bool lost = false, differs = false;
     Fault fault;
 #pragma unroll 1
@@ -56,7 +56,9 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
         bool bad_status = came && word == kHasRows && word_value(second) != kOk;
         uint32_t differ = __ballot_sync(~0u, other_epoch || other_format), bad = __ballot_sync(~0u, bad_status);
         uint32_t has_rows = __ballot_sync(~0u, came && word == kHasRows && word_value(first) != 0);
-        for (int r = 0; r < kAtOnce; ++r) ranks |= (has_rows >> (r * kPairs + kHasRows / 2) & 1) << (first_sender + r);
+        for (int r = 0; r < kAtOnce; ++r)
+            word_at(ranks, word_of(first_sender)) |= (has_rows >> (r * kPairs + kHasRows / 2) & 1)
+                                                     << (bit_of(first_sender) + r);
         uint32_t culprit = differ != 0 ? differ : bad;
         if (culprit == 0 || differs || (differ == 0 && fault.code != kOk)) continue;
         differs = differ != 0;
@@ -80,7 +82,7 @@ __device__ inline void collect_senders(const CombineParams& p, const Call& call,
     }
     lost = __any_sync(~0u, lost);
     if (lane != 0) return;
-    shared.came = ranks & run.expected;
+    shared.came = ranks & load_set(run.expected);
     shared.ok = fault.code == kOk && !lost;
     barrier_arrive(&shared.heard);  // release; pairs with the wait of warps that have sent
     if (fault.code != kOk && !lost && blockIdx.x == 0) record_fault(g, call, fault);
@@ -192,7 +194,7 @@ __device__ __forceinline__ Selected load_selected(const CombineParams& p, int to
 
 // The selections of a token whose rows are to be summed; sender: of the lane's.
 template <bool kReduce>
-__device__ __forceinline__ uint32_t senders_of(const CombineParams& p, uint32_t came, Selected mine, int& sender) {
+__device__ __forceinline__ uint32_t senders_of(const CombineParams& p, RankSetIn came, Selected mine, int& sender) {
     bool sums = is_expert(mine.expert, p.num_experts);
     sender = sums ? small_div(static_cast<int>(mine.expert), p.experts_per_rank) : 0;
     sums = sums && (came >> sender & 1);
@@ -206,7 +208,7 @@ __device__ __forceinline__ uint32_t senders_of(const CombineParams& p, uint32_t 
 
 // Waits for the part of each selection's row that holds the chunk, and sums the chunk.
 template <Wire kWire, bool kReduce>
-__device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& call, uint32_t came, Selected mine,
+__device__ __forceinline__ void sum_chunk(const CombineParams& p, const Call& call, RankSetIn came, Selected mine,
                                           int token, int chunk) {
     const Group& g = p.group;
     int lane = threadIdx.x % 32, channel = chunk * kChunkChannels + lane * 8;

@@ -43,7 +43,7 @@ __device__ inline uint32_t find_bad_selection(const CombineParams& p, int thread
 }
 
 // One warp of one block, lane by receiver and pair of words.
-__device__ inline void announce_combine(const CombineParams& p, const Call& call, const Run& run, uint32_t present,
+__device__ inline void announce_combine(const CombineParams& p, const Call& call, const Run& run, RankSetIn present,
                                         uint32_t bad) {
     constexpr int kPairs = kCombineHeaderWords / 2;
     constexpr int kAtOnce = 32 / kPairs;
@@ -131,11 +131,21 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
     int store_warp = team * kStoreWarps + warp;
     int num_groups = g.num_ranks * ((p.hidden + kPartChannels - 1) / kPartChannels);
     Deal deal(num_groups, store_warp, kSendTeams * kStoreWarps);
-    int num_items = few >> lane % kRanks & 1 ? 0 : Rows::num_items(p, lane % kRanks);
+    // Lane r: of rank r. In large groups, the most of the lane's ranks.
+    int num_items = 0;
+    if constexpr (kIsWide) {
+#pragma unroll 1
+        for (int rank = lane; rank < g.num_ranks; rank += 32) num_items = max(num_items, Rows::num_items(p, rank));
+    } else {
+        num_items = few >> lane % kRanks & 1 ? 0 : Rows::num_items(p, lane % kRanks);
+    }
+    auto items_of = [&](int owner) {
+        return kIsWide ? Rows::num_items(p, owner) : __shfl_sync(~0u, num_items, owner);
+    };
     using Task = Errand<Rows::kChunks>;
     typename Rows::Item next = Rows::ask(p, Task(g, deal.group).owner, deal.item);
     // As many rounds for all warps, which meet at barriers.
-    int most = __reduce_max_sync(~0u, lane < g.num_ranks ? num_items : 0);
+    int most = __reduce_max_sync(~0u, kIsWide || lane < g.num_ranks ? num_items : 0);
     int rounds_per_group = small_div(most + deal.next_item - 1, deal.next_item);
     int groups_per_warp = small_div(num_groups + deal.next_group - 1, deal.next_group);
     if (warp == kStoreWarps) {
@@ -144,7 +154,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
         return;
     }
     Task errand(g, deal.group);
-    int num_mine = __shfl_sync(~0u, num_items, errand.owner);
+    int num_mine = items_of(errand.owner);
     if (deal.group >= num_groups) num_mine = 0;
     int item = deal.item;
     Rows rows;
@@ -172,7 +182,7 @@ __device__ inline void send_rows(const CombineParams& p, const Call& call, uint3
         }
         group += deal.next_group;
         errand = Task(g, group);
-        num_mine = __shfl_sync(~0u, num_items, errand.owner);
+        num_mine = items_of(errand.owner);
         if (group >= num_groups) num_mine = 0;
         item = deal.item;
         next = Rows::ask(p, errand.owner, item);

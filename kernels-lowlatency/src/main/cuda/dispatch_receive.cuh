@@ -27,8 +27,8 @@ struct Placers {
 
 struct ReceiveShared {
     uint64_t placed;  // mbarrier at which the placers arrive once: then all of this is final, and the table
-    uint32_t absent;
-    uint32_t present;
+    RankSet absent;
+    RankSet present;
     uint32_t overflow;  // smallest expert that has too many rows, or ~0
     bool odd;           // a header has a word that is a fault
     bool crowded;       // an expert may have too many rows
@@ -37,7 +37,7 @@ struct ReceiveShared {
     // One thread, before the call is open.
     __device__ void init() {
         barrier_init(&placed, Placers::num_threads);
-        absent = present = 0;
+        absent = present = {};
         overflow = ~0u;
         odd = crowded = false;
         ok = true;
@@ -81,7 +81,7 @@ __device__ inline void collect_headers(const DispatchParams& p, const Call& call
         if (wait.lost && !came) shared.ok = false;
         if (came && wait.waited && word == 0 && p.wait_stats && is_reporting_block())
             at<int64_t>(p.wait_stats)[source] += static_cast<int64_t>(now_ns() - start);
-        if (!came) atomicOr(&shared.absent, 1u << source);
+        if (!came) add_rank(shared.absent, source);
         int32_t one = came ? word_value(first) : 0, other = came ? word_value(second) : 0;
         table.word(source, word) = one;
         table.word(source, word + 1) = other;
@@ -91,6 +91,16 @@ __device__ inline void collect_headers(const DispatchParams& p, const Call& call
             shared.odd = true;
         if (word + 1 == kTraits && other & kCrowded) shared.crowded = true;
     }
+}
+
+// What a source says of itself.
+__device__ __forceinline__ void keep_status(const CountTable& table, int source, Fault& fault) {
+    fault.rank = source;
+    fault.code = table.word(fault.rank, kStatus);
+    fault.token = table.word(fault.rank, kStatusToken);
+    fault.k = table.word(fault.rank, kStatusK);
+    fault.seen = static_cast<int64_t>(static_cast<uint64_t>(table.word(fault.rank, kStatusValueHigh)) << 32 |
+                                      static_cast<uint32_t>(table.word(fault.rank, kStatusValueLow)));
 }
 
 // What all ranks conclude alike: words that differ from this rank's own, then a source's own status. One warp.
@@ -110,14 +120,35 @@ __device__ __noinline__ Fault judge_headers(const DispatchParams& p, const Count
         return fault;
     }
     uint32_t bad = __ballot_sync(~0u, heard && table.word(source, kStatus) != kOk);
-    if (bad != 0) {
-        fault.rank = __ffs(bad) - 1;
-        fault.code = table.word(fault.rank, kStatus);
-        fault.token = table.word(fault.rank, kStatusToken);
-        fault.k = table.word(fault.rank, kStatusK);
-        fault.seen = static_cast<int64_t>(static_cast<uint64_t>(table.word(fault.rank, kStatusValueHigh)) << 32 |
-                                          static_cast<uint32_t>(table.word(fault.rank, kStatusValueLow)));
+    if (bad != 0) keep_status(table, __ffs(bad) - 1, fault);
+    return fault;
+}
+
+// The same in rounds: a lane finds the first of its ranks, then the warp the first of these.
+__device__ __noinline__ Fault judge_headers(const DispatchParams& p, const CountTable& table, const WideSet& present) {
+    auto first_wrong = [&](auto is_wrong) {
+        uint32_t first = ~0u;
+#pragma unroll 1
+        for (int w = kRankWords - 1; w >= 0; --w) {
+            int rank = rank_of_lane(w);
+            if (rank < p.group.num_ranks && (present >> rank & 1) && is_wrong(rank)) first = rank;
+        }
+        return static_cast<int>(__reduce_min_sync(~0u, first));
+    };
+    Fault fault;
+    for (int word : {kFormat, kTopk}) {
+        int32_t mine = word == kFormat ? format_word(p) : p.topk;
+        int rank = first_wrong([&](int source) { return table.word(source, word) != mine; });
+        if (rank < 0) continue;
+        fault.code = kHeaderMismatch;
+        fault.rank = rank;
+        fault.k = word;
+        fault.expected = mine;
+        fault.seen = table.word(rank, word);
+        return fault;
     }
+    int rank = first_wrong([&](int source) { return table.word(source, kStatus) != kOk; });
+    if (rank >= 0) keep_status(table, rank, fault);
     return fault;
 }
 
@@ -143,7 +174,7 @@ __device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call,
     };
 #pragma unroll 1
     for (int e = team.thread; e < p.num_experts; e += team.num_threads)
-        if (shared.present >> small_div(e, num_local_experts) & 1 && rows_of(e) > room) atomicMin(&shared.overflow, e);
+        if ((shared.present >> small_div(e, num_local_experts) & 1) && rows_of(e) > room) atomicMin(&shared.overflow, e);
     team.sync();
     uint32_t full = shared.overflow;
     if (full == ~0u) return true;
@@ -165,7 +196,7 @@ __device__ inline void place_sources(const DispatchParams& p, const Call& call, 
     const Group& g = p.group;
     collect_headers(p, call, team, table, shared);
     team.sync();
-    uint32_t present = all_ranks(g) & ~shared.absent;
+    RankSet present = all_ranks(g) & ~shared.absent;
     if (team.thread == 0) shared.present = present;
     if (shared.odd && team.warp() == 0) {
         Fault fault = judge_headers(p, table, present);
@@ -186,6 +217,42 @@ __device__ inline void place_sources(const DispatchParams& p, const Call& call, 
     }
     barrier_arrive(&shared.placed);  // release, by each placer for itself; pairs with the tests in receive_rows
     barrier_wait(&shared.placed, 0);
+}
+
+// What follows, in rounds.
+__device__ inline void report_counts_in_rounds(const DispatchParams& p, const Placers& team, const CountTable& table,
+                                               const ReceiveShared& shared) {
+    const Group& g = p.group;
+    int lane = team.thread % 32, last_warp = team.num_warps() - 1;
+#pragma unroll 1
+    for (int e = (last_warp - team.warp()) * gridDim.x + blockIdx.x; e < table.num_local_experts();
+         e += team.num_warps() * gridDim.x) {
+        uint32_t total = 0;
+#pragma unroll 1
+        for (int source = lane; source < g.num_ranks; source += 32) {
+            uint32_t count = shared.ok ? table.count(source, e) : 0;
+            at<uint64_t>(p.out_layout_range)[e * g.num_ranks + source] =
+                static_cast<uint64_t>(table.first_row(source, e)) << 32 | count;
+            total += count;
+        }
+        int32_t rows = __reduce_add_sync(~0u, total);
+        if (lane != 0) continue;
+        at<int32_t>(p.out_counts)[e] = rows;
+        if (p.cumulative_stats) at<int32_t>(p.cumulative_stats)[e] += rows;
+    }
+    if (!is_reporting_block() || team.warp() != last_warp) return;
+    auto bank = at<Bank>(p.bank);
+#pragma unroll 1
+    for (int w = 0; w < kRankWords; ++w) {
+        int source = rank_of_lane(w);
+        if (source < g.num_ranks) {
+            bank->num_selections[source] = shared.ok ? table.word(source, kNumSelections) : 0;
+            bank->num_rows[source] = shared.ok ? table.word(source, kNumRows) : 0;
+        }
+        uint32_t present = shared.ok ? word_at(shared.present, w) : 0;
+        uint32_t few = __ballot_sync(~0u, present >> lane & 1 && table.word(source, kTraits) & kFewTokens);
+        if (lane == 0) bank->present[w] = present, bank->few[w] = few;
+    }
 }
 
 // What the consumer and a later combine read besides the rows. A warp per expert, lane by source; the last warps first,
@@ -212,10 +279,10 @@ __device__ inline void report_counts(const DispatchParams& p, const Placers& tea
         bank->num_selections[source] = shared.ok ? table.word(source, kNumSelections) : 0;
         bank->num_rows[source] = shared.ok ? table.word(source, kNumRows) : 0;
     }
-    uint32_t present = shared.ok ? shared.present : 0;
+    uint32_t present = shared.ok ? word_at(shared.present, 0) : 0;
     bool has_few = present >> source & 1 && table.word(source, kTraits) & kFewTokens;
     uint32_t few = __ballot_sync(~0u, has_few);
-    if (source == 0) bank->present = present, bank->few = few;
+    if (source == 0) bank->present[0] = present, bank->few[0] = few;
 }
 
 // The output row of a lane's selection.

@@ -20,6 +20,7 @@ constexpr int kLaneChannels = 16;                            // that one lane ca
 constexpr int kScaleLanes = kScaleChannels / kLaneChannels;  // that share a scale
 constexpr int kWarpChannels = 32 * kLaneChannels;
 static_assert(kScaleChannels == kFp8ScaleChannels);
+constexpr int kDests = kRanks < kMaxTopk ? kRanks : kMaxTopk;  // of a token
 constexpr int kPieceChannels = kDispatchSenders / 32 * kWarpChannels;
 
 struct TokenCounts {
@@ -32,10 +33,10 @@ struct TokenCounts {
 // Where the token at hand goes; ranks behind this one first, so that ranks do not all send to the same.
 struct TokenPlan {
     int32_t num_dests;
-    int32_t dest[kRanks];
-    uint64_t row[kRanks];   // its slot, and the flag of that, were the epoch even; of a remote rank, where in its heap
-    uint64_t flag[kRanks];  // the flag lies
-    uint32_t tag[kRanks];   // number of the first selection << kTokenBits | token
+    int32_t dest[kDests];
+    uint64_t row[kDests];   // its slot, and the flag of that, were the epoch even; of a remote rank, where in its heap
+    uint64_t flag[kDests];  // the flag lies
+    uint32_t tag[kDests];   // number of the first selection << kTokenBits | token
     int32_t selection_dest[kMaxTopk];
     uint32_t selection[kMaxTopk];
     float weight[kMaxTopk];
@@ -55,18 +56,31 @@ __device__ inline void clear_counts(const DispatchParams& p, int thread, int num
                                     TokenCounts& counts) {
 #pragma unroll 1
     for (int e = thread; e < p.num_experts; e += num_threads) hist[e] = 0;
-    if (thread < kRanks) counts.rows[thread] = counts.selections[thread] = 0;
+    if constexpr (kIsWide) {
+#pragma unroll 1
+        for (int r = thread; r < p.group.num_ranks; r += num_threads) counts.rows[r] = counts.selections[r] = 0;
+    } else {
+        if (thread < kRanks) counts.rows[thread] = counts.selections[thread] = 0;
+    }
     if (thread == 0) counts.bad = ~0u, counts.crowded = 0;
 }
 
-// Lane r: what a warp has counted for rank r.
+// Lane r: what a warp has counted for rank r. In large groups `counts` has it at once.
 struct RankCounts {
     uint32_t rows = 0;
     uint32_t selections = 0;
 
     // dest: the lane's receiver, or -1. earlier: the lanes with earlier selections of its token. All lanes.
-    __device__ __forceinline__ void add(int dest, uint32_t earlier) {
+    __device__ __forceinline__ void add(int dest, uint32_t earlier, TokenCounts& counts) {
         int lane = threadIdx.x % 32;
+        if constexpr (kIsWide) {
+            uint32_t same = __match_any_sync(~0u, dest);
+            uint32_t rows_begin = __ballot_sync(~0u, dest >= 0 && (same & earlier) == 0);
+            if (dest < 0 || lane != __ffs(same) - 1) return;
+            atomicAdd(&counts.rows[dest], __popc(same & rows_begin));
+            atomicAdd(&counts.selections[dest], __popc(same));
+            return;
+        }
         uint32_t mine = 0;  // lanes whose selections go to rank `lane`
 #pragma unroll
         for (int r = 0; r < kRanks; ++r) {
@@ -107,10 +121,10 @@ __device__ __noinline__ void count_tokens(const DispatchParams& p, int begin, in
             if (valid) atomicAdd(&hist[e], 1);
             uint32_t place = static_cast<uint32_t>(t) << 8 | k;
             if (!valid && expert[j] != -1) atomicMin(&counts.bad, place);
-            ranks.add(valid ? small_div(e, p.experts_per_rank) : -1, earlier);
+            ranks.add(valid ? small_div(e, p.experts_per_rank) : -1, earlier, counts);
         }
     }
-    if (ranks.selections == 0) return;
+    if (kIsWide || ranks.selections == 0) return;
     atomicAdd(&counts.rows[lane], ranks.rows);
     atomicAdd(&counts.selections[lane], ranks.selections);
 }
@@ -203,7 +217,7 @@ struct RowPiece {
 __device__ __forceinline__ RankCells rows_of(const DispatchParams& p) { return {p.row_offset, p.row_rank_stride}; }
 
 // What the warp that plans a token can find before the tokens before it have been counted: lane k selection k, and
-// where rows begin at the k-th rank behind this one.
+// where rows begin at the k-th rank behind this one; in large groups, at the rank of the selection.
 struct PlanAhead {
     int64_t expert = -1;
     float weight = 0;
@@ -217,13 +231,32 @@ struct PlanAhead {
         size_t selection = static_cast<size_t>(t) * p.topk + lane;
         if (lane < p.topk) expert = at<const int64_t>(p.topk_idx)[selection];
         if (lane < p.topk && p.topk_weights) weight = at<const float>(p.topk_weights)[selection];
+        if constexpr (kIsWide) {
+            if (is_expert(expert, p.num_experts)) dest = small_div(static_cast<int>(expert), p.experts_per_rank);
+            find_rows(p);
+            return;
+        }
         if (lane >= p.group.num_ranks) return;
         dest = p.group.rank + 1 + lane;
         if (dest >= p.group.num_ranks) dest -= p.group.num_ranks;
+        find_rows(p);
+    }
+
+    __device__ __forceinline__ void find_rows(const DispatchParams& p) {
         row = outgoing(p.group, rows_of(p), dest);
         flag = p.group.heap[dest] + p.flag_offset + p.group.rank * p.flag_rank_stride;
     }
 };
+
+// How many of the lanes `all` have a rank that lies nearer behind this one than the lane's. All lanes.
+__device__ __forceinline__ int nearer_lanes(const Group& g, uint32_t all, int rank) {
+    int distance = rank - g.rank - 1, nearer = 0;
+    if (distance < 0) distance += g.num_ranks;
+#pragma unroll 1
+    for (uint32_t left = all; left != 0; left &= left - 1)
+        nearer += __shfl_sync(~0u, distance, __ffs(left) - 1) < distance;
+    return nearer;
+}
 
 // One warp; the tokens before t have been counted.
 __device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhead& ahead, const uint32_t* hist,
@@ -232,11 +265,18 @@ __device__ inline void plan_token(const DispatchParams& p, int t, const PlanAhea
     bool valid = is_expert(ahead.expert, p.num_experts);
     int e = valid ? static_cast<int>(ahead.expert) : -1;
     int dest_of_k = valid ? small_div(e, p.experts_per_rank) : -1;
-    uint32_t dests = __reduce_or_sync(~0u, valid ? 1u << dest_of_k : 0);
-    bool goes = lane < p.group.num_ranks && (dests >> ahead.dest & 1);
+    bool goes;
+    if constexpr (kIsWide) {
+        uint32_t same = __match_any_sync(~0u, dest_of_k);
+        goes = valid && lane == __ffs(same) - 1;
+    } else {
+        uint32_t dests = __reduce_or_sync(~0u, valid ? 1u << dest_of_k : 0);
+        goes = lane < p.group.num_ranks && (dests >> ahead.dest & 1);
+    }
     uint32_t all = __ballot_sync(~0u, goes);
+    int nearer = kIsWide ? nearer_lanes(p.group, all, ahead.dest) : 0;
     if (goes) {
-        int i = __popc(all & ((1u << lane) - 1));
+        int i = kIsWide ? nearer : __popc(all & ((1u << lane) - 1));
         uint32_t slot = counts.rows[ahead.dest];
         plan.dest[i] = ahead.dest;
         plan.row[i] = ahead.row + static_cast<uint64_t>(slot) * p.row_stride;

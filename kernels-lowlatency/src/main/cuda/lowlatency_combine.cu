@@ -46,13 +46,14 @@ __device__ __forceinline__ void combine(const CombineParams& p) {
         Run* noted = &state_of(g)->runs[p.run];
         Opening opening = begin_open(g, kCombine, &noted->epoch);
         auto bank = at<const Bank>(p.bank);
-        Run run = sends ? Run{0, 0, bank->epoch, bank->reached} : *noted;
+        Run run = sends ? Run{0, 0, bank->epoch, {bank->reached[0]}} : *noted;
+        if (kIsWide && sends) store_set(run.expected, load_set(bank->reached));
         bool announces = sends && blockIdx.x == gridDim.x - 1, publishes = threadIdx.x / 32 == kPublishWarp;
         if (announces) {
             uint32_t warp_bad = find_bad_selection<kReduce>(p, team.thread, team.num_threads);
             if (team.thread % 32 == 0) bad[team.warp()] = warp_bad;
         }
-        if (team.thread == 0) collected.init(bank->present);
+        if (team.thread == 0) collected.init(load_set(bank->present));
         if (receives && kHasOneNode) first = load_selected<kReduce>(p, deal_sums(p, num_summed<kWire>(p)).item);
         finish_open(g, kCombine, opening, call);
         __syncthreads();

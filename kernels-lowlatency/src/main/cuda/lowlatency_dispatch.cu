@@ -59,9 +59,13 @@ __device__ __forceinline__ void dispatch(const DispatchParams& p) {
         if (publishes && advance_epoch(g, call) && sends) {
             bank->epoch = call.epoch;
             bank->next_other = call.next_other;
-            bank->reached = call.reached;
+            store_set(bank->reached, call.reached);
         }
-        if (receives) report_counts(p, team, table, received);
+        if constexpr (kIsWide) {
+            if (receives) report_counts_in_rounds(p, team, table, received);
+        } else {
+            if (receives) report_counts(p, team, table, received);
+        }
     }
     if (receives) receive_rows<kCast>(p, call, table, received);
 }

@@ -3,7 +3,11 @@
 // from a rank's heap base.
 #pragma once
 
+#ifdef DEEPEP_LOWLATENCY_WIDE
+#include "lowlatency_wide_structs.cuh"
+#else
 #include "lowlatency_structs.cuh"
+#endif
 
 namespace deepep::lowlatency {
 

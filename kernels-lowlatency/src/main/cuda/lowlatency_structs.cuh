@@ -134,7 +134,7 @@ struct Run {
     uint32_t epoch;
     uint32_t next_other;                // the first dispatch that comes after it
     uint32_t dispatch_epoch;
-    uint32_t expected;                  // ranks that were given this rank's tokens
+    uint32_t expected[1];               // ranks that were given this rank's tokens
 };
 static_assert(sizeof(Run) == 16);
 static_assert(offsetof(Run, epoch) == 0);
@@ -145,11 +145,11 @@ static_assert(offsetof(Run, expected) == 12);
 // In device memory; zeroed by the host.
 struct RankState {
     uint64_t launches;                  // the number of the last one
-    uint32_t lost;                      // bit r: rank r timed out and is not to be masked: launches fail
-    uint32_t masked;                    // bit r: rank r is neither sent to nor waited for
+    uint32_t lost[1];                   // bit r: rank r timed out and is not to be masked: launches fail
+    uint32_t masked[1];                 // bit r: rank r is neither sent to nor waited for
     uint32_t epoch[2];                  // by Kind: of the last call that was sent
     uint32_t arrivals;                  // blocks of the running launch that have read the above
-    uint32_t reserved;
+    uint32_t reserved[1];
     uint32_t received[4];               // by kind and parity: the epoch whose slots are free again
     uint64_t decided[32];               // by rank: launch << 1 | gone, where blocks agree
     uint64_t claimed;                   // the launch whose fault is recorded
@@ -173,10 +173,10 @@ static_assert(offsetof(RankState, runs) == 320);
 struct Bank {
     uint32_t epoch;
     uint32_t next_other;                // the first combine that comes after it
-    uint32_t reached;                   // ranks that this rank's tokens were sent to
-    uint32_t present;                   // ranks whose tokens were received
-    uint32_t few;                       // of these, the ranks with few tokens: see DispatchTrait
-    uint32_t reserved;
+    uint32_t reached[1];                // ranks that this rank's tokens were sent to
+    uint32_t present[1];                // ranks whose tokens were received
+    uint32_t few[1];                    // of these, the ranks with few tokens: see DispatchTrait
+    uint32_t reserved[1];
     int32_t num_selections[32];         // from each rank
     int32_t num_rows[32];               // from each rank; for observers
 };
@@ -370,7 +370,7 @@ static_assert(offsetof(CombineParams, reserved) == 668);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_lowlatency_structs = 0x4771af22da92e771;
+__device__ uint64_t deepep_lowlatency_structs = 0x7254e78ed94c0aab;
 }
 
 }  // namespace deepep::lowlatency

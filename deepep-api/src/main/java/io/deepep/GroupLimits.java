@@ -16,7 +16,7 @@ public record GroupLimits(String name, int maxNvlRanks, int maxRanks, String oth
     public static final int MAX_RANKS = 2048;
 
     /** Most ranks of low-latency mode on GPUs, which have a bit each in the masks of kernels. */
-    private static final int MAX_LOW_LATENCY_RANKS_ON_GPUS = 32;
+    private static final int MAX_LOW_LATENCY_RANKS_ON_GPUS = 256;
 
     /** Those of normal mode. */
     public static GroupLimits normal(Device.Kind kind) {

@@ -46,7 +46,7 @@ final class CudaBank extends Bank {
         this.numLocalExperts = limits.numLocalExperts(numRanks);
         this.numSlots = numRanks * limits.maxTokens();
         long places = (long) numLocalExperts * numSlots;
-        struct = memory.allocateZeroed(LowLatencyStructs.BANK.numBytes());
+        struct = memory.allocateZeroed(LowLatencyStructs.of(numRanks).bank.numBytes());
         selections =
                 memory.allocate(
                         LowLatencyStructs.SELECTION.numBytes() * numSlots * limits.maxTopk());

@@ -71,7 +71,7 @@ final class CudaLowLatencyCombine implements CudaOperation<LowLatencyCombineResu
     }
 
     private Params params(Arena arena, int run, int phases) {
-        Params params = LowLatencyStructs.COMBINE.allocate(arena);
+        Params params = state.gpu.structs.combine.allocate(arena);
         state.setGroup(params, status, phases);
         LowLatencyLayout layout = state.layout;
         Tensor x = plan.x();

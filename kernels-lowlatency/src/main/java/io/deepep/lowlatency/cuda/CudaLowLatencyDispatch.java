@@ -128,7 +128,7 @@ final class CudaLowLatencyDispatch implements CudaOperation<LowLatencyDispatchRe
     }
 
     private Params params(Arena arena, int bankIdx, int phases) {
-        Params params = LowLatencyStructs.DISPATCH.allocate(arena);
+        Params params = state.gpu.structs.dispatch.allocate(arena);
         state.setGroup(params, status, phases);
         LowLatencyLayout layout = state.layout;
         CudaBank bank = state.banks.at(bankIdx);

@@ -78,8 +78,7 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
      * waits for another rank.
      */
     public static void load(CudaContext context) {
-        LowLatencyGpu.overMappedMemory(context, false);
-        LowLatencyGpu.overMappedMemory(context, true);
+        LowLatencyGpu.loadOverMappedMemory(context);
     }
 
     /** Whether this build has the kernels that write queues themselves. */
@@ -102,13 +101,11 @@ public final class CudaLowLatencyKernels implements LowLatencyKernels, AutoClose
     public CudaLowLatencyKernels(Place place, LowLatencyLimits limits, boolean maskTimedOutRanks) {
         int numRanks = place.topology().numRanks();
         int numLocalExperts = limits.numLocalExperts(numRanks);
-        if (numLocalExperts > LowLatencyStructs.MAX_LOCAL_EXPERTS) {
+        int most = LowLatencyStructs.of(numRanks).maxLocalExperts;
+        if (numLocalExperts > most) {
             throw new IllegalArgumentException(
                     "numExperts=%s are more than %s on each of %s ranks"
-                            .formatted(
-                                    limits.numExperts(),
-                                    LowLatencyStructs.MAX_LOCAL_EXPERTS,
-                                    numRanks));
+                            .formatted(limits.numExperts(), most, numRanks));
         }
         this.state = new CudaLowLatencyState(place, limits, maskTimedOutRanks);
     }

@@ -73,8 +73,8 @@ final class CudaLowLatencyState implements AutoCloseable {
                         new CudaBank(limits, numRanks, memory),
                         new CudaBank(limits, numRanks, memory));
         this.waitStats = memory.allocateZeroed((long) Long.BYTES * numRanks);
-        this.rankState = memory.allocateZeroed(LowLatencyStructs.RANK_STATE.numBytes());
-        long maskedAddress = rankState.address() + LowLatencyStructs.RANK_STATE.offset("masked");
+        this.rankState = memory.allocateZeroed(gpu.structs.rankState.numBytes());
+        long maskedAddress = rankState.address() + gpu.structs.rankState.offset("masked");
         this.mask =
                 new RankMask(
                         stream,
@@ -106,7 +106,7 @@ final class CudaLowLatencyState implements AutoCloseable {
 
     /** Fills the group at the beginning of {@code params}. */
     void setGroup(Params params, LowLatencyStatus status, int phases) {
-        Params p = new Params(LowLatencyStructs.GROUP, params.memory());
+        Params p = new Params(gpu.structs.group, params.memory());
         for (int rank = 0; rank < topology.numRanks(); rank++) {
             p.set("heap", rank, place.heaps().get(rank));
         }
@@ -135,7 +135,7 @@ final class CudaLowLatencyState implements AutoCloseable {
 
     /** To the network policy each rank is a node. */
     private void setNetwork(KernelParams params, CudaLowLatencyKernels.Network network) {
-        long at = LowLatencyStructs.GROUP.offset("network");
+        long at = gpu.structs.group.offset("network");
         KernelStruct struct = NetworkStructs.NETWORK;
         params.setLong(at + struct.offset("base"), heap());
         params.setInt(at + struct.offset("node"), topology.rank());
@@ -202,7 +202,7 @@ final class CudaLowLatencyState implements AutoCloseable {
     /** Forgets all calls in flight, now that no rank makes any; masks and lost ranks stay. */
     void reset() {
         stream.fillBytes(heap(), (byte) 0, layout.headersEnd());
-        long kept = LowLatencyStructs.RANK_STATE.offset("masked");
+        long kept = gpu.structs.rankState.offset("masked");
         stream.fillBytes(rankState.address() + kept, (byte) 0, rankState.numBytes() - kept);
         mask.write();
         for (int i = 0; i < Banks.COUNT; i++) {

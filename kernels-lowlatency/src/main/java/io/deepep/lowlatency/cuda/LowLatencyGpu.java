@@ -19,18 +19,20 @@ import java.util.concurrent.ConcurrentHashMap;
  * also for those of ranks that wait for this one; so it is done once, or never.
  */
 final class LowLatencyGpu {
-    /** Static shared memory and what the driver reserves stay below this. */
-    private static final int RESERVED_SHARED_BYTES = 4096;
-
     private static final String FOLDER = "io/deepep/lowlatency/";
     private static final String LIBRARY_FOLDER = FOLDER + "nvshmem/";
     private static final String LIBRARY_SUFFIX = "_nvshmem";
+    private static final String MAPPED_KERNELS = "internode_";
     private static final String QUEUE_KERNELS = "ibgda_";
+    private static final String WIDE_KERNELS = "wide_";
 
     private static final Map<Key, LowLatencyGpu> GPUS = new ConcurrentHashMap<>();
 
     /** A GPU, and what distinguishes the binaries: {@code lowlatency_} + kernels + operation. */
     private record Key(int ordinal, String kernels) {}
+
+    /** What the kernels were built with. */
+    final LowLatencyStructs structs;
 
     final CudaFunction dispatchBf16;
     final CudaFunction dispatchFp8;
@@ -43,8 +45,14 @@ final class LowLatencyGpu {
     final int sharedBytes;
 
     private LowLatencyGpu(
-            CudaContext context, CudaModule dispatch, CudaModule combine, PinnedSlots slots) {
-        this.sharedBytes = context.cudaDevice().maxSharedBytesPerBlock() - RESERVED_SHARED_BYTES;
+            CudaContext context,
+            LowLatencyStructs structs,
+            CudaModule dispatch,
+            CudaModule combine,
+            PinnedSlots slots) {
+        this.structs = structs;
+        this.sharedBytes =
+                context.cudaDevice().maxSharedBytesPerBlock() - structs.reservedSharedBytes();
         this.dispatchBf16 = function(dispatch, "dispatch_bf16");
         this.dispatchFp8 = function(dispatch, "dispatch_fp8");
         for (CombineFormat format : CombineFormat.values()) {
@@ -61,7 +69,7 @@ final class LowLatencyGpu {
     }
 
     private CudaFunction function(CudaModule module, String name) {
-        LowLatencyStructs.HEADER.requireSame(module);
+        structs.header.requireSame(module);
         CudaFunction function = module.function("deepep_lowlatency_" + name);
         function.setMaxDynamicSharedBytes(sharedBytes);
         return function;
@@ -70,29 +78,41 @@ final class LowLatencyGpu {
     /** The kernels that reach other ranks as the place says. */
     static LowLatencyGpu of(CudaLowLatencyKernels.Place place) {
         CudaContext context = place.context();
+        LowLatencyStructs structs = LowLatencyStructs.of(place.topology().numRanks());
         return switch (place.network()) {
-            case null -> overMappedMemory(context, place.topology().isInternode());
-            case CudaLowLatencyKernels.Queues _ -> shared(context, QUEUE_KERNELS);
-            case CudaLowLatencyKernels.Library over -> over(over.library(), context);
+            case null ->
+                    shared(context, structs, place.topology().isInternode() ? MAPPED_KERNELS : "");
+            case CudaLowLatencyKernels.Queues _ -> shared(context, structs, QUEUE_KERNELS);
+            case CudaLowLatencyKernels.Library over -> over(over.library(), context, structs);
         };
     }
 
-    /** Those of one node, or of several virtual ones. */
-    static LowLatencyGpu overMappedMemory(CudaContext context, boolean severalNodes) {
-        return shared(context, severalNodes ? "internode_" : "");
+    /** Those of one node, and of several virtual ones. */
+    static void loadOverMappedMemory(CudaContext context) {
+        shared(context, LowLatencyStructs.ONE_WORD, "");
+        shared(context, LowLatencyStructs.ONE_WORD, MAPPED_KERNELS);
+        shared(context, LowLatencyStructs.WIDE, MAPPED_KERNELS);
     }
 
     /** The same object for every context of one GPU. */
-    private static LowLatencyGpu shared(CudaContext given, String kernels) {
+    private static LowLatencyGpu shared(
+            CudaContext given, LowLatencyStructs structs, String reach) {
         CudaContext context = CudaContext.shared(given.cudaDevice());
+        String kernels = width(structs) + reach;
         return GPUS.computeIfAbsent(
                 new Key(context.cudaDevice().ordinal(), kernels),
                 _ ->
                         new LowLatencyGpu(
                                 context,
+                                structs,
                                 load(context, kernels + "dispatch"),
                                 load(context, kernels + "combine"),
                                 new PinnedSlots(context)));
+    }
+
+    /** What names of kernels for large groups begin with. */
+    private static String width(LowLatencyStructs structs) {
+        return structs == LowLatencyStructs.WIDE ? WIDE_KERNELS : "";
     }
 
     private static CudaModule load(CudaContext context, String name) {
@@ -112,12 +132,14 @@ final class LowLatencyGpu {
     }
 
     /** Those that call a library, which keeps them as long as it runs. */
-    private static LowLatencyGpu over(NetworkLibrary library, CudaContext context) {
+    private static LowLatencyGpu over(
+            NetworkLibrary library, CudaContext context, LowLatencyStructs structs) {
         return new LowLatencyGpu(
                 context,
-                load(library, libraryKernels("dispatch")),
-                load(library, libraryKernels("combine")),
-                overMappedMemory(context, true).slots);
+                structs,
+                load(library, libraryKernels(width(structs) + "dispatch")),
+                load(library, libraryKernels(width(structs) + "combine")),
+                shared(context, structs, MAPPED_KERNELS).slots);
     }
 
     private static CudaModule load(NetworkLibrary library, String resource) {

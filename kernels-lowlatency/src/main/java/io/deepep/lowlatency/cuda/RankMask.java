@@ -4,29 +4,30 @@ import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.memory.PinnedSlots;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.BitSet;
 
 /**
- * Which ranks are masked. The word that kernels read lies on the GPU; kernels that mask a rank by
+ * Which ranks are masked. The words that kernels read lie on the GPU; kernels that mask a rank by
  * themselves say so in mapped host memory too.
  */
 final class RankMask {
     private final CudaStream stream;
     private final int numRanks;
-    private final long wordAddress;
+    private final long wordsAddress;
     private final long deviceAddress;
     private final MemorySegment timedOut;
-    private int byHand;
+    private final BitSet byHand = new BitSet();
 
     /**
      * No rank is masked.
      *
-     * @param wordAddress device address of the zeroed word, bit by rank
+     * @param wordsAddress device address of the zeroed words, bit by rank
      * @param slot holds an i32 per rank, which kernels set to 1
      */
-    RankMask(CudaStream stream, int numRanks, long wordAddress, PinnedSlots.Slot slot) {
+    RankMask(CudaStream stream, int numRanks, long wordsAddress, PinnedSlots.Slot slot) {
         this.stream = stream;
         this.numRanks = numRanks;
-        this.wordAddress = wordAddress;
+        this.wordsAddress = wordsAddress;
         this.deviceAddress = slot.deviceAddress();
         this.timedOut =
                 slot.page().segment().asSlice(slot.offset(), (long) Integer.BYTES * numRanks);
@@ -42,17 +43,19 @@ final class RankMask {
     void update(int rank, boolean masked) {
         stream.synchronize();
         timedOut.setAtIndex(ValueLayout.JAVA_INT, rank, 0);
-        byHand = masked ? byHand | 1 << rank : byHand & ~(1 << rank);
+        byHand.set(rank, masked);
         write();
     }
 
-    /** Writes the word again, in stream order. */
+    /** Writes the words again, in stream order. */
     void write() {
-        int word = byHand;
-        for (int rank = 0; rank < numRanks; rank++) {
-            word |= hasTimedOut(rank) ? 1 << rank : 0;
+        for (int first = 0; first < numRanks; first += Integer.SIZE) {
+            int word = 0;
+            for (int rank = first; rank < Math.min(first + Integer.SIZE, numRanks); rank++) {
+                word |= isMasked(rank) ? 1 << rank : 0;
+            }
+            stream.writeInt(wordsAddress + first / Byte.SIZE, word);
         }
-        stream.writeInt(wordAddress, word);
     }
 
     /** 1 for each masked rank, once the work enqueued so far is over. */
@@ -60,12 +63,12 @@ final class RankMask {
         stream.synchronize();
         int[] masks = new int[numRanks];
         for (int rank = 0; rank < numRanks; rank++) {
-            masks[rank] = hasTimedOut(rank) || (byHand >> rank & 1) != 0 ? 1 : 0;
+            masks[rank] = isMasked(rank) ? 1 : 0;
         }
         return masks;
     }
 
-    private boolean hasTimedOut(int rank) {
-        return timedOut.getAtIndex(ValueLayout.JAVA_INT, rank) != 0;
+    private boolean isMasked(int rank) {
+        return byHand.get(rank) || timedOut.getAtIndex(ValueLayout.JAVA_INT, rank) != 0;
     }
 }

@@ -6,6 +6,7 @@ import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.memory.PinnedSlots;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.function.IntPredicate;
 
 /**
  * What observers learn of one run from device memory: copies into mapped host memory that are
@@ -21,7 +22,6 @@ import java.lang.foreign.ValueLayout;
  * </pre>
  */
 final class RunTrace {
-    private static final KernelStruct BANK = LowLatencyStructs.BANK;
     private static final long VECTOR_BYTES = 16;
 
     /**
@@ -35,6 +35,10 @@ final class RunTrace {
     record Source(Tensor topkIdx, Tensor waitCostStats, boolean dispatch) {}
 
     private final CudaLowLatencyState state;
+
+    /** Of a {@code Bank}. */
+    private final KernelStruct bankStruct;
+
     private final Source source;
     private final Tensor topkIdx;
 
@@ -55,12 +59,13 @@ final class RunTrace {
     /** A trace of runs of one operation, while {@code operation} is reachable. */
     RunTrace(CudaLowLatencyState state, Object operation, Source source) {
         this.state = state;
+        this.bankStruct = state.gpu.structs.bank;
         this.end = CudaEvent.create(state.context);
         this.source = source;
         this.topkIdx = source.topkIdx();
         Tensor given = source.waitCostStats();
         this.waitStats = given == null ? state.waitStats.address() : given.address();
-        this.countsOffset = alignToVector(BANK.numBytes());
+        this.countsOffset = alignToVector(bankStruct.numBytes());
         this.beforeOffset = countsOffset + alignToVector(4L * numLocalExperts());
         this.afterOffset = beforeOffset + 8L * numRanks();
         this.topkOffset = afterOffset + 8L * numRanks();
@@ -85,7 +90,7 @@ final class RunTrace {
     void sent(CudaBank bank) {
         received = false;
         if (!source.dispatch()) {
-            copy(0, bank.struct.address(), BANK.numBytes());
+            copy(0, bank.struct.address(), bankStruct.numBytes());
         }
         copy(topkOffset, topkIdx.address(), 8 * topkIdx.numElements());
     }
@@ -98,7 +103,7 @@ final class RunTrace {
     /** Behind it. */
     void received(CudaBank bank) {
         if (source.dispatch()) {
-            copy(0, bank.struct.address(), BANK.numBytes());
+            copy(0, bank.struct.address(), bankStruct.numBytes());
             copy(countsOffset, bank.count.address(), 4L * numLocalExperts());
         }
         copy(afterOffset, waitStats, 8L * numRanks());
@@ -133,7 +138,8 @@ final class RunTrace {
     }
 
     private int[] ints(String field) {
-        return memory.asSlice(BANK.offset(field), 4L * numRanks()).toArray(ValueLayout.JAVA_INT);
+        return memory.asSlice(bankStruct.offset(field), 4L * numRanks())
+                .toArray(ValueLayout.JAVA_INT);
     }
 
     /** [R] Nanoseconds waited for each rank. */
@@ -149,24 +155,30 @@ final class RunTrace {
 
     /** [R] This rank's tokens that select experts of each rank to which it sent. */
     int[] sentRows() {
-        return rows(memory.get(ValueLayout.JAVA_INT, BANK.offset("reached")));
+        long reached = bankStruct.offset("reached");
+        return rows(
+                rank -> {
+                    int word = rank / Integer.SIZE;
+                    int ranks = memory.get(ValueLayout.JAVA_INT, reached + 4L * word);
+                    return (ranks >> rank & 1) != 0;
+                });
     }
 
     /** [R] This rank's tokens that select experts of each rank, those of masked ranks too. */
     int[] ownRows() {
-        return rows(-1);
+        return rows(_ -> true);
     }
 
-    private int[] rows(int among) {
+    private int[] rows(IntPredicate among) {
         int[] rows = new int[numRanks()];
-        for (long token = 0; token < topkIdx.size(0); token++) {
-            int ranks = 0;
+        int[] latest = new int[numRanks()]; // 1 + the last token that selects the rank
+        for (int token = 0; token < topkIdx.size(0); token++) {
             for (long k = 0; k < topkIdx.size(1); k++) {
                 int rank = rankOf(token, k);
-                ranks |= rank < 0 ? 0 : 1 << rank;
-            }
-            for (int left = ranks & among; left != 0; left &= left - 1) {
-                rows[Integer.numberOfTrailingZeros(left)]++;
+                if (rank >= 0 && latest[rank] <= token && among.test(rank)) {
+                    latest[rank] = token + 1;
+                    rows[rank]++;
+                }
             }
         }
         return rows;

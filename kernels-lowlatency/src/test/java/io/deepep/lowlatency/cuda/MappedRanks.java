@@ -109,7 +109,7 @@ final class MappedRanks implements AutoCloseable {
     }
 
     private static long stateAddress(CudaLowLatencyState state, String field) {
-        return state.rankState.address() + LowLatencyStructs.RANK_STATE.offset(field);
+        return state.rankState.address() + state.gpu.structs.rankState.offset(field);
     }
 
     Tensor upload(int rank, DType dtype, MemorySegment values, long... shape) {

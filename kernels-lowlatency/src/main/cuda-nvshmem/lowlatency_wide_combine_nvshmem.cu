@@ -1,0 +1,8 @@
+// Low-latency combine for more ranks than a word has bits, through NVSHMEM: see lowlatency_combine.cu, and
+// rank_set.cuh and remote.cuh for what differs.
+#include "deepep/network_nvshmem.cuh"
+
+#define DEEPEP_LOWLATENCY_WIDE
+#define DEEPEP_LOWLATENCY_INTERNODE
+#define DEEPEP_LOWLATENCY_NETWORK Nvshmem
+#include "lowlatency_combine.cu"

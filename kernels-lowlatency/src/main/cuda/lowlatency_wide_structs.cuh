@@ -1,0 +1,378 @@
+// Generated from io.deepep.lowlatency.cuda.LowLatencyStructs, which a test compares with this file: do not edit.
+// clang-format off
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "deepep/network_structs.cuh"
+#include "deepep/status_block.cuh"
+
+namespace deepep::lowlatency {
+
+constexpr int kMaxNvlRanks = 8;
+constexpr int kMaxRanks = 256;
+constexpr int kMaxTokens = 1024;
+constexpr int kMaxTopk = 32;
+constexpr int kMaxLocalExperts = 16384;
+constexpr int kThreads = 768;
+constexpr int kSendTeams = 2;
+constexpr int kStoreWarps = 7;
+constexpr int kLogStageBytes = 2368;
+constexpr int kReduceStageBytes = 3584;
+constexpr int kPartChannels = 1792;
+constexpr int kPackedTokens = 16;
+constexpr int kUnitChannels = 768;
+constexpr int kUnitBytes = 2048;
+constexpr int kScaleChannels = 128;
+constexpr int kLogChannels = 128;
+constexpr int kLogBlockBytes = 168;
+constexpr int kFp8ScaleBytes = 64;
+constexpr int kFp8PartBytes = 1856;
+constexpr int kFirstEpoch = 2;
+constexpr int kOrderBits = 15;
+constexpr int kTokenBits = 16;
+constexpr int kRowBits = 18;
+constexpr int kTopkBits = 5;
+constexpr int kWeighted = 4;
+constexpr int kHeaderCounts = 10;
+constexpr int kCombineHeaderWords = 8;
+
+// See Phases.
+enum Phases : int32_t {
+    kSend = 1,
+    kReceive = 2,
+};
+
+// See Kind.
+enum Kind : int32_t {
+    kDispatch = 0,
+    kCombine = 1,
+};
+
+// See Code.
+enum Format : int32_t {
+    kBf16 = 0,
+    kFp8 = 1,
+    kFp8PowerOfTwo = 2,
+    kFp8Ue8m0 = 3,
+};
+
+// See DispatchWord.
+enum DispatchHeaderWord : int32_t {
+    kStatus = 0,              // kOk or kExpertOutOfRange; then the words up to kStatusValueHigh belong to it
+    kStatusToken = 1,
+    kStatusK = 2,
+    kStatusValueLow = 3,
+    kStatusValueHigh = 4,
+    kFormat = 5,              // a Format, and kWeighted
+    kTopk = 6,
+    kNumRows = 7,             // rows that follow for the receiver
+    kNumSelections = 8,       // of its experts in them
+    kTraits = 9,              // DispatchTraits
+};
+
+// See DispatchTrait.
+enum DispatchTrait : int32_t {
+    kCrowded = 1,             // the source has more selections of an expert, of any rank, than it may have tokens
+    kFewTokens = 2,           // at most kPackedTokens: GPUs of one node send what is combined in packs
+};
+
+// See CombineWord.
+enum CombineHeaderWord : int32_t {
+    kDispatchEpoch = 0,       // of the dispatch whose tokens are combined
+    kRowFormat = 1,           // what travels, from each selection or each rank
+    kHasRows = 2,             // 0: the sender did not receive the owner's tokens in that dispatch
+    kCombineStatus = 3,       // kOk, kExpertOutOfRange or kSelectionChanged
+    kCombineToken = 4,
+    kCombineK = 5,
+    kCombineValueLow = 6,
+    kCombineValueHigh = 7,
+};
+
+// A rank and its peers; the same for every call, save for status and phases.
+struct Group {
+    Network network;
+    uint64_t heap[256];                 // heaps as mapped here; 0: of another node
+    uint64_t outbox;                    // bytes from the heap to where cells are composed for a network
+    uint64_t state;                     // RankState
+    uint64_t status;                    // StatusBlock, device address of mapped host memory
+    uint64_t ran;                       // u64 of the operation: the launch it ran last
+    uint64_t timed_out;                 // i32 [num_ranks] of mapped host memory: 1 if masked
+    uint64_t gone;                      // i32 [num_ranks], host memory: 1 + the rank because of which one is lost, or 0
+    uint64_t timeout_ns;
+    uint64_t acks_offset;               // u32 [num_ranks][kinds][parities]: a peer's received
+    uint64_t header_offset[2];          // by Kind: u64 [epoch parity][rank][words]
+    uint64_t header_parity_stride[2];   // bytes
+    uint64_t header_rank_stride[2];     // bytes
+    int32_t rank;
+    int32_t num_ranks;
+    int32_t mask_timed_out;             // a rank that does not come is masked, no fault
+    int32_t phases;                     // Phases
+};
+static_assert(sizeof(Group) == 2224);
+static_assert(offsetof(Group, network) == 0);
+static_assert(offsetof(Group, heap) == 48);
+static_assert(offsetof(Group, outbox) == 2096);
+static_assert(offsetof(Group, state) == 2104);
+static_assert(offsetof(Group, status) == 2112);
+static_assert(offsetof(Group, ran) == 2120);
+static_assert(offsetof(Group, timed_out) == 2128);
+static_assert(offsetof(Group, gone) == 2136);
+static_assert(offsetof(Group, timeout_ns) == 2144);
+static_assert(offsetof(Group, acks_offset) == 2152);
+static_assert(offsetof(Group, header_offset) == 2160);
+static_assert(offsetof(Group, header_parity_stride) == 2176);
+static_assert(offsetof(Group, header_rank_stride) == 2192);
+static_assert(offsetof(Group, rank) == 2208);
+static_assert(offsetof(Group, num_ranks) == 2212);
+static_assert(offsetof(Group, mask_timed_out) == 2216);
+static_assert(offsetof(Group, phases) == 2220);
+
+// A combine between its halves.
+struct Run {
+    uint32_t epoch;
+    uint32_t next_other;                // the first dispatch that comes after it
+    uint32_t dispatch_epoch;
+    uint32_t expected[8];               // ranks that were given this rank's tokens
+    uint32_t reserved;
+};
+static_assert(sizeof(Run) == 48);
+static_assert(offsetof(Run, epoch) == 0);
+static_assert(offsetof(Run, next_other) == 4);
+static_assert(offsetof(Run, dispatch_epoch) == 8);
+static_assert(offsetof(Run, expected) == 12);
+static_assert(offsetof(Run, reserved) == 44);
+
+// In device memory; zeroed by the host.
+struct RankState {
+    uint64_t launches;                  // the number of the last one
+    uint32_t lost[8];                   // bit r: rank r timed out and is not to be masked: launches fail
+    uint32_t masked[8];                 // bit r: rank r is neither sent to nor waited for
+    uint32_t epoch[2];                  // by Kind: of the last call that was sent
+    uint32_t arrivals;                  // blocks of the running launch that have read the above
+    uint32_t reserved[3];
+    uint32_t received[4];               // by kind and parity: the epoch whose slots are free again
+    uint64_t decided[256];              // by rank: launch << 1 | gone, where blocks agree
+    uint64_t claimed;                   // the launch whose fault is recorded
+    uint64_t more_reserved;
+    Run runs[2];
+};
+static_assert(sizeof(RankState) == 2272);
+static_assert(offsetof(RankState, launches) == 0);
+static_assert(offsetof(RankState, lost) == 8);
+static_assert(offsetof(RankState, masked) == 40);
+static_assert(offsetof(RankState, epoch) == 72);
+static_assert(offsetof(RankState, arrivals) == 80);
+static_assert(offsetof(RankState, reserved) == 84);
+static_assert(offsetof(RankState, received) == 96);
+static_assert(offsetof(RankState, decided) == 112);
+static_assert(offsetof(RankState, claimed) == 2160);
+static_assert(offsetof(RankState, more_reserved) == 2168);
+static_assert(offsetof(RankState, runs) == 2176);
+
+// A dispatch, beside its outputs; zeroed by the host.
+struct Bank {
+    uint32_t epoch;
+    uint32_t next_other;                // the first combine that comes after it
+    uint32_t reached[8];                // ranks that this rank's tokens were sent to
+    uint32_t present[8];                // ranks whose tokens were received
+    uint32_t few[8];                    // of these, the ranks with few tokens: see DispatchTrait
+    uint32_t reserved[2];
+    int32_t num_selections[256];        // from each rank
+    int32_t num_rows[256];              // from each rank; for observers
+};
+static_assert(sizeof(Bank) == 2160);
+static_assert(offsetof(Bank, epoch) == 0);
+static_assert(offsetof(Bank, next_other) == 4);
+static_assert(offsetof(Bank, reached) == 8);
+static_assert(offsetof(Bank, present) == 40);
+static_assert(offsetof(Bank, few) == 72);
+static_assert(offsetof(Bank, reserved) == 104);
+static_assert(offsetof(Bank, num_selections) == 112);
+static_assert(offsetof(Bank, num_rows) == 1136);
+
+// An output row, in its source's order of sending.
+struct Selection {
+    uint32_t place;                     // local expert << kRowBits | row of the expert
+    uint32_t origin;                    // token << kTopkBits | k
+};
+static_assert(sizeof(Selection) == 8);
+static_assert(offsetof(Selection, place) == 0);
+static_assert(offsetof(Selection, origin) == 4);
+
+// Selection k of a row that came with weights, at [k].
+struct RowSelection {
+    uint32_t place;                     // as in Selection, or ~0: of another rank, or none
+    uint32_t weight;                    // the bits of an f32
+};
+static_assert(sizeof(RowSelection) == 8);
+static_assert(offsetof(RowSelection, place) == 0);
+static_assert(offsetof(RowSelection, weight) == 4);
+
+// See lowlatency_dispatch.cu.
+struct DispatchParams {
+    Group group;
+    uint64_t flag_offset;               // u64 [parity][source][max_tokens]: epoch | tag << 32
+    uint64_t flag_parity_stride;        // bytes
+    uint64_t flag_rank_stride;          // bytes
+    uint64_t row_offset;                // [parity][source][max_tokens]: row_stride each
+    uint64_t row_parity_stride;         // bytes
+    uint64_t row_rank_stride;           // bytes
+    uint64_t x;                         // bf16 [num_tokens][hidden]
+    uint64_t x_stride;                  // bytes
+    uint64_t topk_idx;                  // i64 [num_tokens][topk]
+    uint64_t topk_weights;              // f32 [num_tokens][topk], or 0
+    uint64_t bank;                      // Bank
+    uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
+    uint64_t sent_topk_idx;             // i32 [num_tokens][topk]: a copy of topk_idx
+    uint64_t row_selections;            // with weights: RowSelection [num_ranks][max_tokens][max_topk]
+    uint64_t row_tokens;                // with weights: u32 [num_ranks][max_tokens]
+    uint64_t out_x;                     // [local experts][num_ranks * max_tokens][hidden]
+    uint64_t out_scales;                // [local experts][columns][num_ranks * max_tokens]
+    uint64_t out_src_info;              // i32 [local experts][num_ranks * max_tokens]
+    uint64_t out_layout_range;          // i64 [local experts][num_ranks]: begin << 32 | count
+    uint64_t out_counts;                // i32 [local experts]
+    uint64_t cumulative_stats;          // i32 [local experts], added to, or 0
+    uint64_t wait_stats;                // i64 [num_ranks], ns, added to, or 0
+    int32_t num_tokens;
+    int32_t topk;
+    int32_t num_experts;
+    int32_t experts_per_rank;
+    int32_t hidden;
+    int32_t format;                     // Format
+    int32_t max_tokens;
+    int32_t max_topk;
+    int32_t own_words;                  // of a header, before the counts of all experts
+    int32_t row_stride;                 // bytes, a multiple of 128
+    int32_t selections_offset;          // in a row: u32 [topk]
+    int32_t weights_offset;             // in a row: f32 [topk]
+    int32_t sent_row_bytes;             // of a row that a network carries
+    int32_t counts_shared_offset;       // in dynamic shared memory
+    int32_t scales_shared_offset;       // in dynamic shared memory
+    int32_t reserved;
+};
+static_assert(sizeof(DispatchParams) == 2464);
+static_assert(offsetof(DispatchParams, group) == 0);
+static_assert(offsetof(DispatchParams, flag_offset) == 2224);
+static_assert(offsetof(DispatchParams, flag_parity_stride) == 2232);
+static_assert(offsetof(DispatchParams, flag_rank_stride) == 2240);
+static_assert(offsetof(DispatchParams, row_offset) == 2248);
+static_assert(offsetof(DispatchParams, row_parity_stride) == 2256);
+static_assert(offsetof(DispatchParams, row_rank_stride) == 2264);
+static_assert(offsetof(DispatchParams, x) == 2272);
+static_assert(offsetof(DispatchParams, x_stride) == 2280);
+static_assert(offsetof(DispatchParams, topk_idx) == 2288);
+static_assert(offsetof(DispatchParams, topk_weights) == 2296);
+static_assert(offsetof(DispatchParams, bank) == 2304);
+static_assert(offsetof(DispatchParams, selections) == 2312);
+static_assert(offsetof(DispatchParams, sent_topk_idx) == 2320);
+static_assert(offsetof(DispatchParams, row_selections) == 2328);
+static_assert(offsetof(DispatchParams, row_tokens) == 2336);
+static_assert(offsetof(DispatchParams, out_x) == 2344);
+static_assert(offsetof(DispatchParams, out_scales) == 2352);
+static_assert(offsetof(DispatchParams, out_src_info) == 2360);
+static_assert(offsetof(DispatchParams, out_layout_range) == 2368);
+static_assert(offsetof(DispatchParams, out_counts) == 2376);
+static_assert(offsetof(DispatchParams, cumulative_stats) == 2384);
+static_assert(offsetof(DispatchParams, wait_stats) == 2392);
+static_assert(offsetof(DispatchParams, num_tokens) == 2400);
+static_assert(offsetof(DispatchParams, topk) == 2404);
+static_assert(offsetof(DispatchParams, num_experts) == 2408);
+static_assert(offsetof(DispatchParams, experts_per_rank) == 2412);
+static_assert(offsetof(DispatchParams, hidden) == 2416);
+static_assert(offsetof(DispatchParams, format) == 2420);
+static_assert(offsetof(DispatchParams, max_tokens) == 2424);
+static_assert(offsetof(DispatchParams, max_topk) == 2428);
+static_assert(offsetof(DispatchParams, own_words) == 2432);
+static_assert(offsetof(DispatchParams, row_stride) == 2436);
+static_assert(offsetof(DispatchParams, selections_offset) == 2440);
+static_assert(offsetof(DispatchParams, weights_offset) == 2444);
+static_assert(offsetof(DispatchParams, sent_row_bytes) == 2448);
+static_assert(offsetof(DispatchParams, counts_shared_offset) == 2452);
+static_assert(offsetof(DispatchParams, scales_shared_offset) == 2456);
+static_assert(offsetof(DispatchParams, reserved) == 2460);
+
+// See lowlatency_combine.cu.
+struct CombineParams {
+    Group group;
+    uint64_t flag_offset;               // u32 [parity][max_tokens][parts][source][max_topk]: epoch
+    uint64_t flag_parity_stride;        // bytes
+    uint64_t flag_token_stride;         // bytes
+    uint64_t flag_part_stride;          // bytes
+    uint64_t row_offset;                // [parity][source][max_tokens][max_topk]: row_stride each
+    uint64_t row_parity_stride;         // bytes
+    uint64_t row_rank_stride;           // bytes
+    uint64_t row_stride;                // bytes
+    uint64_t pack_offset;               // [parity][source][kPackedTokens][max_topk]: packs of a row
+    uint64_t pack_parity_stride;        // bytes
+    uint64_t pack_rank_stride;          // bytes
+    uint64_t pack_stride;               // bytes, of a row
+    uint64_t x;                         // bf16 [local experts][num_ranks * max_tokens][hidden]
+    uint64_t x_expert_stride;           // bytes
+    uint64_t x_row_stride;              // bytes
+    uint64_t bank;                      // Bank
+    uint64_t selections;                // Selection [num_ranks][max_tokens * max_topk]
+    uint64_t sent_topk_idx;             // i32 [num_tokens][topk] of the dispatch
+    uint64_t row_selections;            // pre-reduced: RowSelection [num_ranks][max_tokens][max_topk]
+    uint64_t row_tokens;                // pre-reduced: u32 [num_ranks][max_tokens]
+    uint64_t topk_idx;                  // i64 [num_tokens][topk]
+    uint64_t topk_weights;              // f32 [num_tokens][topk]; pre-reduced: 0
+    uint64_t out;                       // bf16 [num_tokens][hidden]
+    uint64_t out_stride;                // bytes
+    uint64_t wait_stats;                // i64 [num_ranks], ns, added to, or 0
+    int32_t run;                        // 0 or 1: of RankState::runs
+    int32_t num_tokens;
+    int32_t topk;
+    int32_t num_experts;
+    int32_t experts_per_rank;
+    int32_t hidden;
+    int32_t row_format;                 // what travels, compared with what peers say
+    int32_t max_tokens;
+    int32_t max_topk;
+    int32_t reserved;
+};
+static_assert(sizeof(CombineParams) == 2464);
+static_assert(offsetof(CombineParams, group) == 0);
+static_assert(offsetof(CombineParams, flag_offset) == 2224);
+static_assert(offsetof(CombineParams, flag_parity_stride) == 2232);
+static_assert(offsetof(CombineParams, flag_token_stride) == 2240);
+static_assert(offsetof(CombineParams, flag_part_stride) == 2248);
+static_assert(offsetof(CombineParams, row_offset) == 2256);
+static_assert(offsetof(CombineParams, row_parity_stride) == 2264);
+static_assert(offsetof(CombineParams, row_rank_stride) == 2272);
+static_assert(offsetof(CombineParams, row_stride) == 2280);
+static_assert(offsetof(CombineParams, pack_offset) == 2288);
+static_assert(offsetof(CombineParams, pack_parity_stride) == 2296);
+static_assert(offsetof(CombineParams, pack_rank_stride) == 2304);
+static_assert(offsetof(CombineParams, pack_stride) == 2312);
+static_assert(offsetof(CombineParams, x) == 2320);
+static_assert(offsetof(CombineParams, x_expert_stride) == 2328);
+static_assert(offsetof(CombineParams, x_row_stride) == 2336);
+static_assert(offsetof(CombineParams, bank) == 2344);
+static_assert(offsetof(CombineParams, selections) == 2352);
+static_assert(offsetof(CombineParams, sent_topk_idx) == 2360);
+static_assert(offsetof(CombineParams, row_selections) == 2368);
+static_assert(offsetof(CombineParams, row_tokens) == 2376);
+static_assert(offsetof(CombineParams, topk_idx) == 2384);
+static_assert(offsetof(CombineParams, topk_weights) == 2392);
+static_assert(offsetof(CombineParams, out) == 2400);
+static_assert(offsetof(CombineParams, out_stride) == 2408);
+static_assert(offsetof(CombineParams, wait_stats) == 2416);
+static_assert(offsetof(CombineParams, run) == 2424);
+static_assert(offsetof(CombineParams, num_tokens) == 2428);
+static_assert(offsetof(CombineParams, topk) == 2432);
+static_assert(offsetof(CombineParams, num_experts) == 2436);
+static_assert(offsetof(CombineParams, experts_per_rank) == 2440);
+static_assert(offsetof(CombineParams, hidden) == 2444);
+static_assert(offsetof(CombineParams, row_format) == 2448);
+static_assert(offsetof(CombineParams, max_tokens) == 2452);
+static_assert(offsetof(CombineParams, max_topk) == 2456);
+static_assert(offsetof(CombineParams, reserved) == 2460);
+
+// Read when the binary is loaded: its structs have to be Java's.
+extern "C" {
+__device__ uint64_t deepep_lowlatency_structs = 0x41b9c377b0e0674b;
+}
+
+}  // namespace deepep::lowlatency
