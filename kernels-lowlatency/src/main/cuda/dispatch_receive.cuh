@@ -174,7 +174,8 @@ __device__ __noinline__ bool has_room(const DispatchParams& p, const Call& call,
     };
 #pragma unroll 1
     for (int e = team.thread; e < p.num_experts; e += team.num_threads)
-        if ((shared.present >> small_div(e, num_local_experts) & 1) && rows_of(e) > room) atomicMin(&shared.overflow, e);
+        if ((shared.present >> small_div(e, num_local_experts) & 1) && rows_of(e) > room)
+            atomicMin(&shared.overflow, e);
     team.sync();
     uint32_t full = shared.overflow;
     if (full == ~0u) return true;

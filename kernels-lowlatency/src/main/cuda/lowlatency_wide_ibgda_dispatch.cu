@@ -1,5 +1,5 @@
-// Low-latency dispatch for more ranks than a word has bits, through queues it writes itself: see lowlatency_dispatch.cu,
-// and rank_set.cuh and remote.cuh for what differs.
+// Low-latency dispatch for more ranks than a word has bits, through queues it writes itself: see
+// lowlatency_dispatch.cu, and rank_set.cuh and remote.cuh for what differs.
 #include "deepep/network_ibgda.cuh"
 
 #define DEEPEP_LOWLATENCY_WIDE
