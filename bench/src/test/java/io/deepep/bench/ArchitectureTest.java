@@ -21,12 +21,14 @@ import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Holds the module graph, by packages, and that no test class has a name that is never run. */
+@Tag("checkout")
 class ArchitectureTest {
     private static final String[] TEST_LIBRARIES = {
         "org.junit..", "org.opentest4j..", "org.assertj..", "net.jqwik.."

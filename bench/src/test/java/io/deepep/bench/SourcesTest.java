@@ -15,9 +15,11 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** What neither the formatter nor the compiler asks of the sources. */
+@Tag("checkout")
 class SourcesTest {
     private static final Path ROOT = Path.of("..");
     private static final int COLUMNS = 120;

@@ -23,6 +23,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -41,6 +42,7 @@ import org.junit.platform.launcher.core.LauncherFactory;
  * Suites run on the backends that are asked for, and the documents' command lines select what they
  * say.
  */
+@Tag("checkout")
 class BackendSuiteTest {
     private static final Path ROOT = Path.of("..");
 

@@ -16,6 +16,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.spi.ToolProvider;
 import java.util.stream.Collectors;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -25,6 +26,7 @@ import org.junit.jupiter.api.io.TempDir;
  * and what is not for engines cannot be reached.
  */
 @Timeout(120)
+@Tag("checkout")
 class ModulePathTest {
     private static final String MODULE = "module engine { requires io.deepep; }";
 

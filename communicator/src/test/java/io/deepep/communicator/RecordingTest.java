@@ -9,12 +9,14 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** A flight recording, made as the documentation says, does not hold the secret. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Tag("checkout")
 class RecordingTest {
     private static final Path GUIDE = Path.of("../docs/guides/observability.md");
     private static final Pattern OPTION =

@@ -8,10 +8,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What cards say of themselves: the card in software, which says what it has, and none. */
+@Tag("checkout")
 class NicProbeTest {
     private static final Path BUILD = Path.of("../native/src/softcard/build.sh");
     private static final Path HEADERS = Path.of("/usr/include/infiniband/mlx5dv.h");

@@ -31,11 +31,13 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** The meters of real calls on the host, and of made-up ones. */
 @Timeout(60)
+@Tag("checkout")
 class DeepEpMetersTest {
     private static final int NUM_TOKENS = 6;
     private static final int HIDDEN = 128;

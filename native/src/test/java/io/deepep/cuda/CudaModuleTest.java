@@ -7,9 +7,11 @@ import io.deepep.error.DeepEpUnavailableException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
+@Tag("checkout")
 class CudaModuleTest {
     /** And the artifact that it names is one that is published. */
     @ParameterizedTest

@@ -9,12 +9,14 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What build.sh makes of a compiler that is missing, is content, or reports spilled registers. */
 @Timeout(60)
+@Tag("checkout")
 class DeviceCodeBuildTest {
     private static final Path SCRIPT = Path.of("src/main/cuda/build.sh").toAbsolutePath();
 

@@ -9,10 +9,12 @@ import io.deepep.testkit.routing.Gate;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Every time of this library's {@code Buffer} is one of the records in docs/measurements. */
+@Tag("checkout")
 final class ReferencesTest {
     private static final Path RECORDS = Path.of("../docs/measurements");
     private static final List<String> UNIFORM =

@@ -12,9 +12,11 @@ import java.util.List;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** What the pages say about builds is true of this one. */
+@Tag("checkout")
 class BuildPagesTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
 

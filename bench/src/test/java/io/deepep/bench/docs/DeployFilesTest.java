@@ -10,9 +10,11 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** The commands in the jobs for clusters are ones that exist. */
+@Tag("checkout")
 class DeployFilesTest {
     private static final Path DEPLOY = Path.of("..", "deploy");
 

@@ -13,6 +13,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -21,6 +22,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** The options with which the guide starts a recording record what it says. */
 @Timeout(120)
+@Tag("checkout")
 class FlightRecordingGuideTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     private static final Path GUIDE = ROOT.resolve("docs/guides/observability.md");

@@ -10,9 +10,11 @@ import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** {@code docs/settings.md} names what the sources read, all of it and nothing else. */
+@Tag("checkout")
 class SettingsPageTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
 

@@ -22,12 +22,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** {@code deepep plan} from its arguments to tables, JSON and plot. */
+@Tag("checkout")
 final class PlanCommandTest {
     private record Outcome(int exitCode, List<String> out, List<String> err) {}
 

@@ -7,9 +7,11 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** What the guide shows is what the commands print. */
+@Tag("checkout")
 final class PlanningGuideTest {
     private static final Path GUIDE = Path.of("../docs/guides/planning.md");
 

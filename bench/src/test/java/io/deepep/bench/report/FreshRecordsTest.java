@@ -12,12 +12,14 @@ import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** {@code report readme --measure}, in a checkout whose README shows a small bench on the host. */
+@Tag("checkout")
 class FreshRecordsTest {
     private static final Path RECORDS = Path.of("..", "docs", "measurements");
 

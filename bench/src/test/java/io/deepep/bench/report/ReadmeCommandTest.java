@@ -7,12 +7,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** {@code report readme}, and that the project's own documentation shows what its records say. */
+@Tag("checkout")
 class ReadmeCommandTest {
     private static final Path CHECKOUT = Path.of("..");
 

@@ -7,12 +7,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.TreeMap;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
  * The vectors that the host backend writes for pytest are the committed ones, byte for byte. {@code
  * -Ddeepep.writeVectors=true} writes them again.
  */
+@Tag("checkout")
 class JavaVectorsTest {
     private static final String WRITER = "java";
     private static final String INDEX = "index.txt";

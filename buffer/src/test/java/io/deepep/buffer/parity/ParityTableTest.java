@@ -17,12 +17,14 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
  * The tables of docs/parity.md name classes, methods and tests that exist, and leave out no method
  * of {@link Buffer}. In a row, the second cell names what is ours, the last one tests.
  */
+@Tag("checkout")
 class ParityTableTest {
     private static final Path ROOT = Path.of("..");
     private static final Pattern CODE = Pattern.compile("`([^`]+)`");

@@ -9,12 +9,14 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /**
  * Runs the suite of {@code python-parity}, which reads the vectors that Java wrote, where there is
  * a Python with PyTorch; {@code -Ddeepep.python} names one that must have it.
  */
+@Tag("checkout")
 class PytestTest {
     private static final String PYTHON_PROPERTY = "deepep.python";
     private static final List<String> USUAL = List.of("python3", "/usr/bin/python3");

@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -22,6 +23,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /**
  * What kernels and Java share is defined in Java alone, and a binary built otherwise is refused.
  */
+@Tag("checkout")
 class LowLatencyStructsTest {
     private static final Path CUDA = Path.of("src/main/cuda");
     private static final Map<Path, KernelHeader> HEADERS =

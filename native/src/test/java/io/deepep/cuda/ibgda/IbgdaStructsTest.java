@@ -7,10 +7,12 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** The committed headers are those that Java's definitions give. */
+@Tag("checkout")
 class IbgdaStructsTest {
     record Committed(String file, KernelHeader header) {
         @Override

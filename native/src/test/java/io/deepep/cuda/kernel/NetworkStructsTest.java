@@ -5,9 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** The committed header is the one that Java's definition gives. */
+@Tag("checkout")
 class NetworkStructsTest {
     @Test
     void headerIsCurrent() throws IOException {

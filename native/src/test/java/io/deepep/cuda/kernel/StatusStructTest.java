@@ -7,9 +7,11 @@ import io.deepep.spi.FaultCode;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** The committed header is the one that Java's definition gives; and how that is made. */
+@Tag("checkout")
 class StatusStructTest {
     @Test
     void headerIsCurrent() throws IOException {

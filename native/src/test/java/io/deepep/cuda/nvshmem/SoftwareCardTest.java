@@ -16,6 +16,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -26,6 +27,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * NVSHMEM's own transport plugins, as shipped, over the card in software (src/softcard): two
  * processes that put, signal and add, in memory of the host.
  */
+@Tag("checkout")
 class SoftwareCardTest {
     private static final Path SOURCES = Path.of("src/softcard");
     private static final Path HEADERS = Path.of("/usr/include/infiniband/mlx5dv.h");

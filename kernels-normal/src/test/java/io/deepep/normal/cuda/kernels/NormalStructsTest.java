@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -19,6 +20,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /**
  * The committed headers are those that Java's definitions give, and binaries of others are refused.
  */
+@Tag("checkout")
 class NormalStructsTest {
     private static final Pattern HASH = Pattern.compile("uint64_t \\w+ = 0x([0-9a-f]+);");
 
