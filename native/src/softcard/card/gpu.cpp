@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <map>
 
 #include "settings.h"
 
@@ -55,21 +56,25 @@ const Driver& driver() {
     return known != nullptr ? *known : none;
 }
 
-std::atomic<Handle> context{nullptr};
-bool unsettled = false;
-
-void check(int result, const char* call, uint64_t address, size_t num_bytes) {
+bool check(int result, const char* call, uint64_t address, size_t num_bytes) {
     if (result != 0) say("%s of %zu bytes at 0x%lx returned CUDA error %d", call, num_bytes, address, result);
+    return result == 0;
 }
 
-// The card's stream; only its thread copies.
-Handle stream() {
-    static thread_local Handle own = nullptr;
-    if (own == nullptr) {
-        check(driver().set_context(context), "cuCtxSetCurrent", 0, 0);
-        check(driver().create_stream(&own, kNonBlocking), "cuStreamCreate", 0, 0);
-    }
-    return own;
+// Of a context; only the card's thread copies.
+struct Stream {
+    Handle own = nullptr;
+    bool unsettled = false;
+};
+
+thread_local std::map<Handle, Stream> streams;
+
+// With its context current. Null if the driver refuses.
+Stream* stream_of(Handle context) {
+    if (!check(driver().set_context(context), "cuCtxSetCurrent", 0, 0)) return nullptr;
+    Stream& stream = streams[context];
+    if (stream.own != nullptr) return &stream;
+    return check(driver().create_stream(&stream.own, kNonBlocking), "cuStreamCreate", 0, 0) ? &stream : nullptr;
 }
 
 }  // namespace
@@ -81,27 +86,34 @@ bool is_device(const void* address) {
            kind == kDeviceMemory;
 }
 
-void adopt_context() {
+void* current_context() {
     Handle current = nullptr;
-    if (context == nullptr && driver().there && driver().get_context(&current) == 0) context = current;
+    if (driver().there) driver().get_context(&current);
+    return current;
 }
 
-void to_device(uint64_t to, const void* from, size_t num_bytes) {
-    check(driver().copy_in(to, from, num_bytes, stream()), "cuMemcpyHtoDAsync", to, num_bytes);
-    unsettled = true;
+bool to_device(void* context, uint64_t to, const void* from, size_t num_bytes) {
+    Stream* stream = stream_of(context);
+    if (stream == nullptr) return false;
+    stream->unsettled = true;
+    return check(driver().copy_in(to, from, num_bytes, stream->own), "cuMemcpyHtoDAsync", to, num_bytes);
 }
 
-void from_device(void* to, uint64_t from, size_t num_bytes) {
-    Handle own = stream();
-    check(driver().copy_out(to, from, num_bytes, own), "cuMemcpyDtoHAsync", from, num_bytes);
-    check(driver().synchronize(own), "cuStreamSynchronize", from, num_bytes);
-    unsettled = false;
+bool from_device(void* context, void* to, uint64_t from, size_t num_bytes) {
+    Stream* stream = stream_of(context);
+    if (stream == nullptr) return false;
+    stream->unsettled = false;
+    return check(driver().copy_out(to, from, num_bytes, stream->own), "cuMemcpyDtoHAsync", from, num_bytes) &&
+           check(driver().synchronize(stream->own), "cuStreamSynchronize", from, num_bytes);
 }
 
 void settle() {
-    if (!unsettled) return;
-    check(driver().synchronize(stream()), "cuStreamSynchronize", 0, 0);
-    unsettled = false;
+    for (auto& [context, stream] : streams) {
+        if (!stream.unsettled) continue;
+        check(driver().set_context(context), "cuCtxSetCurrent", 0, 0);
+        check(driver().synchronize(stream.own), "cuStreamSynchronize", 0, 0);
+        stream.unsettled = false;
+    }
 }
 
 }  // namespace card::gpu

@@ -24,28 +24,25 @@ void store(uint8_t* to, const void* from, uint64_t size) {
 
 }  // namespace
 
-void Region::write(uint64_t address, const void* from, uint64_t size) const {
-    if (host == nullptr) {
-        gpu::to_device(address, from, size);
-    } else {
-        store(host + (address - base), from, size);
-    }
+bool Region::write(uint64_t address, const void* from, uint64_t size) const {
+    if (host == nullptr) return gpu::to_device(context, address, from, size);
+    store(host + (address - base), from, size);
+    return true;
 }
 
-void Region::read(void* to, uint64_t address, uint64_t size) const {
-    if (host == nullptr) {
-        gpu::from_device(to, address, size);
-    } else {
-        std::memcpy(to, host + (address - base), size);
-    }
+bool Region::read(void* to, uint64_t address, uint64_t size) const {
+    if (host == nullptr) return gpu::from_device(context, to, address, size);
+    std::memcpy(to, host + (address - base), size);
+    return true;
 }
 
 Memory::Memory(unsigned process) : next_(process * kFirstKeyOfProcess + 0x100) {}
 
-Region* Memory::add(uint32_t domain, uint64_t base, uint64_t num_bytes, unsigned access, uint8_t* host) {
+Region* Memory::add(uint32_t domain, uint64_t base, uint64_t num_bytes, unsigned access, uint8_t* host,
+                    void* context) {
     // The lower byte of a key is the user's own in mlx5; here it tells a key from its neighbours.
     next_ += 0x101;
-    return &(regions_[next_] = Region{next_, domain, base, num_bytes, access, host});
+    return &(regions_[next_] = Region{next_, domain, base, num_bytes, access, host, context});
 }
 
 void Memory::remove(uint32_t key) { regions_.erase(key); }

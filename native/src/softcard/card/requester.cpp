@@ -196,7 +196,7 @@ ibv_wc_status QueuePair::gather(uint64_t offset, uint64_t num_bytes, std::vector
                 address);
             return IBV_WC_LOC_PROT_ERR;
         }
-        region->read(&out[filled], address, part);
+        if (!region->read(&out[filled], address, part)) return IBV_WC_LOC_ACCESS_ERR;
         filled += part;
         offset = 0;
     }
@@ -213,8 +213,7 @@ bool QueuePair::scatter(const Work& work, uint64_t offset, const uint8_t* data, 
         uint64_t part = std::min(segment.num_bytes - offset, num_bytes), address = segment.address + offset;
         const Region* region =
             card_.memory().find(segment.key, setup_.domain, address, part, IBV_ACCESS_LOCAL_WRITE);
-        if (region == nullptr) return false;
-        region->write(address, data, part);
+        if (region == nullptr || !region->write(address, data, part)) return false;
         data += part, num_bytes -= part, offset = 0;
         if (num_bytes == 0) return true;
     }

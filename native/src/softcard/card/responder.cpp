@@ -59,8 +59,7 @@ ibv_wc_status QueuePair::perform(const Frame& frame, const uint8_t* data, std::v
                                                        IBV_ACCESS_REMOTE_READ);
             if (region == nullptr || (access_ & IBV_ACCESS_REMOTE_READ) == 0) return IBV_WC_REM_ACCESS_ERR;
             result.resize(frame.num_bytes);
-            region->read(result.data(), frame.address, frame.num_bytes);
-            return IBV_WC_SUCCESS;
+            return region->read(result.data(), frame.address, frame.num_bytes) ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR;
         }
         case Operation::kCompareSwap:
         case Operation::kFetchAdd: return perform_atomic(frame, result);
@@ -80,8 +79,8 @@ ibv_wc_status QueuePair::perform_write(const Frame& frame, const uint8_t* data) 
         auto time = std::chrono::microseconds(card_.faults().random(kHoldMicroseconds));
         held_.push_back({frame.key, frame.address, {data, data + frame.num_bytes}, frame.sequence,
                          Clock::now() + time});
-    } else {
-        region->write(frame.address, data, frame.num_bytes);
+    } else if (!region->write(frame.address, data, frame.num_bytes)) {
+        return IBV_WC_REM_OP_ERR;
     }
     return IBV_WC_SUCCESS;
 }
@@ -93,12 +92,12 @@ ibv_wc_status QueuePair::perform_atomic(const Frame& frame, std::vector<uint8_t>
     if (region == nullptr || (access_ & IBV_ACCESS_REMOTE_ATOMIC) == 0) return IBV_WC_REM_ACCESS_ERR;
     if (frame.address % size != 0) return IBV_WC_REM_INV_REQ_ERR;
     uint64_t old = 0;
-    region->read(&old, frame.address, size);
+    if (!region->read(&old, frame.address, size)) return IBV_WC_REM_OP_ERR;
     bool swaps = size == sizeof(uint64_t) && Settings::get().big_endian_atomics;
     if (swaps) old = be64toh(old);
     uint64_t changed = frame.atomic.apply(frame.operation, old);
     if (swaps) changed = htobe64(changed);
-    region->write(frame.address, &changed, size);
+    if (!region->write(frame.address, &changed, size)) return IBV_WC_REM_OP_ERR;
     result.resize(size);
     uint32_t swapped = htobe32(static_cast<uint32_t>(old));
     std::memcpy(result.data(), frame.atomic.big_endian_result ? static_cast<void*>(&swapped) : &old, size);
@@ -113,8 +112,7 @@ ibv_wc_status QueuePair::perform_receive(const Frame& frame, const uint8_t* data
         if (frame.num_bytes > entry.segment.num_bytes) return IBV_WC_REM_INV_REQ_ERR;
         const Region* region = card_.memory().find(entry.segment.key, setup_.domain, entry.segment.address,
                                                    frame.num_bytes, IBV_ACCESS_LOCAL_WRITE);
-        if (region == nullptr) return IBV_WC_REM_OP_ERR;
-        region->write(entry.segment.address, data, frame.num_bytes);
+        if (region == nullptr || !region->write(entry.segment.address, data, frame.num_bytes)) return IBV_WC_REM_OP_ERR;
     }
     gpu::settle();
     setup_.receive_completions->push({nullptr, entry.id, setup_.number, IBV_WC_SUCCESS, frame.num_bytes,

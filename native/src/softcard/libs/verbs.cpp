@@ -49,8 +49,8 @@ ibv_mr* make_region(ibv_pd* pd, void* address, uint64_t base, size_t length, int
     Card& card = Card::get();
     std::lock_guard guard(card.lock());
     if (!card.may_make()) return nullptr;
-    if (host == nullptr) gpu::adopt_context();
-    Region* region = card.memory().add(domain_of(pd), base, length, static_cast<unsigned>(access), host);
+    void* context = host == nullptr ? gpu::current_context() : nullptr;
+    Region* region = card.memory().add(domain_of(pd), base, length, static_cast<unsigned>(access), host, context);
     auto* out = new MemoryRegion{};
     out->context = pd->context;
     out->pd = pd;
