@@ -205,6 +205,7 @@ __device__ __noinline__ uint64_t await_late(Others others, uint32_t epoch, Look 
 // the Wait, as it is by then. Both are passed by value.
 template <class Others, class Look, class What>
 __device__ __forceinline__ uint64_t await(const Others& others, uint32_t epoch, Look look, What what) {
+#pragma unroll 1  // 64 looks in a row would push the loops that move rows out of the instruction cache
     for (uint32_t spins = 0; spins < kSpinsPerLook; ++spins) {
         uint64_t seen;
         if (look(seen)) return seen;
