@@ -13,48 +13,93 @@ namespace deepep::normal {
 
 constexpr int kLaneVectors = 2;  // of bf16, which a lane casts to one of codes
 
-// The lane's vectors of a row, or their sum over the row's selections. from: of selection k in lane k.
-__device__ __forceinline__ Vectors<kLaneVectors> load_unit(const StageParams& p, int row, int from,
-                                                           uint32_t selections, int unit, bool active) {
-    Vectors<kLaneVectors> x = {};
-    if (!p.expanded_rows) {
-        uint64_t source = p.x + static_cast<uint64_t>(row) * p.x_stride + unit * (16 * kLaneVectors);
+using Unit = Vectors<kLaneVectors>;
+
+// A row that may start anywhere.
+struct AnyRow {
+    static constexpr int kUnitsAtOnce = 1;
+    uint64_t from;
+
+    __device__ Unit load(int unit, bool active) const {
+        Unit x = {};
 #pragma unroll
         for (int i = 0; i < kLaneVectors; ++i)
-            if (active) x.v[i] = load_vector(source + i * 16);
+            if (active) x.v[i] = load_vector(from + (unit * kLaneVectors + i) * 16);
         return x;
     }
-    float sum[kLaneVectors][8] = {};
-    for (uint32_t left = selections; left != 0; left &= left - 1) {
-        uint64_t source = p.x + static_cast<uint64_t>(__shfl_sync(~0u, from, __ffs(left) - 1)) * p.x_stride;
+};
+
+// A row on 16 bytes: nothing stands between its loads, so several are under way together.
+struct AlignedRow {
+    static constexpr int kUnitsAtOnce = 4;
+    uint64_t from;
+
+    __device__ Unit load(int unit, bool active) const {
+        Unit x = {};
 #pragma unroll
         for (int i = 0; i < kLaneVectors; ++i)
-            if (active) add_vector(sum[i], load_vector(source + (unit * kLaneVectors + i) * 16));
+            if (active) x.v[i] = __ldg(at<const uint4>(from, (unit * kLaneVectors + i) * 16));
+        return x;
     }
+};
+
+// The sum of a row's selections. from: of selection k in lane k.
+struct SummedRow {
+    static constexpr int kUnitsAtOnce = 1;
+    const StageParams& p;
+    int from;
+    uint32_t selections;
+
+    __device__ Unit load(int unit, bool active) const {
+        float sum[kLaneVectors][8] = {};
+        for (uint32_t left = selections; left != 0; left &= left - 1) {
+            uint64_t source = p.x + static_cast<uint64_t>(__shfl_sync(~0u, from, __ffs(left) - 1)) * p.x_stride;
 #pragma unroll
-    for (int i = 0; i < kLaneVectors; ++i) x.v[i] = round_vector(sum[i]);
-    return x;
+            for (int i = 0; i < kLaneVectors; ++i)
+                if (active) add_vector(sum[i], load_vector(source + (unit * kLaneVectors + i) * 16));
+        }
+        Unit x;
+#pragma unroll
+        for (int i = 0; i < kLaneVectors; ++i) x.v[i] = round_vector(sum[i]);
+        return x;
+    }
+};
+
+template <class Row>
+__device__ __forceinline__ void cast_row(const StageParams& p, const Row& row, uint64_t to, int lane) {
+    constexpr int kScaleUnits = kFp8ScaleChannels / (8 * kLaneVectors);
+    int num_units = p.hidden / (8 * kLaneVectors);
+    for (int first = lane; first - lane < num_units; first += 32 * Row::kUnitsAtOnce) {
+        Unit x[Row::kUnitsAtOnce];
+#pragma unroll
+        for (int i = 0; i < Row::kUnitsAtOnce; ++i) x[i] = row.load(first + 32 * i, first + 32 * i < num_units);
+#pragma unroll
+        for (int i = 0; i < Row::kUnitsAtOnce; ++i) {
+            int unit = first + 32 * i;
+            Fp8Lane<kLaneVectors> cast = cast_fp8(x[i], false);
+            if (unit >= num_units) continue;
+            at<uint4>(to)[unit] = make_uint4(cast.words[0], cast.words[1], cast.words[2], cast.words[3]);
+            if (lane % kScaleUnits == 0) at<float>(to, p.hidden)[unit / kScaleUnits] = cast.scale;
+        }
+    }
 }
 
 __device__ inline void cast_row(const StageParams& p, int row, int lane) {
-    constexpr int kScaleUnits = kFp8ScaleChannels / (8 * kLaneVectors);
-    bool selects = p.expanded_rows && lane < p.topk;
-    int from = selects ? at<const int32_t>(p.expanded_rows)[static_cast<size_t>(row) * p.topk + lane] : -1;
-    uint32_t selections = __ballot_sync(~0u, from >= 0);
+    uint64_t from = p.x + static_cast<uint64_t>(row) * p.x_stride;
     uint64_t to = p.out + static_cast<uint64_t>(row) * p.out_stride;
-    int num_units = p.hidden / (8 * kLaneVectors);
-#pragma unroll 2
-    for (int first = 0; first < num_units; first += 32) {
-        int unit = first + lane;
-        bool active = unit < num_units;
-        Fp8Lane<kLaneVectors> cast = cast_fp8(load_unit(p, row, from, selections, unit, active), false);
-        if (!active) continue;
-        at<uint4>(to)[unit] = make_uint4(cast.words[0], cast.words[1], cast.words[2], cast.words[3]);
-        if (lane % kScaleUnits == 0) at<float>(to, p.hidden)[unit / kScaleUnits] = cast.scale;
+    if (!p.expanded_rows) {
+        if (from % 16 == 0)
+            cast_row(p, AlignedRow{from}, to, lane);
+        else
+            cast_row(p, AnyRow{from}, to, lane);
+        return;
     }
+    bool selects = lane < p.topk;
+    int selection = selects ? at<const int32_t>(p.expanded_rows)[static_cast<size_t>(row) * p.topk + lane] : -1;
+    cast_row(p, SummedRow{p, selection, __ballot_sync(~0u, selection >= 0)}, to, lane);
     if (selects && p.weights)
         at<float>(p.out_weights)[static_cast<size_t>(row) * p.topk + lane] =
-            from >= 0 ? at<const float>(p.weights)[from] : 0;
+            selection >= 0 ? at<const float>(p.weights)[selection] : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(kMaxThreads, 1)

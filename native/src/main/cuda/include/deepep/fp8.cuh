@@ -7,6 +7,7 @@
 #include <cfloat>
 
 #include "deepep/bf16.cuh"
+#include "deepep/math.cuh"
 
 namespace deepep {
 
@@ -24,11 +25,17 @@ struct Fp8Lane {
 template <int kVectors>
 __device__ __forceinline__ Fp8Lane<kVectors> cast_fp8(const Vectors<kVectors>& x, bool power_of_two) {
     constexpr int kChannels = kVectors * 8;
-    float v[kChannels], amax = 1e-4f;
+    float v[kChannels];
 #pragma unroll
     for (int i = 0; i < kChannels; ++i) v[i] = bf16_at(x.v[i / 8], i % 8);
+    uint32_t largest = 0;  // of the channels in even places, and in odd ones
 #pragma unroll
-    for (int i = 0; i < kChannels; ++i) amax = fmaxf(amax, fabsf(v[i]));  // leaves NaN out
+    for (int i = 0; i < kVectors; ++i) {
+        const uint32_t words[4] = {x.v[i].x, x.v[i].y, x.v[i].z, x.v[i].w};
+#pragma unroll
+        for (int w = 0; w < 4; ++w) largest = max_bf16x2(largest, words[w] & 0x7fff7fff);  // leaves NaN out
+    }
+    float amax = fmaxf(fmaxf(1e-4f, __uint_as_float(largest << 16)), __uint_as_float(largest & 0xffff0000u));
 #pragma unroll
     for (int step = 1; step < kFp8ScaleChannels / kChannels; step *= 2)
         amax = fmaxf(amax, __shfl_xor_sync(~0u, amax, step));

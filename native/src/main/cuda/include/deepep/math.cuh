@@ -10,4 +10,11 @@ __device__ __forceinline__ float approximate_reciprocal(float v) {
     return inverse;
 }
 
+// The larger of each pair of bf16; NaN only where both are.
+__device__ __forceinline__ uint32_t max_bf16x2(uint32_t a, uint32_t b) {
+    uint32_t larger;
+    asm("max.bf16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
+    return larger;
+}
+
 }  // namespace deepep
