@@ -139,7 +139,10 @@ __device__ inline bool await_words(const Nodes<Net>& nodes, uint32_t epoch, int 
         int rank = i / count, word = first + i % count;
         if (!nodes.is_source(rank)) continue;
         const uint64_t* here = header_slot(g, g.rank, rank, epoch) + word;
-        auto came = [=](uint64_t last) { return word_epoch(last) == epoch; };
+        auto look = [=](uint64_t& seen) {
+            seen = load_acquire_sys(here);
+            return word_epoch(seen) == epoch;
+        };
         const Group* group = &g;
         uint64_t begin = wait_begin(g);
         auto relayed = [=] {
@@ -147,8 +150,8 @@ __device__ inline bool await_words(const Nodes<Net>& nodes, uint32_t epoch, int 
         };
         // While ranks are masked, all are contacts or neighbours, and nobody else is to blame.
         auto direct = [=] { return Wait{rank, kPhaseHeader, epoch, word < kHeaderWords}; };
-        arrived = (Routes<Net>::word(nodes.b.network) != 0 ? await(nodes, epoch, here, came, direct)
-                                                           : await(nodes, epoch, here, came, relayed)) != 0;
+        arrived = (Routes<Net>::word(nodes.b.network) != 0 ? await(nodes, epoch, look, direct)
+                                                           : await(nodes, epoch, look, relayed)) != 0;
         // Of the contacts, relay_header tells.
         if (word == 0 && !Contacts<Net>::includes(g, nodes.b.network, rank)) tell_wait(g, kWaitForHeader, rank, begin);
     }

@@ -185,11 +185,9 @@ __device__ inline int pick_ring(const InternodeDispatchParams& params, uint32_t 
             }
             bool pending = mine && rings[n].window != 0, looks = pending && rings[n].put == rings[n].taken;
             if (looks) {
-                auto tail = at<const uint64_t>(incoming(net, b.tails, n)) + channel;
-                uint64_t word = load_relaxed_sys(tail);
-                if (word_epoch(word) == epoch) rings[n].put = word_value(word);
+                uint64_t word = load_acquire_sys(at<const uint64_t>(incoming(net, b.tails, n)) + channel);
+                if (word_epoch(word) == epoch) rings[n].put = word_value(word);  // acquire; pairs with tell_peers
                 looks = rings[n].put != rings[n].taken;
-                if (looks) load_acquire_sys(tail);  // acquire; pairs with tell_peers
             }
             looked |= looks;
             uint32_t ready = __ballot_sync(~0u, pending && rings[n].put != rings[n].taken);

@@ -70,9 +70,12 @@ __device__ inline bool await_record(const Nodes<Net>& nodes, uint32_t epoch, int
 template <class Ends, class Net>
 __device__ inline uint32_t await_count(const Nodes<Net>& nodes, uint32_t epoch, int place, const uint64_t* word,
                                        uint32_t count) {
-    auto came = [=](uint64_t last) { return word_epoch(last) == epoch && word_value(last) > count; };
+    auto look = [=](uint64_t& seen) {
+        seen = load_acquire_sys(word);
+        return word_epoch(seen) == epoch && word_value(seen) > count;
+    };
     int peer = Ends::rank(nodes.g, nodes.b.network, place);
-    uint64_t seen = await(nodes, epoch, word, came, [=] { return Wait{peer, kPhaseRows, count + 1ll, false, true}; });
+    uint64_t seen = await(nodes, epoch, look, [=] { return Wait{peer, kPhaseRows, count + 1ll, false, true}; });
     return seen != 0 ? word_value(seen) : count;
 }
 

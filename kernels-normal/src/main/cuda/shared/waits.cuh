@@ -188,41 +188,41 @@ __device__ inline int go_on(const Others& others, uint32_t epoch, const Wait& wa
     return -1;
 }
 
-// The slow path of await, out of line: hot loops have neither its registers nor its code. It looks by relaxed loads,
-// since each acquire empties the multiprocessor's L1 cache under those that move rows. The word that came, or 0.
-template <class Others, class Came, class What>
-__device__ __noinline__ uint64_t await_late(Others others, uint32_t epoch, const uint64_t* word, Came came,
-                                            What what) {
-    uint64_t begin = 0;
+// The slow path of await, out of line: hot loops have neither its registers nor its code. The word that came, or 0.
+template <class Others, class Look, class What>
+__device__ __noinline__ uint64_t await_late(Others others, uint32_t epoch, Look look, What what) {
+    uint64_t begin = now_ns(), seen;
     int gone = 0;
     for (uint32_t spins = 1;; ++spins) {
-        uint64_t seen = load_relaxed_sys(word);
-        if (came(seen)) {
-            load_acquire_sys(word);  // acquire; pairs with what stored the word that was seen, or a later one
-            return seen;
-        }
+        if (look(seen)) return seen;
         if (spins % kSpinsPerLook != 0) continue;
-        if (begin == 0) begin = now_ns();
         gone = go_on(others, epoch, what(), begin, seen, gone);
         if (gone < 0) return 0;
     }
 }
 
-// Spins until came(*word): then what its writer did before the release is visible here. Returns the word, or 0 if the
-// wait is in vain. what(): the Wait, as it is by then. Both are passed by value.
-template <class Others, class Came, class What>
-__device__ __forceinline__ uint64_t await(const Others& others, uint32_t epoch, const uint64_t* word, Came came,
-                                          What what) {
-    uint64_t seen = load_acquire_sys(word);
-    return came(seen) ? seen : await_late(others, epoch, word, came, what);
+// Spins until look(seen), which sets `seen` to the word it saw. Returns the word, or 0 if the wait is in vain. what():
+// the Wait, as it is by then. Both are passed by value.
+template <class Others, class Look, class What>
+__device__ __forceinline__ uint64_t await(const Others& others, uint32_t epoch, Look look, What what) {
+#pragma unroll 1  // 64 looks in a row would push the loops that move rows out of the instruction cache
+    for (uint32_t spins = 0; spins < kSpinsPerLook; ++spins) {
+        uint64_t seen;
+        if (look(seen)) return seen;
+    }
+    return await_late(others, epoch, look, what);
 }
 
-// Spins until *word carries the epoch, and `seen` is the word. False if the wait is in vain.
+// Spins until *word carries the epoch: then what its writer did before the release is visible here, and `seen` is the
+// word. False if the wait is in vain.
 template <class Others>
 __device__ __forceinline__ bool await_word(const Others& others, uint32_t epoch, int peer, Phase phase,
                                            const uint64_t* word, uint64_t& seen, bool in_every_call = false) {
-    auto came = [=](uint64_t last) { return word_epoch(last) == epoch; };
-    seen = await(others, epoch, word, came, [=] { return Wait{peer, phase, epoch, in_every_call}; });
+    auto look = [=](uint64_t& last) {
+        last = load_acquire_sys(word);
+        return word_epoch(last) == epoch;
+    };
+    seen = await(others, epoch, look, [=] { return Wait{peer, phase, epoch, in_every_call}; });
     return seen != 0;
 }
 
