@@ -228,7 +228,9 @@ __device__ __noinline__ bool is_over(const Group& g, const Call& call, Wait& wai
     if (wait.decides()) {
         Kind other = static_cast<Kind>(1 - call.kind);
         const uint64_t* header = header_from(g, other, wait.peer, call.next_other);
-        wait.lost = word_epoch(load_acquire_sys(header)) == call.next_other;  // pairs with the peer's store_words
+        bool has_begun = word_epoch(load_acquire_sys(header)) == call.next_other;  // pairs with the peer's store_words
+        // Over a network each header travels in some queue, and this call's may come after the other's.
+        wait.lost = has_begun && (!is_remote(g, wait.peer) || now + g.timeout_ns / 2 > wait.deadline);
     }
     if (now < wait.deadline && !wait.is_ahead(seen, expected) && wait.gone == 0) {
         wait.gone = ask_host(g, wait, now);

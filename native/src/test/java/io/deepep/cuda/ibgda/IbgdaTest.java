@@ -186,6 +186,7 @@ class IbgdaTest {
         "THREAD, false, 64"
     })
     void movesData(IbgdaOptions.Doorbells doorbells, boolean inGpu, long maxMessage) {
+        SoftwareCard.requireReachOfGpu(doorbells == IbgdaOptions.Doorbells.GPU);
         open(2, 1, options(doorbells, inGpu, true, maxMessage, LONG));
         MemorySegment outbox =
                 ranks.memory(0).asSlice(CardRanks.NETWORK_BYTES + SLOTS_STRIDE, 8192);
@@ -349,6 +350,7 @@ class IbgdaTest {
             value = IbgdaOptions.Doorbells.class,
             names = {"GPU", "THREAD"})
     void aPortThatStaysDownFailsItsQueues(IbgdaOptions.Doorbells doorbells) {
+        SoftwareCard.requireReachOfGpu(doorbells == IbgdaOptions.Doorbells.GPU);
         open(2, 1, options(doorbells, true, true, 1 << 30, LONG));
         card.faults("port down");
         command(NicCheckStructs.SIGNAL, 1).flag(0, 1);

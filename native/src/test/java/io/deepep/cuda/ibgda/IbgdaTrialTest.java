@@ -24,6 +24,7 @@ class IbgdaTrialTest {
         String reason = CudaDriver.unavailabilityReason().orElse("");
         RequiredBackends.assume(Device.Kind.CUDA, reason.isEmpty(), reason);
         card = SoftwareCard.require();
+        SoftwareCard.requireReachOfGpu(true);
         card.faults("");
     }
 

@@ -1,5 +1,6 @@
 package io.deepep.cuda.ibgda;
 
+import io.deepep.cuda.CudaDevice;
 import io.deepep.cuda.rdma.RdmaDevice;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -40,6 +41,18 @@ final class SoftwareCard {
                         .find("ibv_card_num_objects");
         Assumptions.assumeTrue(function.isPresent(), "the card is a real one");
         return new SoftwareCard(function.get());
+    }
+
+    /**
+     * Skips the test on a real GPU, which can neither ring a card in software nor have its queues
+     * read by one.
+     *
+     * @param rings whether the test wants that
+     */
+    static void requireReachOfGpu(boolean rings) {
+        Assumptions.assumeTrue(
+                !rings || CudaDevice.of(0).name().equals("DeepEP emulator"),
+                "a real GPU does not reach a card in software");
     }
 
     /** Objects that users of the card have made and not given back. */

@@ -1,0 +1,70 @@
+package io.deepep.buffer;
+
+import io.deepep.LowLatencyFormat;
+import io.deepep.testkit.conformance.Ranks;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
+import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Queue pairs keep no order among each other: what a queue holds back changes nothing. */
+class IbgdaOrderTest {
+    private static final int NUM_PAIRS = 12;
+    private static final int NUM_STALLS = 24;
+
+    /** Some of a call's entries, so that stalls meet headers of either kind. */
+    private static final int ENTRIES_BETWEEN = 37;
+
+    private static final int STALL_MILLIS = 300;
+
+    /** The card looks at its file of faults so often. */
+    private static final long LOOK_MILLIS = 60;
+
+    private Path faults;
+
+    @BeforeEach
+    void requireCard() {
+        faults = CardBackends.requireCard().resolve("faults");
+    }
+
+    @AfterEach
+    void withoutFaults() throws Exception {
+        if (faults != null) {
+            setFaults("");
+        }
+    }
+
+    private void setFaults(String text) throws IOException, InterruptedException {
+        Files.writeString(faults, text + "\n");
+        Thread.sleep(LOOK_MILLIS);
+    }
+
+    /**
+     * A rank whose header of a combine is held back begins the next dispatch meanwhile, whose
+     * header comes first: it has not forgotten the combine.
+     */
+    @Test
+    void headersOfLaterCallsComeFirst() throws Exception {
+        setFaults(
+                IntStream.range(1, NUM_STALLS)
+                        .mapToObj(i -> "stall %d %d".formatted(i * ENTRIES_BETWEEN, STALL_MILLIS))
+                        .collect(Collectors.joining("\n")));
+        LowLatencyShape shape = new LowLatencyShape(2, 2, 8, 256, 4, 8);
+        Ranks.run(
+                BufferTestBackends.CUDA_IBGDA,
+                shape.topology(),
+                shape::limit,
+                context -> {
+                    LowLatencyRank rank = shape.raggedRank(context);
+                    for (int i = 0; i < NUM_PAIRS; i++) {
+                        rank.roundTrip(LowLatencyFormat.FP8);
+                    }
+                });
+    }
+}
