@@ -105,7 +105,8 @@ class NormalLayoutProperties {
         assertThat(rdma.headers().recordBytes()).isEqualTo(rdma.headerBytes());
         assertThat(rdma.records().recordBytes() % 16).isZero();
         assertThat(rdma.records().recordBytes())
-                .isGreaterThanOrEqualTo(NormalRdmaLayout.NODE_ROWS_BYTES + 8L * c.limits.maxTopk());
+                .isGreaterThanOrEqualTo(
+                        4L * NormalRdmaLayout.nodeRows(c.topology) + 8L * c.limits.maxTopk());
         boolean internode = c.topology.isInternode();
         assertThat(c.nvl().headers().recordBytes())
                 .isGreaterThanOrEqualTo(

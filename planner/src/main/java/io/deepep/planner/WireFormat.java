@@ -60,7 +60,7 @@ public record WireFormat(
         long beside =
                 (long) shape.numTokens()
                                 * (dispatch
-                                        ? NormalRdmaLayout.recordBytes(shape.numTopk())
+                                        ? NormalRdmaLayout.recordBytes(topology, shape.numTopk())
                                         : weights)
                         + FLAG_BYTES * blocks;
         return new WireFormat(

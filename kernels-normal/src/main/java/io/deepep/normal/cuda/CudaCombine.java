@@ -62,6 +62,7 @@ final class CudaCombine implements CudaOperation<CombineResult> {
         }
         Config config =
                 NormalConfigs.choose(
+                        state.topology,
                         plan.config(),
                         plan.numSms(),
                         state.combineConfig,

@@ -60,6 +60,7 @@ final class CudaDispatch implements CudaOperation<DispatchResult> {
         requireNotReceived(plan.x());
         Config config =
                 NormalConfigs.choose(
+                        state.topology,
                         plan.config(),
                         plan.numSms(),
                         state.dispatchConfig,

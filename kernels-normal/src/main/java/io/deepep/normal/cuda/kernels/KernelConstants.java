@@ -64,7 +64,7 @@ public final class KernelConstants {
     public static final int RING_STATE_BYTES = 32;
 
     /** A token's rows at the ranks of one node: {@code NodeRows}. */
-    public static final int NODE_ROWS_BYTES = NormalRdmaLayout.NODE_ROWS_BYTES;
+    public static final int NODE_ROWS_BYTES = Integer.BYTES * HeaderWord.NARROW_RANKS;
 
     /** Low bits of the key of a bad selection that {@code LayoutParams} brings back: its k. */
     public static final int LAYOUT_KEY_BITS = 8;
