@@ -1,6 +1,5 @@
 package io.deepep.normal.cuda.kernels;
 
-import io.deepep.EpTopology;
 import io.deepep.NormalLimits;
 import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.normal.HeaderWord;
@@ -97,8 +96,8 @@ public final class KernelConstants {
 
     private KernelConstants() {}
 
-    public static KernelHeader addTo(KernelHeader header) {
-        return header.constant("kMaxRanks", EpTopology.MAX_NVL_RANKS)
+    static KernelHeader addTo(KernelHeader header, int maxRanks) {
+        return header.constant("kMaxRanks", maxRanks)
                 .constant("kMaxTopk", NormalLimits.MAX_TOPK)
                 .constant("kMaxBlocks", MAX_BLOCKS)
                 .constant("kThreads", THREADS)
