@@ -57,13 +57,27 @@ __device__ __forceinline__ void add_rank(WideMask& mask, int rank, uint32_t pres
 __device__ __forceinline__ uint32_t without(uint32_t mask, uint32_t masked) { return mask & ~masked; }
 __device__ __forceinline__ WideMask without(const WideMask& mask, uint32_t) { return mask; }
 
-// The first rank that is in one of them alone; less than 0: none.
-__device__ __forceinline__ int first_difference(uint32_t a, uint32_t b) { return __ffs(a ^ b) - 1; }
-__device__ __forceinline__ int first_difference(const WideMask& a, const WideMask& b) {
+// The ranks that are in one of them alone, and the first of some ranks; less than 0: there is none.
+__device__ __forceinline__ uint32_t difference(uint32_t a, uint32_t b) { return a ^ b; }
+__device__ __forceinline__ WideMask difference(const WideMask& a, const WideMask& b) {
+    WideMask mask;
+#pragma unroll
+    for (int w = 0; w < kRounds; ++w) mask.word[w] = a.word[w] ^ b.word[w];
+    return mask;
+}
+__device__ __forceinline__ bool is_empty(uint32_t mask) { return mask == 0; }
+__device__ __forceinline__ bool is_empty(const WideMask& mask) {
+    uint32_t all = 0;
+#pragma unroll
+    for (int w = 0; w < kRounds; ++w) all |= mask.word[w];
+    return all == 0;
+}
+__device__ __forceinline__ int first_rank(uint32_t mask) { return __ffs(mask) - 1; }
+__device__ __forceinline__ int first_rank(const WideMask& mask) {
     int first = -1;
 #pragma unroll
     for (int w = kRounds - 1; w >= 0; --w)
-        if (a.word[w] != b.word[w]) first = w * 32 + first_difference(a.word[w], b.word[w]);
+        if (mask.word[w] != 0) first = w * 32 + first_rank(mask.word[w]);
     return first;
 }
 
@@ -99,8 +113,8 @@ __device__ inline RankMask token_mask(const DispatchParams& p, int t, uint32_t* 
         }
     }
     if (p.is_token_in_rank && good) {
-        int wrong = first_difference(mask, layout_mask(p, t));
-        if (wrong >= 0) keep_bad_selection(p, t, kFirstMaskKey + wrong);
+        RankMask wrong = difference(mask, layout_mask(p, t));
+        if (!is_empty(wrong)) keep_bad_selection(p, t, kFirstMaskKey + first_rank(wrong));
     }
     return mask;
 }
