@@ -1,4 +1,5 @@
-// The loading warp of a combine on one node: which rows of which token come next, and into which slots of shared memory.
+// The loading warp of a combine on one node: which rows of which token come next, and into which slots of shared
+// memory.
 #pragma once
 
 #include "../shared/combine_peers.cuh"
@@ -39,8 +40,8 @@ __device__ __forceinline__ int32_t token_row(const CombineParams& p, const Combi
 
 // One lane: asks for a chunk of a row.
 template <class Wire>
-__device__ __forceinline__ void load_row_chunk(const CombineParams& p, CombineShared& shared, uint8_t* slots, uint32_t s,
-                                               int chunk, int rank, int32_t row) {
+__device__ __forceinline__ void load_row_chunk(const CombineParams& p, CombineShared& shared, uint8_t* slots,
+                                               uint32_t s, int chunk, int rank, int32_t row) {
     uint32_t begin = chunk * p.chunk_bytes, bytes = Wire::num_bytes(p, chunk);
     barrier_arrive_expect(&shared.ring.full[s], bytes);
     uint64_t offset = static_cast<uint64_t>(row) * shared.peers.x_stride[rank];
@@ -140,10 +141,11 @@ __device__ inline void load_chunks(const CombineParams& p, const OneNode& node, 
 // Rows of a token that are asked for together in a large node: as few as any number of slots has room for, many times.
 constexpr int kRowsAtOnce = 4;
 
-// Warp 0, in a large node, one token at a time: in round r lane l stands for rank 32 * r + l. A token may have more rows
-// than there are slots; they are asked for in the order of the ranks, a few at a time.
+// Warp 0, in a large node, one token at a time: in round r lane l stands for rank 32 * r + l. A token may have more
+// rows than there are slots; they are asked for in the order of the ranks, a few at a time.
 template <class Wire>
-__device__ inline void load_many_chunks(const CombineParams& p, CombineShared& shared, uint8_t* slots, uint32_t epoch) {
+__device__ inline void load_many_chunks(const CombineParams& p, CombineShared& shared, uint8_t* slots,
+                                        uint32_t epoch) {
     int lane = threadIdx.x % 32;
     uint32_t slot = 0, round = 0, num_slots = p.num_slots;  // of the next row
     uint32_t* cursor = &state_of(p.group)->cursor;

@@ -5,9 +5,9 @@
 // ranks, adds the biases in order and rounds once to bf16. Weights are summed in the same order. The closing flags say
 // that x may be overwritten.
 //
-// In nodes whose ranks have no lane of a warp each (kIsWide), an earlier launch brings rows to where peers read them.
-// Elsewhere, rows that peers cannot read (stage_x) are brought to them, or to x, by the first num_stage_blocks blocks of the
-// launch, a batch at a time: see combine_stage.cuh. Then these blocks sum with the others what is left.
+// Rows that peers cannot read (stage_x) are brought to them, or to x, by the first num_stage_blocks blocks of the
+// launch, a batch at a time: see combine_stage.cuh. Then these blocks sum with the others what is left. In large nodes
+// (kIsWide) an earlier launch brings such rows, and none is staged.
 //
 // Rows that travel as fp8 have been cast into the heap before (normal_cast.cu): none is staged.
 //

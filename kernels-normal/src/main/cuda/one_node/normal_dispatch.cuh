@@ -11,8 +11,8 @@
 // After a fault seen by all ranks (bad expert, headers that differ, too many rows) no row has been written anywhere.
 //
 // Launch: any number of blocks up to 256, all of them resident together, kThreads threads each. Dynamic shared memory:
-// u32 [num_experts]; at bases_offset i32 [number of blocks][kMaxRanks]; at stages_offset num_copy_warps * 2 * row_stride.
-// The outputs topk_idx and topk_weights are 16-byte aligned.
+// u32 [num_experts]; at bases_offset i32 [number of blocks][kMaxRanks]; at stages_offset num_copy_warps * 2 *
+// row_stride. The outputs topk_idx and topk_weights are 16-byte aligned.
 #pragma once
 
 #include "../shared/dispatch_layout.cuh"

@@ -131,8 +131,8 @@ __device__ __forceinline__ void sum_warp_counts(LayoutShared& shared) {
     shared.running[threadIdx.x] = sum;
 }
 
-// The order of token t, whose ranks are `mask`, among those of the block from `first` on, where there are more ranks than
-// a lane has registers for: once to count, once more to place. All threads of the block.
+// Where token t, whose ranks are `mask`, stands among the block's tokens so far, of which each thread has one. With
+// more ranks than a lane has registers for: once to count, once more to place. All threads of the block.
 __device__ inline void order_tokens(const DispatchParams& p, LayoutShared& shared, const WideMask& mask, int t,
                                     bool mine) {
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, num_ranks = p.group.num_ranks;
@@ -195,6 +195,17 @@ __device__ inline void lay_out_tokens(const DispatchParams& p, LayoutShared& sha
     auto total = at<uint32_t>(p.expert_hist);
     for (int e = threadIdx.x; e < p.num_experts; e += kThreads)
         if (hist[e] != 0) atomicAdd(&total[e], hist[e]);
+}
+
+// The ranks that a warp takes: one, in large nodes every so many warps one. At least num_ranks warps, or a large node.
+template <class Body>
+__device__ __forceinline__ void for_ranks_of_warp(int num_ranks, Body body) {
+    int warp = threadIdx.x / 32;
+    if constexpr (kIsWide) {
+        for (int rank = warp; rank < num_ranks; rank += blockDim.x / 32) body(rank);
+    } else {
+        if (warp < num_ranks) body(warp);
+    }
 }
 
 // bases[b][d]: the row at rank d of block b's first token that goes there. All threads of the block; zeros when cached,

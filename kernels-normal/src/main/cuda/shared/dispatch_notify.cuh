@@ -83,13 +83,13 @@ __device__ inline void check_layout(const DispatchParams& p, int num_ranks, int3
     int& first_wrong = first_wrong_count();
     if (p.tokens_per_rank == 0) return;
     auto per_rank = at<const int32_t>(p.tokens_per_rank), per_expert = at<const int32_t>(p.tokens_per_expert);
-    int num_checks = p.num_experts + num_ranks;
+    int num_checks = p.num_experts + num_ranks, num_bits = kIsWide ? 0 : kMaxRanks;
     if (threadIdx.x == 0) first_wrong = num_checks;
     __syncthreads();
     for (int i = threadIdx.x; i < num_checks; i += kThreads) {
         int rank = i - p.num_experts;
         bool good =
-            rank >= 0 ? per_rank[rank] == counts[rank] || (!kIsWide && rank < kMaxRanks && masked >> rank & 1) || is_left_out(rank)
+            rank >= 0 ? per_rank[rank] == counts[rank] || (rank < num_bits && masked >> rank & 1) || is_left_out(rank)
                       : !per_expert || per_expert[i] == static_cast<int32_t>(hist[i]);
         if (!good) atomicMin(&first_wrong, i);
     }

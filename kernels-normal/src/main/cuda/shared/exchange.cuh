@@ -79,19 +79,8 @@ __device__ __forceinline__ int first_expert_word(const Group& g) {
     return kIsWide ? kFirstCount + g.num_ranks : kHeaderWords;
 }
 
-// The ranks that a warp takes: one, in large nodes every so many warps one. At least num_ranks warps, or a large node.
-template <class Body>
-__device__ __forceinline__ void for_ranks_of_warp(int num_ranks, Body body) {
-    int warp = threadIdx.x / 32;
-    if constexpr (kIsWide) {
-        for (int rank = warp; rank < num_ranks; rank += blockDim.x / 32) body(rank);
-    } else {
-        if (warp < num_ranks) body(warp);
-    }
-}
-
-// Sends table.mine to a peer, and the counts of its own experts. One warp. To peers the words announce nothing that this
-// launch has written; to this rank's own blocks, the layout.
+// Sends table.mine to a peer, and the counts of its own experts. One warp. To peers the words announce nothing that
+// this launch has written; to this rank's own blocks, the layout.
 __device__ __forceinline__ void send_header_to(const OneNode& node, uint32_t epoch, const HeaderTable& table,
                                                const uint32_t* expert_counts, int num_local_experts, int peer) {
     const Group& g = node.g;
@@ -135,8 +124,8 @@ __device__ __forceinline__ bool read_header(const OneNode& node, uint32_t epoch,
     return arrived && !left;
 }
 
-// Collects every rank's header, in each block for itself. All threads; at least num_ranks warps, or a large node. False:
-// one did not come. The header of a masked rank is all zeros.
+// Collects every rank's header, in each block for itself. All threads; at least num_ranks warps, or a large node.
+// False: one did not come. The header of a masked rank is all zeros.
 __device__ inline bool read_headers(const OneNode& node, uint32_t epoch, HeaderTable& table) {
     const Group& g = node.g;
     int peer = threadIdx.x / 32, lane = threadIdx.x % 32;

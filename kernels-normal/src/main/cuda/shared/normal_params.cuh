@@ -1,8 +1,8 @@
 // What the normal kernels share with Java: structs, the words they exchange, the modes they run in.
 // Offsets are bytes from a rank's heap base.
 //
-// Words of a header are stored as epoch | word << 32. On one node counts per rank follow at kFirstCount, then the counts
-// of the receiver's experts. The words of a node whose ranks have a lane each are one warp wide with the counts; larger
+// Words of a header are stored as epoch | word << 32. On one node counts per rank follow at kFirstCount, then the
+// counts of the receiver's experts. Where ranks have a lane each, the words are one warp wide with the counts; larger
 // nodes have kernels of their own, built with DEEPEP_NORMAL_WIDE, in which warps take ranks in rounds.
 #pragma once
 

@@ -7,13 +7,17 @@ import io.deepep.DType;
 import io.deepep.DispatchLayout;
 import io.deepep.DispatchPlan;
 import io.deepep.Tensor;
+import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.RoutingException;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
+import io.deepep.testkit.conformance.Misbehaviour;
 import io.deepep.testkit.conformance.RankContext;
+import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.oracle.LayoutCheck;
 import io.deepep.testkit.oracle.NormalDispatchCheck;
+import java.time.Duration;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -79,12 +83,91 @@ public record NormalLargeConformance(TestBackend backend) implements NormalSuite
         DispatchPlan plan =
                 rank.bare().topk(context.upload(idx), rank.weights(), shape.experts()).build();
         for (int i = 0; i < 2; i++) {
-            RoutingException error =
-                    catchThrowableOfType(RoutingException.class, () -> rank.call(plan));
-            assertThat(error).as("on every rank").isNotNull();
-            assertThat(error.rank()).isEqualTo(culprit);
-            assertThat(error).hasMessageContaining("=" + (shape.experts() + culprit));
+            requireRouting(rank, plan, culprit, "=" + (shape.experts() + culprit));
         }
         rank.roundTrip();
+    }
+
+    private static void requireRouting(
+            NormalRank rank, DispatchPlan plan, int culprit, String mention) {
+        RoutingException error =
+                catchThrowableOfType(RoutingException.class, () -> rank.call(plan));
+        assertThat(error).as("on every rank").isNotNull();
+        assertThat(error.rank()).isEqualTo(culprit);
+        assertThat(error).hasMessageContaining(mention);
+    }
+
+    /** The last rank's layout is wrong about itself: in its mask, then in its counts. */
+    @Cases
+    @MethodSource({LARGE_NODE, LARGE_NODES})
+    public void contradictoryLayout(NormalShape shape, RankContext context) {
+        int last = shape.topology().numRanks() - 1;
+        NormalRank rank = shape.rank(context);
+        DispatchLayout good = context.buffer().getDispatchLayout(rank.topkIdx(), shape.experts());
+        Tensor perRank = context.download(good.numTokensPerRank());
+        Tensor mask = context.download(good.isTokenInRank());
+        if (context.rank() == last) {
+            perRank.setLong(perRank.getLong(last) + 1, last);
+            mask.setLong(mask.getLong(1, last) ^ 1, 1, last);
+        }
+        DispatchLayout otherMask =
+                new DispatchLayout(
+                        good.numTokensPerRank(),
+                        good.numTokensPerRdmaRank(),
+                        good.numTokensPerExpert(),
+                        context.upload(mask),
+                        good.event());
+        DispatchLayout otherCount =
+                new DispatchLayout(
+                        context.upload(perRank),
+                        good.numTokensPerRdmaRank(),
+                        good.numTokensPerExpert(),
+                        good.isTokenInRank(),
+                        good.event());
+        DispatchPlan withMask = rank.plan().expectLayout(otherMask).build();
+        DispatchPlan withCount = rank.plan().expectLayout(otherCount).build();
+        requireRouting(rank, withMask, last, "isTokenInRank[1][" + last + "]");
+        requireRouting(rank, withCount, last, "numTokensPerRank[" + last + "]");
+        rank.roundTrip();
+    }
+
+    /** The last rank has room for one row less than comes. */
+    @Cases
+    @MethodSource({LARGE_NODE, LARGE_NODES})
+    public void tooManyRows(NormalShape shape, RankContext context) {
+        int last = shape.topology().numRanks() - 1;
+        NormalRank rank = shape.rank(context);
+        int needed = rank.world().oracle().rows(last).size();
+        int room = context.rank() == last ? needed - 1 : rank.world().mostRows();
+        DispatchPlan plan = rank.plan().numWorstTokens(room).build();
+        for (int i = 0; i < 2; i++) {
+            Misbehaviour.requireTooMany(() -> rank.call(plan), last, needed, needed - 1);
+        }
+        rank.roundTrip();
+    }
+
+    /** The last rank stays away from a dispatch, which the others name. */
+    @Cases
+    @MethodSource(LARGE_NODE)
+    public void absentRank(NormalShape shape) {
+        int last = shape.topology().numRanks() - 1;
+        NormalWorld world = shape.world();
+        Ranks.run(
+                backend,
+                shape.topology(),
+                builder -> builder.normal(world.limits()).timeout(Duration.ofSeconds(2)),
+                context -> {
+                    NormalRank rank = new NormalRank(context, world);
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                    if (context.rank() != last) {
+                        DeepEpTimeoutException error =
+                                catchThrowableOfType(
+                                        DeepEpTimeoutException.class,
+                                        () -> rank.call(rank.plan().build()));
+                        assertThat(error).as("on every other rank").isNotNull();
+                        assertThat(error.peer()).as(error.getMessage()).isEqualTo(last);
+                    }
+                    context.communicator().barrier(Ranks.TIMEOUT);
+                });
     }
 }
